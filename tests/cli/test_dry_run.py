@@ -31,6 +31,52 @@ def test_what_it_costs_is_told_and_no_folder_made(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("navigate", "greedy", "--sizes", "7,9", "--grids", "4", "--trajectories", "3"),
+        ("reflect", "naive", "--steps", "5", "--seeds", "3", "--environment", "DejaVu"),
+        ("reflect", "naive", "--steps", "5", "--seeds", "3", "--on", "processes:2"),
+    ],
+)
+def test_what_is_told_is_what_is_made(
+    run: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    command = (*arguments, "--out", tmp_path / "run", "--json")
+    (told,) = json.loads(run(*command, "--dry-run").out)["forecasts"]
+    assert list(tmp_path.iterdir()) == []
+    assert run(*command).status == 0
+    kept = (tmp_path / "run" / "trials.jsonl").read_bytes()
+    assert len(kept.splitlines()) == told["trials"] == told["left"]
+    # All lines from nine of them at most.
+    assert len(kept) / 1.5 < told["disk"]["most"] < 1.5 * len(kept)
+    (after,) = json.loads(run(*command, "--dry-run").out)["forecasts"]
+    assert (after["kept"], after["left"]) == (told["trials"], 0)
+
+
+def test_all_commands_tell_the_same_fields(run: Callable[..., Any], tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep.toml"
+    world = '[[worlds]]\ngenerator = "cliff_world"\ngoal_length = [1, 2]\n'
+    policy = '[[policies]]\npolicy = "uniform"\n[[utilities]]\nutility = "reward"\n'
+    sweep.write_text(world + policy, encoding="utf-8")
+    commands = (
+        ("navigate", "greedy", *SMALL),
+        ("navigate", "vllm/somebody/model", *SMALL),
+        ("reflect", "naive", "--steps", "5", "--seeds", "1", "--environment", "DejaVu"),
+        ("meg", "sweep", sweep, "--on", "processes:4"),
+        ("replicate", "organism-use", "--out", tmp_path / "none"),
+    )
+    fields = [
+        tuple(json.loads(run(*command, "--dry-run", "--json").out)["forecasts"][0])
+        for command in commands
+    ]
+    assert len(set(fields)) == 1
+    assert list(tmp_path.iterdir()) == [sweep]
+    text = run(*commands[3], "--dry-run").out
+    # One chunk needs one process.
+    assert "1 (processes:4)" in text and "utilities" in text and "a trial is a" in text
+
+
 def test_the_table_says_what_the_numbers_rest_on(run: Callable[..., Any]) -> None:
     done = run("navigate", "vllm/somebody/model", *SMALL, "--dry-run", "--call-seconds", "3")
     text = " ".join(done.out.split())
@@ -59,7 +105,7 @@ def test_what_cannot_be_run_is_refused(run: Callable[..., Any]) -> None:
         (("navigate", "nobody", "--dry-run"), "no agent 'nobody'"),
         (("navigate", "greedy", "--sizes", "4", "--dry-run"), "expected an odd number"),
         (("reflect", "nobody", "--dry-run"), "no agent 'nobody'"),
-        (("replicate", "calibration", "--dry-run"), "calibration has no --dry-run"),
+        (("replicate", "calibration", "--agents", "nobody", "--dry-run"), "nobody"),
         (("replicate", "reflection-table-1", "--steps", "7", "--dry-run"), "steps is 7"),
     ):
         done = run(*arguments)

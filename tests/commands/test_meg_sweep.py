@@ -6,6 +6,7 @@ import csv
 import json
 from math import isinf
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -111,14 +112,21 @@ def test_parquet_without_pyarrow_is_one_sentence_before_anything_runs() -> None:
 
 
 def test_a_dry_run_says_how_much_there_is_and_makes_nothing() -> None:
-    outcome = sweep_worlds("sweep.toml", dry_run=True, out="run", csv="rows.csv")
-    much = outcome.json
-    assert (much["worlds"], much["policies"], much["utilities"]) == (4, 3, 1)
-    assert (much["rows"], much["chunks"]) == (12, 1)
-    assert not Path("run").exists() and not Path("rows.csv").exists()
-    sweep_worlds("sweep.toml", on="here", out="run")
+    before = sorted(Path().rglob("*"))
+    options: dict[str, Any] = {"dry_run": True, "out": "run", "csv": "rows.csv"}
+    (told,) = sweep_worlds("sweep.toml", **options).json["forecasts"]
+    assert told["counted"] == {"worlds": 4, "policies": 3, "utilities": 1, "rows": 12}
+    assert (told["trials"], told["kept"], told["left"], told["noun"]) == (1, 0, 1, "chunk")
+    assert told["slots"] == 1 and told["place"] == "here" and told["hours"]["most"] > 0
+    assert sorted(Path().rglob("*")) == before
+    sweep = sweep_worlds("sweep.toml", on="here", out="run")
+    assert len(sweep.json["rows"]) == told["counted"]["rows"]
+    assert len(Path("run/trials.jsonl").read_text("utf-8").splitlines()) == told["trials"]
     disk = sum(path.stat().st_size for path in Path("run").iterdir())
-    assert 0.4 * disk < much["disk"] < 2.5 * disk
+    assert disk / 2.5 < told["disk"]["most"] < 2.5 * disk
+    (after,) = sweep_worlds("sweep.toml", **options).json["forecasts"]
+    assert (after["kept"], after["left"], after["disk"]["most"]) == (1, 0, 0)
+    assert after["hours"]["most"] == 0
 
 
 def test_a_folder_and_a_function_need_no_toml() -> None:

@@ -27,11 +27,13 @@ from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParam
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.asking.spending import Budget, BudgetReachedError, Spent
+from goalmeter.navigation.forecast import forecast
 from goalmeter.navigation.inspect.ledger import ASKED, Ledger, spent_in
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask, ask_all
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.playing import load
+from goalmeter.runs.forecast import Span
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 MODEL = "openai-api/stub/model"
@@ -72,6 +74,22 @@ def told(stub: Stubbed) -> Spent:
 
 def same_walks(some: list[Trajectory], others: list[Trajectory]) -> bool:
     return [each.to_json() for each in some] == [each.to_json() for each in others]
+
+
+# --- What is told before --------------------------------------------------------------------------
+@pytest.mark.parametrize("asking", [ASKING, Asking(max_tokens=20, temperature=0.0)])
+def test_calls_and_disk_are_those_that_were_told(asking: Asking, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    plan = plan_of(MODEL, "maze", asking=asking, **MAZES)
+    cost = forecast(plan, out=folder)
+    assert list(tmp_path.iterdir()) == [] and cost.calls is not None and cost.disk is not None
+    with Stubbed(error=0.3) as stub:
+        walks = walked(stub, folder, asking=asking)
+        assert len(walks) == cost.trials == cost.left
+        assert cost.calls.least <= told(stub).calls <= cost.calls.most
+    size = (folder / "trials.jsonl").stat().st_size
+    assert cost.disk.least / 2 < size < 2 * cost.disk.most
+    assert forecast(plan, out=folder).calls == Span(0, 0)
 
 
 # --- Budgets --------------------------------------------------------------------------------------

@@ -14,14 +14,21 @@ pytest.importorskip("transformers")
 
 import goalmeter as gm
 from goalmeter.agents.abilities import MissingAbilityError
+from goalmeter.navigation.forecast import forecast as walks_forecast
+from goalmeter.navigation.playing import load
 from goalmeter.representation import measure
+from goalmeter.representation.activations import Activations
+from goalmeter.representation.forecast import forecast
 from goalmeter.representation.plan.decoder import PlanDecoder
 from goalmeter.representation.plan.linear import LinearSteps
 from goalmeter.representation.probes.position import PositionOnly
 from goalmeter.representation.probes.ridge import Ridge
+from goalmeter.representation.replay import samples_of
 from goalmeter.representation.result import Representation
-from goalmeter.representation.stages.asked import default_layers
+from goalmeter.representation.stages.asked import DECODERS, POSITIONS, PROBES, default_layers
 from goalmeter.representation.use.spans import ANSWERING, SPANS
+from goalmeter.runs import read_run
+from goalmeter.runs.forecast import Span
 
 OPTIONS: dict[str, Any] = {
     "layers": [1],
@@ -82,6 +89,59 @@ def interrupted(walked: Path) -> tuple[Path, list[str]]:
 def probed(walked: Path) -> Representation:
     """The same probe without a stop."""
     return measure(walked, **OPTIONS)
+
+
+def test_disk_of_walks_whose_tokens_are_recorded(walked: Path) -> None:
+    plan = load(walked).plan
+    told = walks_forecast(plan)
+    assert told.disk is not None and told.trials == 24
+    size = (walked / "trials.jsonl").stat().st_size
+    assert told.disk.least / 1.5 < size < 1.5 * told.disk.most
+    assert any("40 tokens, as on mazes of size 7" in line for line in told.assumed)
+
+
+def test_what_it_costs_is_told_before(walked: Path, tmp_path: Path) -> None:
+    """Decisions, disk and fits exactly, answers within their bounds; nothing is kept."""
+    names: dict[str, Any] = {
+        "positions": POSITIONS,
+        "probes": PROBES,
+        "draws": 0,
+        "decoders": DECODERS,
+    }
+    run = tmp_path / "run"
+    shutil.copytree(walked, run, ignore=shutil.ignore_patterns("probe"))
+    before = sorted(run.rglob("*"))
+    told = forecast(run, **names, **OPTIONS)
+    by_rate = forecast(run, token_rate=1000.0, **names, **OPTIONS)
+    assert sorted(run.rglob("*")) == before
+    result = measure(run, **OPTIONS)
+    assert (told.trials, told.kept, told.left) == (result.decisions, 0, result.decisions)
+    assert told.counted["grids"] == result.grids
+    kept = {name: read_run(run / "probe" / name).values for name in ("use", "spans")}
+    answers = sum(len(value) for values in kept.values() for value in values.values())
+    assert told.calls is not None and 0 < told.calls.least <= answers <= told.calls.most
+    folders = ("activations", "random-weights", "first-decisions")
+    files = [path for name in folders for path in (run / "probe" / name).iterdir()]
+    rows = [len(Activations.open(run / "probe" / name).rows) for name in folders]
+    assert told.counted["passes"] == sum(rows)
+    disk = sum(path.stat().st_size for path in files)
+    assert told.disk is not None and disk <= told.disk.most < 1.1 * disk
+    stages = read_run(run / "probe").values
+    fits = [key for key in stages if key.startswith("maps/")]
+    assert told.counted["map fits"] == len(fits)
+    places = {(row.decoder, row.layer, row.position) for row in result.plan}
+    assert told.counted["plan fits"] == len(places)
+    assert told.hours is not None and 0 < told.hours.least < told.hours.most
+    # By hand: everything is read once, and what is asked again once more.
+    samples = samples_of(load(run).trajectories)
+    mean = sum(len(sample.ids) for sample in samples) / len(samples)
+    assert by_rate.hours is not None
+    assert by_rate.hours.least * 3600 * 1000 == pytest.approx(
+        told.counted["tokens read"] + told.calls.least * mean
+    )
+    after = forecast(run, token_rate=1000.0, **names, **OPTIONS)
+    assert (after.left, after.calls, after.disk) == (0, Span(0, 0), Span.of(0))
+    assert after.counted["map fits"] == after.counted["plan fits"] == 0
 
 
 def test_every_part_is_there(probed: Representation) -> None:

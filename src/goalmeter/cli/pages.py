@@ -32,14 +32,20 @@ def demo(
     ),
     on: On = None,
     workers: Workers = None,
+    dry_run: bool = option("Say what it will cost, and begin nothing.", default=False),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Four small language models, measured; ends with the path of report.html."""
     from goalmeter.commands.place import chosen_place
     from goalmeter.experiments.demo.run import demo as run
+    from goalmeter.experiments.demo.run import dry_run as told
 
-    outcome = run(out, seed=seed, on=chosen_place(on, workers), progress=tell)
+    place = chosen_place(on, workers)
+    if dry_run:
+        outcome = told(out, seed=seed, on=place)
+    else:
+        outcome = run(out, seed=seed, on=place, progress=tell)
     show(outcome, as_json=json)
 
 
@@ -79,7 +85,7 @@ def replicate(
         "A run to show in lm-navigation; repeat for more.", "RUN", flag="--run"
     ),
     rehearse: bool = option(
-        "Say what it will cost, and begin nothing; for reflection-table-1.",
+        "Say what it will cost, as far as that is known, and begin nothing.",
         flag="--dry-run",
         default=False,
     ),

@@ -51,6 +51,12 @@ def probe(
     decoders: str | None = option(
         "Layers of the transformers that read plans, with commas; default 2.", "K,..."
     ),
+    dry_run: bool = option("Say what it will cost, and begin nothing.", default=False),
+    token_rate: float | None = option(
+        "With --dry-run: tokens that the model reads a second, instead of measuring it.",
+        min=1e-3,
+        max=1e12,
+    ),
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -76,6 +82,8 @@ def probe(
             draws=draws,
             decoders=numbers("--decoders", decoders, int),
             seed=seed,
+            dry_run=dry_run,
+            token_rate=token_rate,
             progress=tell,
         )
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import study_of
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import DASH, storage
+from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
 from goalmeter.runs.progress import in_words
 
-_CONNECTIONS = 10  # questions at once where nothing is said, as Inspect has it
+CONNECTIONS = 10  # questions at once where nothing is said, as Inspect has it
 
 
 def of_navigation(
@@ -59,13 +61,11 @@ def of_navigation(
     except InvalidParameterError as cause:
         raise InvalidParameterError(as_typed(str(cause))) from cause
     if plan.asking is None:
-        return shown(
-            [forecast_of(_walks(plan), on=chosen_place(on, workers, seconds=0.0), out=out)]
-        )
+        return shown([of_reference(plan, on=chosen_place(on, workers, seconds=0.0), out=out)])
     given = forecast_of_model(
         plan,
         out=out,
-        connections=model.max_connections or _CONNECTIONS,
+        connections=model.max_connections or CONNECTIONS,
         answer_tokens=answer_tokens,
         call_seconds=call_seconds,
         price_in=getattr(model, "price_in", None),
@@ -74,19 +74,23 @@ def of_navigation(
     return shown([given])
 
 
-def _walks(plan: WalkPlan) -> Any:
+def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
+    """What the walks of an agent that goalmeter plays itself will cost."""
     walks = plan.keys()
     keys = {key: {"key": key} for key in walks}
     function = "goalmeter.navigation.playing:play"
-    return study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
+    study = study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
+    return forecast_of(study, on=on, out=out)
 
 
 # --- Shown, whatever it is of ---------------------------------------------------------------------
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
     """Forecasts as a table, a column each, and as JSON."""
+    names = dict.fromkeys(name for forecast in forecasts for name in forecast.counted)
+    counted: list[Row] = [(name, partial(_counted, name), _count) for name in names]
     rows = [
         (head, *(_cell(forecast, value, text) for forecast in forecasts))
-        for head, value, text in _ROWS
+        for head, value, text in (*_TRIALS, *counted, *_COSTS)
         if any(value(forecast) is not None for forecast in forecasts)
     ]
     notes = dict.fromkeys(
@@ -112,6 +116,14 @@ def _cell(forecast: Forecast, value: Value, text: Callable[[Any], str]) -> str:
     return DASH if value(forecast) is None else text(value(forecast))
 
 
+def _counted(name: str, forecast: Forecast) -> int | None:
+    return forecast.counted.get(name)
+
+
+def _at_once(forecast: Forecast) -> str:
+    return f"{forecast.slots} ({forecast.place})" if forecast.place else str(forecast.slots)
+
+
 def _span(number: Callable[[float], str]) -> Callable[[Span], str]:
     def in_words(span: Span) -> str:
         least, most = number(span.least), number(span.most)
@@ -124,15 +136,24 @@ def _count(value: float) -> str:
     return f"{round(value):,}"
 
 
-_ROWS: tuple[tuple[str, Value, Callable[[Any], str]], ...] = (
+def _time(seconds: float) -> str:
+    return "under 1 s" if 0 < seconds < 1 else in_words(seconds)
+
+
+Row = tuple[str, Value, Callable[[Any], str]]
+_TRIALS: tuple[Row, ...] = (
+    ("a trial is a", lambda f: f.noun, str),
     ("trials", lambda f: f.trials, _count),
     ("kept already", lambda f: f.kept, _count),
     ("left", lambda f: f.left, _count),
+)
+_COSTS: tuple[Row, ...] = (
+    ("made at once", lambda f: f, _at_once),
     ("calls", lambda f: f.calls, _span(_count)),
     ("prompt tokens", lambda f: f.prompt_tokens, _span(_count)),
     ("output tokens", lambda f: f.output_tokens, _span(_count)),
     ("output tokens at most", lambda f: f.output_cap, _count),
     ("US dollars", lambda f: f.usd, _span(lambda usd: f"{usd:,.2f}")),
-    ("time", lambda f: f.hours, _span(lambda hours: in_words(hours * 3600))),
+    ("time", lambda f: f.hours, _span(lambda hours: _time(hours * 3600))),
     ("disk", lambda f: f.disk, _span(lambda size: storage(round(size)))),
 )

@@ -9,23 +9,17 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter._text import json_text, shown
+from goalmeter._text import shown
+from goalmeter.commands.dry_run import shown as told
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.place import chosen_place
 from goalmeter.meg.sweeps.columns import FAILED
-from goalmeter.meg.sweeps.plan import SweepPlan
+from goalmeter.meg.sweeps.forecast import forecast_of
 from goalmeter.meg.sweeps.planning import plan_sweep
 from goalmeter.meg.sweeps.playing import play
 from goalmeter.meg.sweeps.result import Sweep
 from goalmeter.meg.sweeps.table_files import require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep.page import short_tables
-from goalmeter.report import Table
-from goalmeter.report.numbers import storage
-from goalmeter.report.table_of import summary_table
-from goalmeter.runs.progress import in_words
-
-# What a run folder takes: of a row about so many bytes, of a world and of a chunk so many besides.
-ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400
 
 
 def sweep_worlds(
@@ -49,7 +43,7 @@ def sweep_worlds(
 
     `worlds` is a TOML file, a folder of MDP files or FILE.py:NAME; `arguments` are those of the
     latter, each as NAME=VALUE with a value of TOML. `csv` and `parquet` are files for all rows;
-    with `dry_run` nothing is measured and the outcome says how much there is to do.
+    with `dry_run` nothing is measured and the outcome says what all of it will cost.
 
     Raises:
         GoalmeterError: options that cannot be used; the message says how to mend it.
@@ -67,7 +61,8 @@ def sweep_worlds(
         timeout=timeout,
     )
     if dry_run:
-        return Outcome(tables=(_plan_table(plan),), json=counts(plan))
+        place = chosen_place(on, workers, seconds=plan.seconds)
+        return told([forecast_of(plan, on=place, out=out)])
     for path in (csv, parquet):
         if path is not None:
             check_writable(path)  # before all is measured, which may take long
@@ -80,39 +75,6 @@ def sweep_worlds(
         written["parquet"] = str(write_parquet(sweep, parquet).resolve())
     return Outcome(
         tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=_incomplete(sweep)
-    )
-
-
-def counts(plan: SweepPlan) -> dict[str, Any]:
-    """How much a sweep is: what it measures, in how many chunks, and what it takes, as JSON values.
-
-    Disk is in bytes, time in seconds of one core; both are rough.
-    """
-    chunks = len(plan.sizes)
-    kept = plan.rows * ROW_BYTES + plan.worlds * WORLD_BYTES + chunks * CHUNK_BYTES
-    return {
-        "worlds": plan.worlds,
-        "policies": len(plan.policies),
-        "utilities": len(plan.utilities),
-        "rows": plan.rows,
-        "chunks": chunks,
-        "seconds": plan.seconds,
-        "disk": kept + len(json_text(plan.to_json())),
-    }
-
-
-def _plan_table(plan: SweepPlan) -> Table:
-    much = counts(plan)
-    rows = [(name, str(much[name])) for name in ("worlds", "policies", "utilities", "rows")]
-    return summary_table(
-        [
-            *rows,
-            ("chunks, each kept as it ends", str(much["chunks"])),
-            ("time of one core, roughly", in_words(much["seconds"])),
-            ("disk of a run folder, roughly", storage(much["disk"])),
-        ],
-        caption="What the sweep would measure",
-        meaning="Nothing was measured. Rows are worlds × policies × utilities.",
     )
 
 

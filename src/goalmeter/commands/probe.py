@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from goalmeter._files import write_text
+from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
+from goalmeter.representation.forecast import forecast
 from goalmeter.representation.measure import measure
 from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages.asked import DECODERS, PARTS, POSITIONS, PROBES
@@ -32,30 +35,34 @@ def probe(
     draws: int = 0,
     decoders: Sequence[int] | None = None,
     seed: int = 0,
+    dry_run: bool = False,
+    token_rate: float | None = None,
     progress: Tell | None = None,
 ) -> Outcome:
     """Probe the model of a run, and keep activations, results and tables in Markdown in the run.
 
-    Options are those of `representation.measure`; None stands for its default.
+    Options are those of `representation.measure`; None stands for its default. A `dry_run` says
+    what it all will cost, and begins nothing; see `representation.forecast` for `token_rate`.
 
     Raises:
         GoalmeterError: options or a run that cannot be used; the message says how to mend it.
         MissingExtraError: torch or transformers is not installed.
     """
-    result = measure(
-        run,
-        model=model,
-        layers=layers,
-        positions=positions or POSITIONS,
-        probes=probes or PROBES,
-        parts=parts or PARTS,
-        interventions=interventions or TRIED,
-        use_decisions=use_decisions,
-        draws=draws,
-        decoders=decoders or DECODERS,
-        seed=seed,
-        progress=progress,
-    )
+    options: dict[str, Any] = {
+        "model": model,
+        "layers": layers,
+        "positions": positions or POSITIONS,
+        "probes": probes or PROBES,
+        "parts": parts or PARTS,
+        "interventions": interventions or TRIED,
+        "use_decisions": use_decisions,
+        "draws": draws,
+        "decoders": decoders or DECODERS,
+        "seed": seed,
+    }
+    if dry_run:
+        return shown([forecast(run, token_rate=token_rate, **options)])
+    result = measure(run, **options, progress=progress)
     part = part_of_results([result], progress or (lambda line: None))
     tables = [table for section in part.sections for table in section.tables]
     write_text(Path(run) / FOLDER / TABLES, in_markdown(tables))

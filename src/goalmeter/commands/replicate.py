@@ -15,8 +15,9 @@ from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome
 from goalmeter.runs import HERE, check_place
 
-# name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`,
-# with options of its own after these. By name, since some of them import much.
+# name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`
+# and `forecasts`, the same without the progress; with options of its own after these. By name,
+# since some of them import much.
 REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.replicate",
     "reflection-table-1": "goalmeter.experiments.reflection_table_1.replicate",
@@ -72,15 +73,10 @@ def dry_run(
     """What reproducing a published experiment will cost; arguments as of `replicate`.
 
     Raises:
-        GoalmeterError: as `replicate`; or its cost is not known beforehand.
+        GoalmeterError: as `replicate`.
     """
     chosen = {option: value for option, value in options.items() if value is not None}
     module = import_module(replication(name, chosen).__module__)
-    if not hasattr(module, "forecasts"):
-        raise InvalidParameterError(
-            f"{name} has no --dry-run: most of its work rests on results that it has to make "
-            f"first; leave the option out"
-        )
     folder = Path("runs") / name if out is None else Path(out)
     return shown(module.forecasts(folder, seeds=seeds, seed=seed, on=on, **chosen))
 

@@ -1,12 +1,14 @@
 """What the walks of a language model will cost: calls, tokens, hours, disk and money, beforehand.
 
-    calls             a walk takes at least its shortest path, and at most its cap; one call a step
+    calls             a walk takes at least its shortest path, and at most its cap; one call a step,
+                      at temperature 0 at least one for each step of a shortest path
     prompt tokens     calls of a walk * tokens of its first prompt, counted by the model's tokenizer
                       where it is on this machine, and else as characters / 3
     output tokens     calls * tokens of an answer, as stated
     output cap        walks * cap * attempts * max-tokens, or walks * token-cap if that is less
     hours             calls * seconds of a call, as stated / questions at once / 3600
-    disk              of an example record, without its prompts and answers, and calls * their bytes
+    disk              of an example record without prompts and answers, and calls * their bytes;
+                      for models of this machine 5 bytes more a token, whose ids are recorded
     money             tokens * price
 
 A text of grids has some three characters a token in the tokenizers of today, where prose has four
@@ -21,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from goalmeter._text import json_text
-from goalmeter.agents.language_models.names import is_organism
+from goalmeter.agents.language_models.names import HUGGING_FACE, LOCAL, is_organism
 from goalmeter.agents.navigators import Decision
 from goalmeter.navigation.asking.prompts import template
 from goalmeter.navigation.asking.settings import PROMPT
@@ -33,6 +35,11 @@ from goalmeter.runs.forecast import Forecast, Span, left_of
 CHARACTERS_A_TOKEN = 3
 # Tokens of an answer, by reasoning effort; the answer itself is {"action": "RIGHT"}.
 _ANSWER = 10
+# Of an organism's answer: the mouse has 37 on average on mazes of size 7, search included, and more
+# on larger ones.
+_ORGANISM = 40
+# Of the id of a token with what separates it from the next; models of this machine record them.
+_ID_BYTES = 5
 _REASONING = {"minimal": 100, "low": 200, "medium": 1000, "high": 4000, "xhigh": 8000, "max": 8000}
 
 
@@ -72,13 +79,17 @@ def forecast(
         if not (times := of_task[id(task)]):
             continue
         caps += times * task.cap
-        of_task_steps = Span(times * task.distance, times * task.cap)
+        # At temperature 0 what was asked once is not asked again, so walks may share all calls.
+        different = 1 if asking.temperature == 0 else times
+        of_task_steps = Span(different * task.distance, times * task.cap)
         prompt = template(task.condition[PROMPT]).prompt(task.world, Episode(task).state)
         steps = steps + of_task_steps
         prompts = prompts + of_task_steps * count(prompt)
         texts = texts + of_task_steps * len(json_text(prompt).encode())
     effort = asking.reasoning_effort
-    answer = answer_tokens or _ANSWER + _REASONING.get(effort or "", 0)
+    usual = _ORGANISM if is_organism(plan.agent) else _ANSWER + _REASONING.get(effort or "", 0)
+    answer = answer_tokens or usual
+    is_usual = answer_tokens is None and is_organism(plan.agent)
     outputs = steps * answer
     output_cap = caps * asking.attempts * asking.max_tokens
     if asking.token_cap is not None:
@@ -86,7 +97,9 @@ def forecast(
     walk, step = _record_bytes(walks[left[0]][0]) if left else (0, 0)
     # A recorded step has its prompt and its answer as text, besides what every step has.
     disk = texts + steps * (step + answer * CHARACTERS_A_TOKEN)
-    disk = disk + Span(len(left) * walk, len(left) * walk)
+    if _records_ids(plan.agent):
+        disk = disk + (prompts + outputs) * _ID_BYTES
+    disk = disk + Span.of(len(left) * walk)
     usd = None
     if price_in is not None and price_out is not None:
         usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
@@ -108,13 +121,20 @@ def forecast(
             "the lower numbers are for walks by the shortest path, the upper ones for walks to "
             "their caps, with one call a step; an answer that cannot be read is asked for again",
             f"prompt tokens are {how}, of the first prompt of each walk",
-            f"an answer has {answer} tokens" + (f" at effort {effort}" if effort else ""),
+            f"an answer has {answer} tokens"
+            + (f" at effort {effort}" if effort else "")
+            + (", as on mazes of size 7, and more on larger ones" if is_usual else ""),
             "hours are not known: --call-seconds says what a call takes"
             if call_seconds is None
             else f"a call takes {call_seconds:g} s, and {connections} are made at once",
             "disk is that of the walks; Inspect's own logs come besides",
         ),
     )
+
+
+def _records_ids(model: str) -> bool:
+    """Whether the ids of tokens are recorded, so that activations can be made again."""
+    return is_organism(model) or model.startswith((LOCAL, HUGGING_FACE))
 
 
 def _record_bytes(task: Task) -> tuple[int, int]:

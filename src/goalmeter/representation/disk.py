@@ -54,7 +54,7 @@ def check_disk(
         InvalidFileError: there is less room than they take.
     """
     needs = {
-        folder: _lacking(folder, layers, placed, width, size) for folder, layers in captures.items()
+        folder: lacking(folder, layers, placed, width, size) for folder, layers in captures.items()
     }
     folder = next(iter(captures))
     if not needs[folder]:
@@ -71,8 +71,11 @@ def check_disk(
         )
 
 
-def _lacking(folder: Path, layers: Sequence[int], placed: Placed, width: int, size: int) -> int:
-    """Bytes of the shards that are not there, in whole blocks, and of the manifest."""
+def lacking(folder: Path, layers: Sequence[int], placed: Placed, width: int, size: int) -> int:
+    """Bytes of the shards that a folder does not have, in whole blocks, and of the manifest.
+
+    Arguments as of `check_disk`, for one capture.
+    """
     files = [
         _bytes_of_shard(placed.shard(number), layers, width, size)
         for number in range(placed.shards)

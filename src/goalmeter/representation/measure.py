@@ -14,7 +14,7 @@ from goalmeter.navigation.playing import load
 from goalmeter.navigation.record import Trajectory
 from goalmeter.representation.authorship import check_author
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located, position
+from goalmeter.representation.positions import present_positions
 from goalmeter.representation.replay import Sample, digest_of, samples_of
 from goalmeter.representation.result import FOLDER, Representation
 from goalmeter.representation.stages.asked import (
@@ -150,7 +150,9 @@ class _Parts:
         self.fields |= self.held.fields(made)
         self.left_out |= self.held.left_out(made)
         together = self.held.together(self.wanted)
-        positions = _present(self.samples, self.network, self.wanted.positions)
+        positions = present_positions(
+            self.samples, self.network.local.tokenizer, self.wanted.positions
+        )
         for name in self.wanted.positions:
             if name not in positions:
                 self.left_out[name] = "no decision has this position"
@@ -228,21 +230,6 @@ class _Parts:
         if self.use is not None:
             out["believed"] = believed_stage(self.stages, self.decoding, self.use.screened)
         return out
-
-
-def _present(
-    samples: Sequence[Sample], network: Network, positions: Sequence[str]
-) -> tuple[str, ...]:
-    """The positions that some decision has."""
-    left = dict.fromkeys(positions)
-    present: set[str] = set()
-    for sample in samples:
-        located = Located(sample, network.local.tokenizer)
-        present |= {name for name in left if position(name)(located)}
-        left = {name: None for name in left if name not in present}
-        if not left:
-            break
-    return tuple(name for name in positions if name in present)
 
 
 def _digest(samples: Sequence[Sample]) -> str:

@@ -218,6 +218,21 @@ def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def present_positions(
+    samples: Sequence[Sample], tokenizer: Any, names: Sequence[str]
+) -> tuple[str, ...]:
+    """Those of some positions that any decision has."""
+    left = dict.fromkeys(names)
+    present: set[str] = set()
+    for sample in samples:
+        located = Located(sample, tokenizer)
+        present |= {name for name in left if position(name)(located)}
+        left = {name: None for name in left if name not in present}
+        if not left:
+            break
+    return tuple(name for name in names if name in present)
+
+
 _NAMED: dict[str, Callable[[Located], tuple[int, ...]]] = {
     f"{BEFORE}/end": lambda located: located.end_of_prompt,
     f"{BEFORE}/goal": lambda located: _goal(located),

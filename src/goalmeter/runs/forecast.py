@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -50,6 +50,11 @@ class Span(JsonFields):
     def __add__(self, other: Span) -> Span:
         return Span(self.least + other.least, self.most + other.most)
 
+    @classmethod
+    def of(cls, value: float) -> Span:
+        """A number that is known."""
+        return cls(value, value)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast(JsonFields):
@@ -62,12 +67,14 @@ class Forecast(JsonFields):
         kept: those that the folder holds.
         left: the others.
         slots: how many are made at once.
+        place: where they are made, as `on` spells it; "" where it is no choice of the user's.
         hours: of work, by the clock; None where nothing says what a trial takes.
-        disk: bytes that are written.
+        disk: bytes that are written; None where nothing says how many.
         calls: questions to a model; None where none is asked.
         prompt_tokens, output_tokens: of these questions and their answers.
         output_cap: output tokens that no run can exceed.
         usd: their price, where prices are known.
+        counted: what else there is of, by its name: worlds, decisions, fits.
         assumed: what these numbers rest on, in sentences.
     """
 
@@ -78,12 +85,14 @@ class Forecast(JsonFields):
     left: int
     slots: int
     hours: Span | None
-    disk: Span
+    disk: Span | None
+    place: str = ""
     calls: Span | None = None
     prompt_tokens: Span | None = None
     output_tokens: Span | None = None
     output_cap: int | None = None
     usd: Span | None = None
+    counted: Mapping[str, int] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
 
 
@@ -93,32 +102,32 @@ def forecast_of(
     on: str = HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
+    is_kept: bool = True,
 ) -> Forecast:
     """What carrying a study out will cost; the arguments are those of `carry_out`.
+
+    `is_kept` says whether results go to a folder; if not, they need not be JSON values.
 
     Raises:
         GoalmeterError: as `carry_out`, of the trials that are made to see what they take.
         InvalidFileError: a line of the folder is no trial.
     """
     left = left_of(study.trials, out)
-    # A cluster says how much of it is free when it is reached, which a dry run does not do.
-    known = getattr(opened(on, trials=max(len(left), 1), timeout=timeout), "slots", None)
-    slots = known or 1
+    slots, at_once = slots_at(on, len(left), timeout=timeout)
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
-    seconds, sizes = _examples(study, left, place, timeout)
+    shown = study if is_kept else replace(study, to_json=lambda result: None)
+    seconds, sizes = _examples(shown, left, place, timeout)
     each, size = fmean(seconds or [0.0]), fmean(sizes or [0.0])
     hours = len(left) * each / slots / 3600
     assumed = ["nothing is left to make"]
     if left:
         spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
         assumed = [
-            f"a {study.noun} takes {each:.3g} s and {size:.0f} bytes, measured on {len(sizes)} of "
-            f"them{spread}, on this machine as busy as it is now",
-            f"{slots} are made at once ({on}), each as fast as one alone"
-            if known
-            else f"how many {on} makes at once is not known before it is reached: the time is "
-            f"that of one after the other",
+            f"a {study.noun} takes {each:.3g} s"
+            + (f" and {size:.0f} bytes" if is_kept else "")
+            + f", measured on {len(sizes)} of them{spread}, on this machine as busy as it is now",
+            at_once,
         ]
     return Forecast(
         name=study.name,
@@ -127,10 +136,89 @@ def forecast_of(
         kept=len(study.trials) - len(left),
         left=len(left),
         slots=slots,
-        hours=Span(hours, hours),
-        disk=Span(len(left) * size, len(left) * size),
+        place=on,
+        hours=Span.of(hours),
+        disk=Span.of(len(left) * size) if is_kept else None,
         assumed=tuple(assumed),
     )
+
+
+def unmeasured(
+    study: Study[Any],
+    why: str,
+    *,
+    on: str = HERE,
+    out: str | Path | None = None,
+    counted: Mapping[str, int] | None = None,
+) -> Forecast:
+    """What there is of a study of which no trial can be made to see what it takes.
+
+    Args:
+        study: whose trials they are.
+        why: nothing tells the time, in a sentence.
+        on: where they are made.
+        out: folder that may hold some of them.
+        counted: what else there is of, by its name.
+
+    Raises:
+        InvalidFileError: a line of the folder is no trial.
+    """
+    left = left_of(study.trials, out)
+    slots, at_once = slots_at(on, len(left))
+    return Forecast(
+        name=study.name,
+        noun=study.noun,
+        trials=len(study.trials),
+        kept=len(study.trials) - len(left),
+        left=len(left),
+        slots=slots,
+        place=on,
+        hours=None,
+        disk=None,
+        counted=counted or {},
+        assumed=(why, at_once),
+    )
+
+
+def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int, str]:
+    """How many of some trials a place makes at once, and that in a sentence; it is not entered.
+
+    1 of a cluster, which says how much of it is free when it is reached.
+
+    Raises:
+        InvalidParameterError: there is no such place.
+    """
+    known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
+    if known == 1:
+        return 1, f"one is made after the other ({on})"
+    if known:
+        return int(known), f"{known} are made at once ({on}), each as fast as one alone"
+    return 1, (
+        f"how many {on} makes at once is not known before it is reached: the time is that of one "
+        f"after the other"
+    )
+
+
+def together(name: str, forecasts: Sequence[Forecast], **told: Any) -> Forecast:
+    """Forecasts of trials of one noun as one: each is made when the one before is finished.
+
+    A number that one of them does not know is not known of all. `told` are fields that are another
+    for all of them, such as `assumed`; else sentences are each said once.
+    """
+    first = forecasts[0]
+
+    def added(values: Sequence[Span | None]) -> Span | None:
+        known = [value for value in values if value is not None]
+        return sum(known, Span(0, 0)) if len(known) == len(values) else None
+
+    spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
+    counts = ("trials", "kept", "left")
+    caps = [each.output_cap for each in forecasts]
+    joined: dict[str, Any] = {key: added([getattr(f, key) for f in forecasts]) for key in spans}
+    joined |= {key: sum(getattr(each, key) for each in forecasts) for key in counts}
+    joined["output_cap"] = None if None in caps else sum(cap or 0 for cap in caps)
+    joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
+    return replace(first, name=name, **(joined | told))
 
 
 def left_of(trials: Mapping[str, Any], out: str | Path | None) -> list[str]:

@@ -15,6 +15,7 @@ from goalmeter.navigation.playing import Walked
 from goalmeter.navigation.record import Trajectory
 from goalmeter.organisms.kinds import organism
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 
 # Suites in one world of which a utility is learnt of each organism.
 _LEARNT_IN = (players.MAZE, players.KEY_NO_DOOR)
@@ -65,7 +66,7 @@ def calibrate(
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
-    places = [(suite, subject.name) for suite in scale.suites for subject in subjects]
+    places = _places(subjects, scale)
     plans = [players.plan_for(name, suite, scale, seed=seed) for suite, name in places]
     walked: dict[str, dict[str, Walked]] = {suite: {} for suite in scale.suites}
     runs = players.play_every(plans, out, on=on, progress=progress)
@@ -84,6 +85,30 @@ def calibrate(
         tuple(verdicts(every_score, subjects)),
         tuple(drawn),
     )
+
+
+def forecasts(
+    subjects: Sequence[Subject],
+    out: Path,
+    *,
+    scale: players.Scale,
+    seed: int = 0,
+    on: str = HERE,
+) -> list[Forecast]:
+    """What the walks of `calibrate` will cost; what is measured of them rests on their results.
+
+    Raises:
+        MissingExtraError, InvalidFileError: as `calibrate`.
+    """
+    players.require_models(subject.name for subject in subjects)
+    plans = [
+        players.plan_for(name, suite, scale, seed=seed) for suite, name in _places(subjects, scale)
+    ]
+    return players.forecasts(plans, out, on=on)
+
+
+def _places(subjects: Sequence[Subject], scale: players.Scale) -> list[tuple[str, str]]:
+    return [(suite, subject.name) for suite in scale.suites for subject in subjects]
 
 
 def _learnt_of(

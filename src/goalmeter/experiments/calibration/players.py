@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,18 +20,24 @@ from goalmeter._errors import MissingExtraError, how_to_install, require
 from goalmeter.agents.language_models.names import is_model
 from goalmeter.agents.navigators import Decision
 from goalmeter.agents.navigators.protocol import Probabilities
+from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.forecast import forecast as cost_of_model
 from goalmeter.navigation.measure import ROUNDS
 from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
-from goalmeter.navigation.playing import Walked, play_all
+from goalmeter.navigation.playing import Walked, play_all, study_of
+from goalmeter.navigation.record import Trajectory
 from goalmeter.navigation.suites import key_door, key_no_door, maze, two_path
 from goalmeter.navigation.suites.registry import suite_named
+from goalmeter.navigation.suites.tasks import Task
+from goalmeter.navigation.walks import walk
 from goalmeter.organisms.kinds import Organism, organism
 from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
+from goalmeter.runs.forecast import Forecast, forecast_of, together
 from goalmeter.runs.progress import Tell
 
 MAZE, KEY_DOOR = maze.SUITE.name, key_door.SUITE.name
@@ -119,6 +125,35 @@ def play_every(
     return [play(plan, out, None if elsewhere else progress) for plan in plans]
 
 
+def forecasts(plans: Sequence[WalkPlan], out: Path, *, on: str = HERE) -> list[Forecast]:
+    """What `play_every` will cost: of the language models, and of the agents that are none."""
+    models = [
+        replace(cost_of_model(plan, out=_folder(plan, out), connections=1), place="")
+        for plan in plans
+        if plan.asking is not None
+    ]
+    others = [_forecast(plan, out) for plan in plans if plan.asking is None]
+    told = []
+    if models:
+        told.append(together("language models", models))
+    if others:
+        why = "walks are made in this process, and a few of each agent were made to time them"
+        told.append(together("reference agents", others, assumed=(why,)))
+    return told
+
+
+def _forecast(plan: WalkPlan, out: Path) -> Forecast:
+    """What the walks of an agent that is no language model will cost."""
+    walker = _walker(plan.agent)
+    who = walker or named_agent(plan.agent).in_grids(asker="navigation")
+
+    def walk_here(task: Task, index: int) -> Trajectory:
+        return walk(who, task, index, seed=plan.options.seed)
+
+    trials = {key: {"task": task, "index": index} for key, (task, index) in plan.keys().items()}
+    return forecast_of(study_of(plan, walk_here, trials), out=_folder(plan, out))
+
+
 def ask(run: str, folder: str) -> None:
     """What a worker process does: every walk of a language model, whose run is told as JSON."""
     # Each run loads a small model at once; a bar for each would say nothing.
@@ -138,8 +173,7 @@ def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
     folder = _folder(plan, out)
     if plan.asking is not None:
         return _ask(plan, folder, progress)
-    walker = ideal_organism(plan.agent) if plan.agent.startswith(IDEAL) else None
-    return play_all(plan, walker=walker, out=folder)
+    return play_all(plan, walker=_walker(plan.agent), out=folder)
 
 
 def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
@@ -157,6 +191,10 @@ def _folder(plan: WalkPlan, out: Path) -> Path:
 
 
 # --- Ideal organisms -----------------------------------------------------------------------------
+
+
+def _walker(agent: str) -> IdealOrganism | None:
+    return ideal_organism(agent) if agent.startswith(IDEAL) else None
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,15 @@ from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments.calibration import page
 from goalmeter.experiments.calibration.measuring import calibrate
+from goalmeter.experiments.calibration.measuring import forecasts as walks_forecasts
 from goalmeter.experiments.calibration.players import Scale, require_models
 from goalmeter.experiments.calibration.population import page as population_page
 from goalmeter.experiments.calibration.population.measuring import PopulationScale
-from goalmeter.experiments.calibration.population.result import calibrate_population
+from goalmeter.experiments.calibration.population.measuring import forecast as population_forecast
+from goalmeter.experiments.calibration.population.result import (
+    calibrate_population,
+    population_seeds,
+)
 from goalmeter.experiments.calibration.questions import QUESTIONS
 from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, Subject, subjects_of
 from goalmeter.organisms.kinds import organism_names
@@ -22,6 +27,7 @@ from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra, write_text
 from goalmeter.report.markdown import in_markdown
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 
 COMMAND = "goalmeter replicate calibration"
 _IDEAL = (
@@ -33,6 +39,7 @@ AGENTS = (*(f"{TRAINED}{name}" for name in organism_names()), *_IDEAL)
 SCALE = Scale()
 POPULATION = PopulationScale()
 NOBODY = "none"
+WALKS = "walks"
 
 
 def replicate(
@@ -69,14 +76,12 @@ def replicate(
             or transformers.
     """
     subjects = _subjects(agents)
-    grids = SCALE.grids if seeds is None else seeds
-    if grids < 1:
-        raise InvalidParameterError(f"seeds is {grids}, expected at least 1")
+    grids = _checked(seeds)
     require_report_extra()
     _require_models(subjects)
     out = Path(out)
     population = calibrate_population(
-        POPULATION if seeds is None else replace(POPULATION, grids=seeds),
+        _population(seeds),
         seed=seed,
         on=on,
         progress=progress,
@@ -87,7 +92,7 @@ def replicate(
     if subjects:
         calibration = calibrate(
             subjects,
-            out / "walks",
+            out / WALKS,
             scale=replace(SCALE, grids=grids),
             seed=seed,
             on=on,
@@ -114,6 +119,42 @@ def replicate(
         glossary=GLOSSARY,
         text="\n".join(findings),
     )
+
+
+def forecasts(
+    out: Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    agents: str | None = None,
+) -> list[Forecast]:
+    """What `replicate` with these arguments will cost: two populations, and agents by themselves.
+
+    Raises:
+        GoalmeterError: as `replicate`.
+    """
+    subjects, grids = _subjects(agents), _checked(seeds)
+    _require_models(subjects)
+    told = [
+        population_forecast(_population(seeds), seed=each, on=on) for each in population_seeds(seed)
+    ]
+    if subjects:
+        scale = replace(SCALE, grids=grids)
+        told += walks_forecasts(subjects, out / WALKS, scale=scale, seed=seed, on=on)
+    return told
+
+
+def _checked(seeds: int | None) -> int:
+    """How many grids of each size and complexity, if it can be so many."""
+    grids = SCALE.grids if seeds is None else seeds
+    if grids < 1:
+        raise InvalidParameterError(f"seeds is {grids}, expected at least 1")
+    return grids
+
+
+def _population(seeds: int | None) -> PopulationScale:
+    return POPULATION if seeds is None else replace(POPULATION, grids=seeds)
 
 
 def _subjects(names: str | None) -> list[Subject]:

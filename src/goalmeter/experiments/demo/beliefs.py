@@ -30,6 +30,7 @@ SIZE, LAYER = 7, 3
 # a probe needs many grids; each of those that are asked about is answered six times.
 READ, ASKED = 120, 32
 ORGANISMS = ("mouse", "mole")
+_QUESTIONS = [(name, cells) for name in ORGANISMS for cells in (SEEN, UNSEEN)]
 _ANCHOR = "believed-cells"
 _ROWS = {SEEN: "rows that both see", UNSEEN: "rows that the mole does not see"}
 
@@ -77,17 +78,7 @@ def measure(
             require(package, extra="lm", feature="reading activations")
     except MissingExtraError as error:
         return str(error)
-    questions = [(name, cells) for name in ORGANISMS for cells in (SEEN, UNSEEN)]
-    common = {"read": READ, "asked": ASKED, "seed": seed}
-    study = Study[dict[str, Any]](
-        "beliefs",
-        "goalmeter.experiments.demo.beliefs:part_of",
-        {f"{name}, {_ROWS[cells]}": {"name": name, "cells": cells} for name, cells in questions},
-        common=common,
-        noun="question",
-        what={"kind": "beliefs"} | common,
-    )
-    values = carry_out(study, on=on, out=out, progress=progress)
+    values = carry_out(study_of(seed), on=on, out=out, progress=progress)
     return tuple(
         Belief(
             name,
@@ -97,7 +88,20 @@ def measure(
             Estimate.from_json(value["null"]),
             value["verdict"],
         )
-        for (name, cells), value in zip(questions, values.values(), strict=True)
+        for (name, cells), value in zip(_QUESTIONS, values.values(), strict=True)
+    )
+
+
+def study_of(seed: int) -> Study[dict[str, Any]]:
+    """The questions of `measure`."""
+    common = {"read": READ, "asked": ASKED, "seed": seed}
+    return Study[dict[str, Any]](
+        "beliefs",
+        "goalmeter.experiments.demo.beliefs:part_of",
+        {f"{name}, {_ROWS[cells]}": {"name": name, "cells": cells} for name, cells in _QUESTIONS},
+        common=common,
+        noun="question",
+        what={"kind": "beliefs"} | common,
     )
 
 

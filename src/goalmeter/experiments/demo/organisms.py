@@ -10,6 +10,7 @@ from typing import Any
 from goalmeter._errors import MissingExtraError
 from goalmeter.experiments.calibration import page
 from goalmeter.experiments.calibration.measuring import Calibration, calibrate
+from goalmeter.experiments.calibration.measuring import forecasts as walks_forecasts
 from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, require_models
 from goalmeter.experiments.calibration.truth import IDEAL, MOLE, TRAINED, subjects_of
 from goalmeter.navigation.playing import Walked
@@ -18,6 +19,7 @@ from goalmeter.pages.navigation import page as navigation_page
 from goalmeter.pages.navigation.learnt_pictures import Explained
 from goalmeter.pages.navigation.page import Group
 from goalmeter.pages.navigation.wants import Want, wants
+from goalmeter.runs.forecast import Forecast
 
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
 # each, since intervals rest on mazes; all of them with walls that the mole may not see. Reference
@@ -77,11 +79,7 @@ def measure(
     Raises:
         InvalidFileError: the folder cannot be written to, or holds other walks.
     """
-    prefix, missing = TRAINED, ""
-    try:
-        require_models(f"{TRAINED}{name}" for name in organism_names())
-    except MissingExtraError as error:
-        prefix, missing = IDEAL, str(error)
+    prefix, missing = _prefix()
     names = tuple(f"{prefix}{name}" for name in organism_names())
     calibration = calibrate(
         subjects_of((*names, *BESIDE)),
@@ -101,6 +99,21 @@ def measure(
         tuple(_wants(*groups)),
         tuple(page.learnt(calibration)),
     )
+
+
+def forecasts(out: Path, *, seed: int, on: str) -> list[Forecast]:
+    """What the walks of `measure` will cost."""
+    names = (f"{_prefix()[0]}{name}" for name in organism_names())
+    return walks_forecasts(subjects_of((*names, *BESIDE)), out, scale=SCALE, seed=seed, on=on)
+
+
+def _prefix() -> tuple[str, str]:
+    """What is before the names of the organisms that walk, and why the trained ones do not."""
+    try:
+        require_models(f"{TRAINED}{name}" for name in organism_names())
+    except MissingExtraError as error:
+        return IDEAL, str(error)
+    return TRAINED, ""
 
 
 def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MissingExtraError
+from goalmeter.commands.dry_run import shown
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.experiments import ledger
 from goalmeter.experiments.demo import (
@@ -32,8 +33,11 @@ from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
 from goalmeter.pages.reflection.page import part_of as reflection_part
 from goalmeter.reflection import Reflection
 from goalmeter.reflection import measure as self_reflection
+from goalmeter.reflection.environments.registry import BATTERY
+from goalmeter.reflection.forecast import forecast as cost_of_reflection
 from goalmeter.report import Section, require_report_extra
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast, together, unmeasured
 
 TITLE = "How goal-directed are these agents?"
 LEDE = (
@@ -80,12 +84,9 @@ def demo(
     """
     tell = progress or (lambda line: None)
     require_report_extra()
-    # Walks with another seed are other runs.
-    walks = Path(out) / "walks" / f"seed-{seed}"
+    walks, believed = _folders(Path(out), seed)
     results = organisms.measure(walks, seed=seed, on=on, progress=progress)
-    read = beliefs.measure(
-        Path(out) / "beliefs" / f"seed-{seed}", seed=seed, on=on, progress=progress
-    )
+    read = beliefs.measure(believed, seed=seed, on=on, progress=progress)
     by_length = compute.measure(compute.difficulty(), tell)
     noisy = compute.measure(compute.noise(baselines=True), tell)
     tell(frozen_lake.NAME)
@@ -97,8 +98,7 @@ def demo(
     reflections = []
     for name in REFLECTING:
         tell(f"self-reflection, {name}")
-        run = range(seed, seed + REFLECTION_SEEDS)
-        reflections.append(self_reflection(name, REFLECTION_STEPS, run))
+        reflections.append(self_reflection(name, REFLECTION_STEPS, _seeds(seed)))
     tell("report")
     parts = [
         organisms_page.part(results),
@@ -135,6 +135,43 @@ def demo(
         text="\n".join(map(_wrapped, summary)),
         figures=False,
     )
+
+
+def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
+    """What `demo` will cost: all but causal models, logs and the page, which take seconds.
+
+    Raises:
+        InvalidFileError: a line of the folder is no trial.
+    """
+    walks, believed = _folders(Path(out), seed)
+    settings = [*compute.difficulty(), *compute.noise(baselines=True)]
+    played = [
+        cost_of_reflection(name, steps=REFLECTION_STEPS, seeds=_seeds(seed), environments=BATTERY)
+        for name in REFLECTING
+    ]
+    not_kept = "trials of self-reflection are made in this process, timed on some, and not kept"
+    told: list[Forecast] = [
+        *organisms.forecasts(walks, seed=seed, on=on),
+        unmeasured(
+            beliefs.study_of(seed),
+            "how many answers a question takes, and how long, is not known before; there is none "
+            "without what language models need",
+            on=on,
+            out=believed,
+        ),
+        compute.forecast(settings),
+        together("self-reflection", played, disk=None, assumed=(not_kept,)),
+    ]
+    return shown(told)
+
+
+def _folders(out: Path, seed: int) -> tuple[Path, Path]:
+    # Walks and answers with another seed are other runs.
+    return out / "walks" / f"seed-{seed}", out / "beliefs" / f"seed-{seed}"
+
+
+def _seeds(seed: int) -> range:
+    return range(seed, seed + REFLECTION_SEEDS)
 
 
 def _cliff_world(by_length: Sequence[Measured], noisy: Sequence[Measured]) -> Part:

@@ -18,7 +18,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.navigators import Memoryless, navigator, planned
 from goalmeter.navigation.measures import exact
 from goalmeter.navigation.measures.keys import chance_of_passing
-from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.playing import load, play_all
 from goalmeter.navigation.result import Navigation, navigation_of
 from goalmeter.navigation.suites import isometries, maze
@@ -27,6 +27,7 @@ from goalmeter.navigation.suites.options import KEY, NEUTRAL
 from goalmeter.navigation.suites.registry import SUITES, suite_named
 from goalmeter.navigation.suites.tasks import suite
 from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs.forecast import Forecast, unmeasured
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate, estimate
 
@@ -55,10 +56,37 @@ def of_agents(
     `grids` are of each size and complexity, and there are ten times as many worlds with a key;
     `trajectories` are walks through each, None for the paper's. `on` does not change a number.
     """
+    parts = _parts(agents)
+    of_parts = carry_out(_study(parts, grids, trajectories, seed), on=on, progress=progress)
+    out: dict[str, Estimates] = {agent: {} for agent in agents}
+    for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
+        out[agent] |= of_part
+    return out
+
+
+def forecast(agents: Sequence[str], *, grids: int, seed: int, on: str) -> Forecast:
+    """How much `of_agents` will do, which keeps nothing before its end."""
+    # All agents have the same worlds; in every cell they are put, and do not walk.
+    walks = sum(len(_planned(agents[0], name, grids, None, seed).keys()) for name in SUITES)
+    return unmeasured(
+        _study(_parts(agents), grids, None, seed),
+        "a part is all walks of an agent in a suite and what is measured of them: how long one "
+        "takes is not known from another; nothing is kept before the last one is finished",
+        on=on,
+        counted={"walks": len(agents) * walks},
+    )
+
+
+def _parts(agents: Sequence[str]) -> list[tuple[str, str]]:
     parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
     # The longest ones first, so that no process has one left when the others are through.
-    parts.sort(key=lambda part: part[1] != isometries.SUITE.name)
-    study = Study(
+    return sorted(parts, key=lambda part: part[1] != isometries.SUITE.name)
+
+
+def _study(
+    parts: Sequence[tuple[str, str]], grids: int, trajectories: int | None, seed: int
+) -> Study[Estimates]:
+    return Study(
         "lm-navigation",
         _IN_SUITE,
         {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
@@ -66,11 +94,13 @@ def of_agents(
         noun="part",
         from_json=_from_json,
     )
-    of_parts = carry_out(study, on=on, progress=progress)
-    out: dict[str, Estimates] = {agent: {} for agent in agents}
-    for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
-        out[agent] |= of_part
-    return out
+
+
+def _planned(agent: str, name: str, grids: int, trajectories: int | None, seed: int) -> WalkPlan:
+    """The walks of an agent in a suite."""
+    worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
+    options: dict[str, Any] = {"grids": worlds, "trajectories": trajectories, "seed": seed}
+    return plan_of(navigator(agent).name, name, paper=True, **options)
 
 
 def of_run(folder: str | Path) -> tuple[str, Estimates]:
@@ -97,9 +127,7 @@ def in_suite(
     if name == EVERY_CELL:
         of_agent = every_cell(agent, grids, seed)
     else:
-        worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
-        options: dict[str, Any] = {"grids": worlds, "trajectories": trajectories, "seed": seed}
-        plan = plan_of(navigator(agent).name, name, paper=True, **options)
+        plan = _planned(agent, name, grids, trajectories, seed)
         of_agent = of_result(navigation_of(play_all(plan)))
     return {key: value.to_json() for key, value in of_agent.items()}
 

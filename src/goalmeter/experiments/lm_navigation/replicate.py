@@ -16,6 +16,7 @@ from goalmeter.experiments.lm_navigation.findings import findings as findings_of
 from goalmeter.pages.navigation.page import GLOSSARY
 from goalmeter.report import require_report_extra
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 
 COMMAND = "goalmeter replicate lm-navigation"
@@ -43,9 +44,7 @@ def replicate(
         MissingExtraError: matplotlib or jinja2 is not installed.
     """
     names = compute.checked_agents(agents)
-    grids = compute.GRIDS if seeds is None else seeds
-    if grids < 2:
-        raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
+    grids = _checked(seeds)
     require_report_extra()
     measured = _runs(run, progress)  # before the long part, since folders may be mistyped
     references = compute.of_agents(names, grids=grids, seed=seed, on=on, progress=progress)
@@ -65,6 +64,32 @@ def replicate(
         glossary=GLOSSARY,
         text="\n".join(findings),
     )
+
+
+def forecasts(
+    out: Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    agents: str | None = None,
+    run: Sequence[str | Path] = (),
+) -> list[Forecast]:
+    """What `replicate` with these arguments will do; folders of `run` are only read.
+
+    Raises:
+        InvalidParameterError: as `replicate`.
+    """
+    names = compute.checked_agents(agents)
+    return [compute.forecast(names, grids=_checked(seeds), seed=seed, on=on)]
+
+
+def _checked(seeds: int | None) -> int:
+    """How many grids of each size and complexity, if it can be so many."""
+    grids = compute.GRIDS if seeds is None else seeds
+    if grids < 2:
+        raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
+    return grids
 
 
 def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Estimates]:

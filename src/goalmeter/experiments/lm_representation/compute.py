@@ -16,13 +16,17 @@ Agents", section 5 and the tables of its authors.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from goalmeter._types import BoolArray, IntArray
 from goalmeter.navigation import measure as navigate
+from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.forecast import forecast as cost_of_walks
+from goalmeter.navigation.plan import plan_of
 from goalmeter.representation.decoded import PUBLISHED, decoded
 from goalmeter.representation.explained import Explained, explained
 from goalmeter.representation.map_controls import map_controls
@@ -38,6 +42,7 @@ from goalmeter.representation.probes.ridge import Ridge
 from goalmeter.representation.probes.splits import Split, folds, split
 from goalmeter.representation.replay import replay
 from goalmeter.representation.stages.captures import Captured, captured
+from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clustered import Estimate
 
@@ -52,6 +57,7 @@ MLP, LINEAR, RIDGE = Published(hidden=HIDDEN), Published(), Ridge()
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
 ALL = "all sizes"
+WALKS = "walks"
 _FOLDS = 3
 
 
@@ -81,18 +87,8 @@ def compute(out: Path, *, grids: int, seed: int, tell: Tell) -> Results:
         seed: of everything random.
         tell: told what is being done.
     """
-    run = out / "walks"
-    navigate(
-        MODEL,
-        sizes=SIZES,
-        complexities=COMPLEXITIES,
-        grids=grids,
-        trajectories=1,
-        beside=[],
-        seed=seed,
-        out=run,
-        progress=tell,
-    )
+    run = out / WALKS
+    navigate(MODEL, **_suite(grids, seed), beside=[], out=run, progress=tell)
     samples, network = replay(run)
     captures = captured(
         samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
@@ -103,6 +99,22 @@ def compute(out: Path, *, grids: int, seed: int, tell: Tell) -> Results:
     of_maps = _explained(captures, first, seed)
     plans = _plans(out, captures, network, seed, tell)
     return Results(maps, of_maps, plans, _numbers(maps, of_maps, plans))
+
+
+def forecast(out: Path, *, grids: int, seed: int) -> Forecast:
+    """What the walks of `compute` will cost; arguments as there."""
+    plan = plan_of(MODEL, "maze", asking=Asking(), **_suite(grids, seed))
+    told = cost_of_walks(plan, out=out / WALKS)
+    rests = (
+        "what is read of the walks comes besides: activations, probes and decoders rest on the "
+        "decisions that they have"
+    )
+    return replace(told, assumed=(*told.assumed, rests))
+
+
+def _suite(grids: int, seed: int) -> dict[str, Any]:
+    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
+    return options | {"trajectories": 1, "seed": seed}
 
 
 def _sizes(reading: Reading) -> dict[str, BoolArray]:

@@ -9,9 +9,10 @@ from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.experiments import ledger
 from goalmeter.experiments.lm_representation import tables
-from goalmeter.experiments.lm_representation.compute import LEDGER_PREFIX, NAME, compute
+from goalmeter.experiments.lm_representation.compute import LEDGER_PREFIX, NAME, compute, forecast
 from goalmeter.report.markdown import in_markdown
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 from goalmeter.runs.progress import Tell
 
 GRIDS = 40
@@ -38,7 +39,7 @@ def replicate(
         InvalidParameterError: too few mazes.
         MissingExtraError: torch or transformers is not installed.
     """
-    grids = whole(GRIDS if seeds is None else seeds, "seeds", least=4, most=10_000)
+    grids = _checked(seeds)
     tell = progress or (lambda line: None)
     results = compute(Path(out), grids=grids, seed=seed, tell=tell)
     published = ledger.load(LEDGER_PREFIX)
@@ -62,3 +63,18 @@ def replicate(
     }
     file = write_text(Path(out) / "results.json", json_text(value) + "\n")
     return Outcome(tables=shown, json=value | {"results": str(file.resolve())})
+
+
+def forecasts(
+    out: Path, *, seeds: int | None = None, seed: int = 0, on: str = HERE
+) -> list[Forecast]:
+    """What `replicate` with these arguments will cost, as far as the walks go.
+
+    Raises:
+        InvalidParameterError: as `replicate`.
+    """
+    return [forecast(out, grids=_checked(seeds), seed=seed)]
+
+
+def _checked(seeds: int | None) -> int:
+    return whole(GRIDS if seeds is None else seeds, "seeds", least=4, most=10_000)

@@ -11,6 +11,7 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.runs import Study, carry_out
+from goalmeter.runs.forecast import Forecast, forecast_of, unmeasured
 from goalmeter.runs.progress import Tell
 
 GOAL_LENGTHS = (1, 2, 3, 4)
@@ -74,9 +75,17 @@ def noise(*, baselines: bool = False) -> list[Setting]:
 
 def measure(settings: Iterable[Setting], progress: Tell | None = None) -> list[Measured]:
     """Known and certified unknown utility of each setting."""
+    return [*carry_out(_study(settings), progress=progress).values()]
+
+
+def forecast(settings: Iterable[Setting]) -> Forecast:
+    """What `measure` will cost."""
+    return forecast_of(_study(settings), is_kept=False)
+
+
+def _study(settings: Iterable[Setting]) -> Study[Measured]:
     trials = {setting.name: {"setting": setting} for setting in settings}
-    study = Study("CliffWorld", _measured, trials, noun="setting")
-    return [*carry_out(study, progress=progress).values()]
+    return Study("CliffWorld", _measured, trials, noun="setting")
 
 
 def _measured(setting: Setting) -> Measured:
@@ -99,14 +108,31 @@ def with_neural(
     Raises:
         MissingExtraError: torch is not installed.
     """
+    by_name = {m.setting.name: m for m in measured}
 
-    def fitted(m: Measured) -> Measured:
-        mdp = m.setting.world()
-        return replace(m, neural=gm.meg.neural_values(mdp, m.setting.policy(mdp), seeds=seeds))
+    def fitted(setting: Setting) -> Measured:
+        mdp = setting.world()
+        values = gm.meg.neural_values(mdp, setting.policy(mdp), seeds=seeds)
+        return replace(by_name[setting.name], neural=values)
 
-    trials = {m.setting.name: {"m": m} for m in measured}
-    study = Study(f"CliffWorld, network, {len(seeds)} seeds", fitted, trials, noun="setting")
+    study = _neural(fitted, [m.setting for m in measured], seeds)
     return [*carry_out(study, progress=progress).values()]
+
+
+def neural_forecast(settings: Sequence[Setting], seeds: Sequence[int]) -> Forecast:
+    """How much `with_neural` will do."""
+    return unmeasured(
+        _neural("", settings, seeds),
+        "how long a network takes is not known: it is trained until it has converged",
+        counted={"networks": len(settings) * len(seeds)},
+    )
+
+
+def _neural(
+    fitted: str | Callable[[Setting], Measured], settings: Sequence[Setting], seeds: Sequence[int]
+) -> Study[Measured]:
+    trials = {setting.name: {"setting": setting} for setting in settings}
+    return Study(f"CliffWorld, network, {len(seeds)} seeds", fitted, trials, noun="setting")
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:

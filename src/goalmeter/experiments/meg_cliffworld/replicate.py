@@ -15,6 +15,7 @@ from goalmeter.pages.meg.tables import GLOSSARY
 from goalmeter.report import Section, require_report_extra
 from goalmeter.report.numbers import percent
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 
 LEDGER_PREFIX = "meg-cliffworld/"
 SEEDS = 5
@@ -41,12 +42,7 @@ def replicate(
 
     Source: MEG paper (NeurIPS 2024), section 6, Figures 3 and 5, Appendix D.1 and D.2.
     """
-    seeds = SEEDS if seeds is None else seeds
-    if seeds < 0:
-        raise InvalidParameterError(
-            f"seeds is {seeds}, expected 0 (no neural runs) or more; the paper's tables give the "
-            f"mean of several"
-        )
+    seeds = _checked(seeds)
     require_report_extra()
     if seeds:
         require("torch", extra="neural", feature="The neural measure (--seeds 0 leaves it out)")
@@ -96,6 +92,33 @@ def replicate(
         glossary=GLOSSARY,
         tables=(*compared, *remarks),
     )
+
+
+def forecasts(
+    out: Path, *, seeds: int | None = None, seed: int = 0, on: str = HERE
+) -> list[Forecast]:
+    """What `replicate` with these arguments will cost; nothing of it is kept before its end.
+
+    Raises:
+        InvalidParameterError: as `replicate`.
+    """
+    count = _checked(seeds)
+    told = [compute.forecast([*compute.difficulty(), *compute.noise(baselines=True)])]
+    if count:
+        settings = [*compute.difficulty(), *compute.noise()]
+        told.append(compute.neural_forecast(settings, range(seed, seed + count)))
+    return told
+
+
+def _checked(seeds: int | None) -> int:
+    """How many runs of the neural measure, if it can be so many."""
+    seeds = SEEDS if seeds is None else seeds
+    if seeds < 0:
+        raise InvalidParameterError(
+            f"seeds is {seeds}, expected 0 (no neural runs) or more; the paper's tables give the "
+            f"mean of several"
+        )
+    return seeds
 
 
 def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[str]:

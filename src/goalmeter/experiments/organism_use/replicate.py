@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,19 @@ from goalmeter._arguments import whole
 from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.experiments.organism_use.decoding import decoding
-from goalmeter.experiments.organism_use.questions import FAR, Question, answer, questions_of
+from goalmeter.experiments.organism_use.questions import (
+    COMPLEXITIES,
+    FAR,
+    Question,
+    answer,
+    questions_of,
+)
 from goalmeter.experiments.organism_use.tables import Answer, all_tables
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.network import Network
 from goalmeter.representation.use.used_cells import used_cells
 from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs.forecast import Forecast, unmeasured
 from goalmeter.runs.progress import Tell
 
 SIZES, GRIDS = (7, 9, 11), 60
@@ -23,6 +31,8 @@ LAYER = 3
 # What is written along directions is asked on small mazes alone: it takes as long as all the rest.
 WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
 KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
+# The folder of what is kept of each question.
+ANSWERS = "answers"
 _TASK = "goalmeter.experiments.organism_use.replicate:part"
 
 
@@ -50,16 +60,68 @@ def replicate(
         MissingAbilityError: an agent is no model of this machine.
         MissingExtraError: torch or transformers is not installed.
     """
-    grids = whole(GRIDS if seeds is None else seeds, "seeds", least=2, most=10_000)
-    asked = [
+    grids, asked = _checked(seeds), _asked(agents)
+    study = _study(asked, grids, seed, agents)
+    values = carry_out(study, on=on, out=Path(out) / ANSWERS, progress=progress)
+    answers = [
+        Answer(question, size, families, value)
+        for (question, size, families), value in zip(asked, values.values(), strict=True)
+    ]
+    tables = all_tables(answers)
+    write_text(Path(out) / "tables.md", in_markdown(tables))
+    result = {"seeds": grids, "answers": [answer.to_json() for answer in answers]}
+    file = write_text(Path(out) / "results.json", json_text(result) + "\n")
+    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
+
+
+def forecasts(
+    out: Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    agents: str | None = None,
+) -> list[Forecast]:
+    """What `replicate` with these arguments will do.
+
+    Raises:
+        InvalidParameterError: as `replicate`.
+    """
+    grids, asked = _checked(seeds), _asked(agents)
+    return [
+        unmeasured(
+            _study(asked, grids, seed, agents),
+            "how many answers a question takes, and how long, is not known before: what can be "
+            "written is learnt from answers, and only what does best is asked of all mazes",
+            on=on,
+            out=out / ANSWERS,
+            counted={"mazes of a question": grids * len(COMPLEXITIES)},
+        )
+    ]
+
+
+def _checked(seeds: int | None) -> int:
+    return whole(GRIDS if seeds is None else seeds, "seeds", least=2, most=10_000)
+
+
+def _asked(agents: str | None) -> list[tuple[Question, int, tuple[str, ...]]]:
+    return [
         (question, size, families)
         for families, sizes in ((KNOCKS, SIZES), (WRITES, (WRITE_SIZE,)))
         for size in sizes
         for question in questions_of(agents)
         if families == KNOCKS or question.cells != FAR
     ]
+
+
+def _study(
+    asked: Sequence[tuple[Question, int, tuple[str, ...]]],
+    grids: int,
+    seed: int,
+    agents: str | None,
+) -> Study[dict[str, Any]]:
     what = {"kind": "organism-use", "grids": grids, "seed": seed}
-    study = Study[dict[str, Any]](
+    return Study[dict[str, Any]](
         "organism-use",
         _TASK,
         {
@@ -75,16 +137,6 @@ def replicate(
         noun="question",
         what=what if agents is None else what | {"agents": agents},
     )
-    values = carry_out(study, on=on, out=Path(out) / "answers", progress=progress)
-    answers = [
-        Answer(question, size, families, value)
-        for (question, size, families), value in zip(asked, values.values(), strict=True)
-    ]
-    tables = all_tables(answers)
-    write_text(Path(out) / "tables.md", in_markdown(tables))
-    result = {"seeds": grids, "answers": [answer.to_json() for answer in answers]}
-    file = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
 
 
 def part(

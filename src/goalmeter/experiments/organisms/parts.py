@@ -29,7 +29,7 @@ from goalmeter.navigation.suites.tasks import Task, suite
 from goalmeter.navigation.walks import Episode
 from goalmeter.organisms import organism
 from goalmeter.organisms.language import IDS, PLAN
-from goalmeter.organisms.lessons import COMPLEXITIES
+from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
 from goalmeter.organisms.thoughts import TEMPERATURE
 
 ANSWERS, WALKS = "answers", "walks"
@@ -85,6 +85,12 @@ def part(
         }
         for task, walk in zip(tasks, walks(opened(folder), tasks, seed=seed), strict=True)
     ]
+
+
+def amounts(grids: int) -> tuple[int, int]:
+    """How many mazes an organism is asked about, and how many walks it makes, in all parts."""
+    cells = len(SIZES) * len(COMPLEXITIES) * grids
+    return _MAZES * cells, cells + sum(_KEY_WORLDS.values()) * grids
 
 
 def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:

@@ -10,7 +10,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.experiments.organisms.grading import TARGETS, Row, grades
-from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS
+from goalmeter.experiments.organisms.parts import ANSWERS, KEY_DOOR, KEY_NO_DOOR, WALKS, amounts
 from goalmeter.experiments.organisms.tables import card, reached_table, shares_table, worlds_table
 from goalmeter.organisms import organism, organism_names
 from goalmeter.organisms.keeping import SETTINGS, read_settings
@@ -18,6 +18,7 @@ from goalmeter.organisms.lessons import SIZES
 from goalmeter.organisms.shipped import weights_of
 from goalmeter.report.markdown import in_markdown
 from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs.forecast import Forecast, unmeasured
 
 # Mazes of each size and complexity that are walked through.
 GRIDS = 10
@@ -56,9 +57,7 @@ def replicate(
         InvalidFileError: a folder that holds no weights, or weights that cannot be read.
         MissingExtraError: torch or transformers is not installed.
     """
-    count = GRIDS if seeds is None else seeds
-    if count < 2:
-        raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
+    count = _checked(seeds)
     places = dict(_named(agents or ",".join(organism_names())))
     rows = _rows(places, count, seed, on, progress)
     graded = {
@@ -88,6 +87,41 @@ def replicate(
     return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
 
 
+def forecasts(
+    out: Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    agents: str | None = None,
+) -> list[Forecast]:
+    """What `replicate` with these arguments will do.
+
+    Raises:
+        InvalidParameterError, InvalidFileError: as `replicate`.
+    """
+    count = _checked(seeds)
+    places = dict(_named(agents or ",".join(organism_names())))
+    answers, walks = amounts(count)
+    return [
+        unmeasured(
+            _study(places, count, seed),
+            "how many steps a walk has, and how long an answer takes, is not known before: both "
+            "depend on the maze; nothing is kept before the last part is finished",
+            on=on,
+            counted={"answers": len(places) * answers, "walks": len(places) * walks},
+        )
+    ]
+
+
+def _checked(seeds: int | None) -> int:
+    """How many mazes of each size and complexity, if it can be so many."""
+    count = GRIDS if seeds is None else seeds
+    if count < 2:
+        raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
+    return count
+
+
 def _named(text: str) -> Iterable[tuple[str, Path]]:
     for part in text.split(","):
         name, _, place = part.strip().partition("=")
@@ -110,7 +144,14 @@ def _rows(
 ) -> dict[str, dict[tuple[str, int], list[Row]]]:
     """What came of every part of every organism."""
     parts = [(name, kind, size) for name in places for kind, size in _PARTS]
-    study = Study[list[Row]](
+    results = carry_out(_study(places, grids, seed), on=on, progress=progress)
+    rows = dict(zip(parts, results.values(), strict=True))
+    order = sorted(_PARTS, key=lambda part: part[1])
+    return {name: {part: rows[name, *part] for part in order} for name in places}
+
+
+def _study(places: dict[str, Path], grids: int, seed: int) -> Study[list[Row]]:
+    return Study[list[Row]](
         "organisms",
         "goalmeter.experiments.organisms.parts:part",
         {
@@ -120,12 +161,9 @@ def _rows(
                 "kind": kind,
                 "size": size,
             }
-            for name, kind, size in parts
+            for name in places
+            for kind, size in _PARTS
         },
         common={"grids": grids, "seed": seed},
         noun="part",
     )
-    results = carry_out(study, on=on, progress=progress)
-    rows = dict(zip(parts, results.values(), strict=True))
-    order = sorted(_PARTS, key=lambda part: part[1])
-    return {name: {part: rows[name, *part] for part in order} for name in places}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,6 +13,7 @@ from goalmeter.agents.registry import history_agent
 from goalmeter.experiments.tempting_button.trace import Trace
 from goalmeter.reflection.environments.registry import find
 from goalmeter.runs import HERE, Study, carry_out, own_process
+from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.progress import Tell
 
 STEPS = 4000  # as in the paper's experiment
@@ -124,19 +125,42 @@ def play(
     Raises:
         GoalmeterError: a trial failed; those that are finished are kept.
     """
-    wanted = {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in players}
-    study = Study[Any](
+    wanted = _wanted(players, seeds)
+    study, on = _study(wanted, steps), _place(players, on)
+    traces: dict[str, list[Trace]] = {who.key: [] for who in players}
+    for key, value in carry_out(study, on=on, out=out, progress=progress).items():
+        who, _ = wanted[key]
+        traces[who.key].append(Trace.of(**value, coding=who.coding))
+    return traces
+
+
+def forecasts(
+    out: Path, players: Sequence[Player], *, steps: int, seeds: Sequence[int], on: str = HERE
+) -> list[Forecast]:
+    """What `play` will cost, of reference agents and of networks, which take far longer."""
+    told = []
+    for name, is_trained in (("reference agents", False), ("recurrent DQN", True)):
+        kind = [who for who in players if (who.agent == _DQN) == is_trained]
+        if kind:
+            study = _study(_wanted(kind, seeds), steps)
+            told.append(replace(forecast_of(study, on=_place(players, on), out=out), name=name))
+    return told
+
+
+def _wanted(players: Sequence[Player], seeds: Iterable[int]) -> dict[str, tuple[Player, int]]:
+    return {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in players}
+
+
+def _study(wanted: Mapping[str, tuple[Player, int]], steps: int) -> Study[Any]:
+    return Study[Any](
         "TemptingButton",
         f"{__name__}:trial",
         {key: who.arguments | {"seed": seed} for key, (who, seed) in wanted.items()},
         common={"steps": steps},
         what={"kind": "tempting-button", "steps": steps},
     )
+
+
+def _place(players: Sequence[Player], on: str) -> str:
     # Trained networks are the same only where numerics have one thread, as workers do.
-    if any(who.agent == _DQN for who in players):
-        on = own_process(on)
-    traces: dict[str, list[Trace]] = {who.key: [] for who in players}
-    for key, value in carry_out(study, on=on, out=out, progress=progress).items():
-        who, _ = wanted[key]
-        traces[who.key].append(Trace.of(**value, coding=who.coding))
-    return traces
+    return own_process(on) if any(who.agent == _DQN for who in players) else on

@@ -11,6 +11,7 @@ from goalmeter.experiments.tempting_button import compute, page
 from goalmeter.experiments.tempting_button.tables import summary
 from goalmeter.report import require_report_extra
 from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast
 
 
 def replicate(
@@ -35,10 +36,7 @@ def replicate(
     Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
-    count = compute.SEEDS if seeds is None else seeds
-    for name, value, least in (("seeds", count, 1), ("steps", steps, 2)):
-        if value < least:
-            raise InvalidParameterError(f"{name} is {value}, expected at least {least}")
+    count = _checked(seeds, steps)
     require_report_extra()
     out = Path(out)
     traces = compute.play(
@@ -76,3 +74,29 @@ def replicate(
         tables=page.tables(traces),
         text="\n".join(findings),
     )
+
+
+def forecasts(
+    out: Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    steps: int = compute.STEPS,
+) -> list[Forecast]:
+    """What `replicate` with these arguments will cost; some trials are played to see it.
+
+    Raises:
+        GoalmeterError: as `replicate`.
+    """
+    over = range(seed, seed + _checked(seeds, steps))
+    return compute.forecasts(out, compute.PLAYERS, steps=steps, seeds=over, on=on)
+
+
+def _checked(seeds: int | None, steps: int) -> int:
+    """How many seeds, if they and the steps can be so many."""
+    count = compute.SEEDS if seeds is None else seeds
+    for name, value, least in (("seeds", count, 1), ("steps", steps, 2)):
+        if value < least:
+            raise InvalidParameterError(f"{name} is {value}, expected at least {least}")
+    return count

@@ -20,6 +20,9 @@ from goalmeter.representation.scenes import Scenes
 from goalmeter.representation.untrained import alternatives_of, untrained
 from goalmeter.runs.progress import Tell
 
+# Folders of the probe in which activations lie.
+ACTIVATIONS, RANDOM_WEIGHTS = "activations", "random-weights"
+
 
 @dataclass(frozen=True)
 class Captured:
@@ -73,11 +76,11 @@ def captured(
         InvalidFileError: as `capture`.
         InvalidParameterError: no decision has all positions.
     """
-    of_random = folder / "random-weights"
+    of_random = folder / RANDOM_WEIGHTS
     trained = capture(
         samples,
         network,
-        folder / "activations",
+        folder / ACTIVATIONS,
         layers=[0, *layers],
         positions=positions,
         later={of_random: layers},

@@ -21,6 +21,8 @@ from goalmeter.representation.stages.asked import Asked
 from goalmeter.runs import Stages
 from goalmeter.runs.progress import Tell
 
+# The folder of the probe in which their activations lie.
+FIRST_DECISIONS = "first-decisions"
 # The published width; a decoder of a narrow stream needs no more than this.
 _WIDTH, _NARROW = 1024, 256
 
@@ -42,7 +44,7 @@ def plan_stage(
     activations = capture(
         first,
         network,
-        stages.folder / "first-decisions",
+        stages.folder / FIRST_DECISIONS,
         layers=layers,
         positions=tuple(dict.fromkeys([*positions, *along()])),
         progress=stages.tell,

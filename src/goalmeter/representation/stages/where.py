@@ -102,10 +102,10 @@ def where_stage(
 
     def exchanged(kind: str) -> dict[str, Any]:
         result = moved(
-            _fewer(again()),
+            fewer(again()),
             network,
             kinds=[kind],
-            positions=_POSITIONS[kind],
+            positions=positions_of(kind),
             layers=wanted.layers,
             salt=SALT,
             seed=seed,
@@ -120,7 +120,7 @@ def where_stage(
             )
         layer, position = exchanges["carrier"]
         space = subspace(
-            _fewer(again()),
+            fewer(again()),
             network,
             layer=layer,
             position=position,
@@ -174,11 +174,16 @@ def _carrier(result: Moved, kind: str) -> list[Any] | None:
     return [0, _POSITIONS[kind][0]] if ceiling.follows else None
 
 
-def _fewer(samples: Sequence[Sample]) -> list[Sample]:
-    """All of the half that confirms, and some of the other."""
+def fewer(samples: Sequence[Sample]) -> list[Sample]:
+    """Those that are asked about what moved: the half that confirms, and some of the other."""
     screened = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
     judged = [sample for sample in samples if half_of(sample.world, SALT) == CONFIRM]
     return [*screened[:_SCREENED], *judged]
+
+
+def positions_of(kind: str) -> tuple[str, ...]:
+    """The tokens at which streams are exchanged where something of a kind moved."""
+    return _POSITIONS[kind]
 
 
 def _read_here(samples: Sequence[Sample], seed: int) -> list[Sample]:

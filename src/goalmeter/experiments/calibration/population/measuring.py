@@ -18,6 +18,7 @@ from goalmeter.experiments.calibration.truth import IDEAL
 from goalmeter.navigation.suites.options import GRIDS_A_SEED
 from goalmeter.navigation.walks import walk
 from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs.forecast import Forecast, unmeasured
 from goalmeter.runs.progress import Tell
 
 _FUNCTION = "goalmeter.experiments.calibration.population.measuring:evidence_in_pair"
@@ -89,23 +90,40 @@ def measure_population(
     The seed is that of agents, grids and walks; the numbers do not depend on where they run.
     """
     pairs = scale.pairs(seed)
-    # Each pair of scenes is a job of its own, which every agent walks through; walks are named by
-    # the seed, the agent and the scene, so the numbers do not depend on how many processes there
-    # are.
-    study = Study[Mapping[str, Any]](
-        f"population, seed {seed}",
-        _FUNCTION,
-        {
-            f"size {pair[0]}, complexity {pair[1]:g}, seed {pair[2]}": {"pair": list(pair)}
-            for pair in pairs
-        },
-        common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
-        noun="maze",
-    )
+    study = _study(scale, seed, beside)
     parts = carry_out(study, on=on, progress=progress).values()
     names = [field.name for field in fields(PairEvidence)]
     joined = PairEvidence(**{name: np.array([part[name] for part in parts]) for name in names})
     return PopulationEvidence(population(scale.agents, seed), tuple(beside), tuple(pairs), joined)
+
+
+def forecast(scale: PopulationScale, *, seed: int, on: str = HERE) -> Forecast:
+    """How much `measure_population` will do, which keeps nothing before its end."""
+    study = _study(scale, seed, BESIDE)
+    walkers = scale.agents + len(BESIDE)
+    return unmeasured(
+        study,
+        "every agent walks through both scenes of a maze: how long a maze takes depends on its "
+        "size and walls, and is not known from another one; nothing is kept before the last one",
+        on=on,
+        counted={"walks": 2 * len(study.trials) * walkers * scale.walks},
+    )
+
+
+def _study(scale: PopulationScale, seed: int, beside: Sequence[str]) -> Study[Mapping[str, Any]]:
+    # Each pair of scenes is a job of its own, which every agent walks through; walks are named by
+    # the seed, the agent and the scene, so the numbers do not depend on how many processes there
+    # are.
+    return Study[Mapping[str, Any]](
+        f"population, seed {seed}",
+        _FUNCTION,
+        {
+            f"size {pair[0]}, complexity {pair[1]:g}, seed {pair[2]}": {"pair": list(pair)}
+            for pair in scale.pairs(seed)
+        },
+        common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
+        noun="maze",
+    )
 
 
 def evidence_in_pair(
