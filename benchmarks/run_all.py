@@ -33,6 +33,7 @@ SCRIPTS = (
     "many_worlds",
     "compiled_kernel",
     "interval_coverage",
+    "simulator_coverage",
     "few_clusters",
     "causal_vs_enumeration",
     "causal_width",

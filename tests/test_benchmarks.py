@@ -58,6 +58,7 @@ SCRIPTS = {
         "table_1_cpu_seconds",
         "table_1_seconds",
     },
+    "simulator_coverage": {"coverage", "growth", "tight"},
     "navigation_reference_agents": {"agents", "rows", "scoring", "whole"},
     "navigation_overhead": {"batch", "libraries", "once", "rows", "tokens"},
     "language_model_server": {"rows", "shares"},
@@ -69,6 +70,7 @@ SCRIPTS = {
 NEEDS = {
     "compiled_kernel": "numba",
     "unknown_sweep": "gymnasium",
+    "simulator_coverage": "gymnasium",
     "navigation_overhead": "inspect_ai",
     "language_model_server": "openai",
     "probe_rows": "torch",

@@ -49,13 +49,16 @@ def main() -> None:
     if unknown := names - {kind.name for kind in KINDS}:
         sys.exit(f"there is no kind of run {min(unknown)!r}: {[kind.name for kind in KINDS]}")
     kinds = [kind for kind in KINDS if kind.name in names or not names]
-    # What is asked of Inspect is nobody's business but the soak's.
+    folder = Path(tempfile.mkdtemp(prefix="goalmeter-soak-"))
+    # What Inspect keeps of its own belongs to the soak, and goes with it.
+    for name in ("INSPECT_LOG_DIR", "INSPECT_CACHE_DIR", "XDG_DATA_HOME"):
+        os.environ[name] = str(folder / name.lower())
     os.environ |= {"INSPECT_DISPLAY": "none", "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
     with ExitStack() as stack:
-        _soak(options, kinds, stack)
+        _soak(options, kinds, folder, stack)
 
 
-def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> None:
+def _soak(options: argparse.Namespace, kinds: list[Kind], folder: Path, stack: ExitStack) -> None:
     possible = [kind for kind in kinds if kind.is_possible]
     if missing := [kind.name for kind in kinds if kind not in possible]:
         print(f"left out, since a package is missing: {', '.join(missing)}", flush=True)
@@ -66,13 +69,14 @@ def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> N
         if any(RAY in kind.places for kind in possible) and find_spec("ray") is not None:
             nodes = stack.enter_context(RayNodes())
         possible = [kind.where(ray=nodes is not None) for kind in possible]
-    folder = Path(tempfile.mkdtemp(prefix="goalmeter-soak-"))
     print(f"seed {options.seed}, {options.minutes:g} minutes, {folder}", flush=True)
-    began = time.monotonic()
     chosen = islice(tries(options.seed, possible), options.tries)
     if options.only is not None:
         chosen = islice(tries(options.seed, possible), options.only, options.only + 1)
-    outcome = _all(Trier(folder, nodes), possible, chosen, began + 60 * options.minutes)
+    trier, outcome = Trier(folder, nodes), Outcome()
+    _prepare(trier, possible, outcome)
+    began = time.monotonic()
+    _try_all(trier, chosen, began + 60 * options.minutes, outcome)
     about = {
         "goalmeter": goalmeter.__version__,
         "commit": _commit(),
@@ -93,12 +97,14 @@ def _soak(options: argparse.Namespace, kinds: list[Kind], stack: ExitStack) -> N
     shutil.rmtree(folder)
 
 
-def _all(trier: Trier, kinds: list[Kind], chosen: islice[Try], until: float) -> Outcome:
-    outcome = Outcome()
+def _prepare(trier: Trier, kinds: list[Kind], outcome: Outcome) -> None:
     for kind in kinds:
         seconds = trier.undisturbed(kind, outcome).seconds
         shown = ", ".join(f"{place} {each:.1f} s" for place, each in seconds.items())
         print(f"{kind.name}: {shown}", flush=True)
+
+
+def _try_all(trier: Trier, chosen: islice[Try], until: float, outcome: Outcome) -> None:
     told = time.monotonic()
     for a_try in chosen:
         if time.monotonic() > until:
@@ -114,7 +120,6 @@ def _all(trier: Trier, kinds: list[Kind], chosen: islice[Try], until: float) -> 
                 f"{sum(outcome.wrong.values())} wrong, {(until - told) / 60:.0f} minutes left",
                 flush=True,
             )
-    return outcome
 
 
 def _commit() -> str:

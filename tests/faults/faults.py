@@ -46,7 +46,7 @@ class Target:
     @property
     def limit(self) -> float:
         """Seconds after which it hangs; a busy machine may take many times as long."""
-        return 120.0 + 20 * self.seconds
+        return 90.0 + 10 * self.seconds
 
     def start(self, *spoil: Callable[[], None]) -> Command:
         """Begin it, with some things spoilt."""

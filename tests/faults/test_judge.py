@@ -13,7 +13,7 @@ import pytest
 
 from faults.faults import FAULTS
 from faults.judge import DOUBLED, LOST, UNEQUAL, Held, afterwards, at_the_end, held
-from faults.kinds import KINDS
+from faults.kinds import KINDS, RAY
 from faults.running import Ended
 from faults.schedule import tries
 from goalmeter.runs import RunStore, Study, carry_out
@@ -118,6 +118,11 @@ def test_what_was_kept_or_told_stays(tmp_path: Path) -> None:
         (0, "", True),
         (-signal.SIGKILL, "a: 3 of 9 trials\n", True),
         (2, "a: 3 of 9 trials\ngoalmeter: run cannot be written: no space\n", True),
+        (
+            2,
+            "goalmeter: no space\n--- Logging error ---\nTraceback (most recent call last)\n",
+            True,
+        ),
         (2, "", False),
         (2, "goalmeter: one\ngoalmeter: two\n", False),
         (1, "goalmeter: a fault of goalmeter's own\n", False),
@@ -135,8 +140,11 @@ def test_a_command_ends_with_a_result_a_kill_or_one_sentence(
 def test_the_first_tries_have_every_fault_in_every_kind_of_run() -> None:
     drawn = [next_ for _, next_ in zip(range(400), tries(5, KINDS), strict=False)]
     cells = {(each.kind.name, fault.name) for each in drawn for fault in each.faults}
-    names = {fault.name for fault in FAULTS if not fault.of_workers}
+    names = {fault.name for fault in FAULTS if not (fault.of_workers or fault.of_nodes)}
     assert cells >= {(kind.name, name) for kind in KINDS for name in names}
+    assert {kind for kind, name in cells if name == "Ray node killed"} == {
+        kind.name for kind in KINDS if RAY in kind.places
+    }
     again = [next_ for _, next_ in zip(range(400), tries(5, KINDS), strict=False)]
     assert [(e.kind.name, e.places, e.random.random()) for e in drawn] == [
         (e.kind.name, e.places, e.random.random()) for e in again

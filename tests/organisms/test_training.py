@@ -163,6 +163,23 @@ def test_two_processes_train_the_same_weights_as_one(tmp_path: Path) -> None:
         train(settings, tmp_path / "three", workers=3)
 
 
+def test_two_processes_go_on_from_a_checkpoint_of_the_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise InvalidFileError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "_SAVE_EVERY", -1.0)
+        patch.setattr(training, "write_network", full)
+        with pytest.raises(InvalidFileError, match="the disk is full"):
+            train(TINY, tmp_path, device="cpu")
+    assert (tmp_path / CHECKPOINT).exists()
+    # The first process has nothing left to do but to remove what the other one still has to read.
+    train(TINY, tmp_path, device="cpu", workers=2)
+    assert not (tmp_path / CHECKPOINT).exists() and weights(tmp_path)
+
+
 def test_a_killed_process_is_an_error_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

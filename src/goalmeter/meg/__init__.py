@@ -15,6 +15,12 @@ from goalmeter.meg.neural import neural_utility, neural_values
 from goalmeter.meg.plug_in import mce_plug_in
 from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
+from goalmeter.meg.simulator import (
+    SimulatorInterrupted,
+    SimulatorProgress,
+    SimulatorResult,
+    from_simulator,
+)
 from goalmeter.meg.sweeps.measure import sweep
 from goalmeter.meg.sweeps.result import Sweep, SweepRow
 from goalmeter.meg.trajectories import from_trajectories
@@ -28,12 +34,16 @@ __all__ = [
     "MegResult",
     "Progress",
     "SimplestUtility",
+    "SimulatorInterrupted",
+    "SimulatorProgress",
+    "SimulatorResult",
     "Sweep",
     "SweepRow",
     "TableMeg",
     "TrajectoryMeg",
     "causal_class",
     "causal_utility",
+    "from_simulator",
     "from_table",
     "from_trajectories",
     "known_utility",

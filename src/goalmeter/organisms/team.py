@@ -47,15 +47,22 @@ class Team:
         # same, number by number.
         mine = [weights.grad for weights in model.parameters()]
         self.gradients[self.rank] = torch.cat([gradient.flatten() for gradient in mine]).cpu()
-        self._wait()
+        self.wait()
         total = self.gradients.sum(dim=0)
         # Nobody may write the gradients of the next step while somebody still adds these up.
-        self._wait()
+        self.wait()
         parts = torch.split(total, [gradient.numel() for gradient in mine])
         for gradient, part in zip(mine, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
-    def _wait(self) -> None:
+    def wait(self) -> None:
+        """Wait until all processes have come as far as this.
+
+        Raises:
+            GoalmeterError: another process has stopped.
+        """
+        if self.barrier is None:
+            return
         try:
             self.barrier.wait()
         except threading.BrokenBarrierError as cause:

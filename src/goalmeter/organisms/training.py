@@ -117,6 +117,8 @@ def _learn(
     model.set_attn_implementation("eager")  # on a processor faster than the fused one
     optimizers = _optimizers(model)
     done = resume(place / CHECKPOINT, model, optimizers)
+    # If all steps are done, the first one removes the checkpoint, which every process has to read.
+    team.wait()
     learner, kinds = organism(settings.name), syllabus(settings.sizes, keys=settings.keys)
     last = saved = begun = time.monotonic()
     losses: list[float] = []

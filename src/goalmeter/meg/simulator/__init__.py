@@ -1,0 +1,10 @@
+"""MEG in worlds that can only be run: what `from_simulator` is made of (see its README)."""
+
+from goalmeter.meg.simulator.measure import from_simulator
+from goalmeter.meg.simulator.result import (
+    SimulatorInterrupted,
+    SimulatorProgress,
+    SimulatorResult,
+)
+
+__all__ = ["SimulatorInterrupted", "SimulatorProgress", "SimulatorResult", "from_simulator"]

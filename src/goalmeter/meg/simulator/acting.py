@@ -1,0 +1,214 @@
+"""Agents as the measure asks them: an action, with its distribution where they tell it.
+
+An agent is a table over integer observations, a policy that Stable-Baselines3 trained, a function
+of the observation, or any object whose `begin(generator)` gives such a function for one episode
+(and which may therefore remember it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter._types import FloatArray
+
+# Rows that sum to 1 within this are divided by their sum, as everywhere.
+_SUM_TOLERANCE = 1e-5
+
+
+class Answered(NamedTuple):
+    """An action that the agent drew itself, and the distribution that it drew from, [A]."""
+
+    action: int
+    probabilities: FloatArray
+
+
+# What an agent answers at a decision (its number, from 0) for an observation: an action, a
+# distribution, or both.
+Answer = Callable[[Any, int], "int | FloatArray | Answered"]
+
+
+class Actor(Protocol):
+    """An agent in a world with A actions."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its answers may depend on more than the observation and the decision's number."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether they depend on the decision's number."""
+
+    def begin(self, generator: np.random.Generator) -> Answer:
+        """Its answers during one episode."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableActor:
+    """A policy as a table over integer observations.
+
+    Attributes:
+        table: [T, S, A], rows summing to 1.
+        name: in words.
+    """
+
+    table: FloatArray
+    name: str = "policy"
+    remembers: bool = False
+
+    @property
+    def timed(self) -> bool:
+        """Whether its rows depend on the decision's number."""
+        return len(self.table) > 1
+
+    def begin(self, generator: np.random.Generator) -> Answer:
+        """The row of the observation at this decision."""
+
+        def answer(observation: Any, decision: int) -> FloatArray:
+            return np.asarray(self.table[min(decision, len(self.table) - 1), int(observation)])
+
+        return answer
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionActor:
+    """A function of the observation, which gives an action or a distribution."""
+
+    function: Callable[[Any], Any]
+    name: str
+    remembers: bool = False
+    timed: bool = False
+
+    def begin(self, generator: np.random.Generator) -> Answer:
+        """The function itself: it has no memory of ours."""
+        return lambda observation, decision: self.function(observation)
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodicActor:
+    """An agent that begins anew in each episode."""
+
+    agent: Any
+    name: str
+    remembers: bool = True
+    timed: bool = False
+
+    def begin(self, generator: np.random.Generator) -> Answer:
+        """Its function for one episode."""
+        function = self.agent.begin(generator)
+        return lambda observation, decision: function(observation)
+
+
+def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> TableActor:
+    """A table [S, A] or [H, S, A] as an actor.
+
+    Raises:
+        InvalidPolicyError: another shape, or rows that are no distributions.
+    """
+    table = np.asarray(policy, dtype=np.float64)
+    stacked = table[None] if table.ndim == 2 else table
+    fits = stacked.ndim == 3 and stacked.shape[1:] == (n_states, n_actions)
+    if not fits or len(stacked) not in (1, horizon):
+        raise InvalidPolicyError(
+            f"the agent is a table of shape {list(table.shape)}, expected [{n_states}, "
+            f"{n_actions}] or [{horizon}, {n_states}, {n_actions}]: a distribution over actions "
+            f"for each observation"
+        )
+    return TableActor(checked_rows(stacked, "the agent's table"))
+
+
+def checked_rows(rows: FloatArray, what: str) -> FloatArray:
+    """Distributions over the last axis, divided by their sums.
+
+    Raises:
+        InvalidPolicyError: they are none.
+    """
+    sums = rows.sum(axis=-1, keepdims=True)
+    if not ((rows >= 0).all() and (np.abs(sums - 1.0) <= _SUM_TOLERANCE).all()):
+        raise InvalidPolicyError(
+            f"{what} has rows that are no distributions over actions (they sum to "
+            f"{float(sums.min()):.6g} to {float(sums.max()):.6g}), expected probabilities that "
+            f"sum to 1"
+        )
+    return np.asarray(rows / sums)
+
+
+def chosen(
+    answer: Any, n_actions: int, generator: np.random.Generator, name: str
+) -> tuple[int, FloatArray | None]:
+    """The action that an answer stands for, drawn from it if it is a distribution.
+
+    Raises:
+        InvalidPolicyError: it is neither an action nor a distribution over the actions.
+    """
+    if isinstance(answer, Answered):
+        return answer
+    array = np.asarray(answer)
+    if array.size == 1 and np.issubdtype(array.dtype, np.integer):
+        action = int(array.reshape(()))
+        if 0 <= action < n_actions:
+            return action, None
+        raise InvalidPolicyError(f"{name} answered {action}, expected an action 0..{n_actions - 1}")
+    if array.shape != (n_actions,) or not np.issubdtype(array.dtype, np.floating):
+        raise InvalidPolicyError(
+            f"{name} answered {answer!r}, expected an action 0..{n_actions - 1} or an array "
+            f"[{n_actions}] of their probabilities"
+        )
+    row = checked_rows(array.astype(np.float64), f"what {name} answered")
+    # As `Generator.choice` does it, without its checks.
+    action = int(np.searchsorted(np.cumsum(row), generator.random(), side="right"))
+    return min(action, n_actions - 1), row
+
+
+def distribution(answer: Any) -> FloatArray | None:
+    """What an answer says of its distribution; None for an action alone."""
+    if isinstance(answer, Answered):
+        return answer.probabilities
+    array = np.asarray(answer)
+    return np.asarray(array / array.sum(), dtype=np.float64) if array.ndim == 1 else None
+
+
+def information(row: FloatArray | None, n_actions: int) -> float:
+    """The difference of log A and the entropy of a choice, nats; NaN where it is not told."""
+    if row is None:
+        return float("nan")
+    used = row[row > 0]
+    return float(np.log(n_actions) + used @ np.log(used))
+
+
+def stable_baselines_actor(model: Any) -> FunctionActor:
+    """A model of Stable-Baselines3 with discrete actions.
+
+    Raises:
+        InvalidParameterError: its actions are not discrete.
+    """
+    if not hasattr(model.action_space, "n"):
+        raise InvalidParameterError(
+            f"the model acts in {model.action_space}, expected Discrete(n): continuous actions "
+            f"need a reference density, which is not supported yet"
+        )
+    name = type(model).__name__
+    policy = model.policy
+    if not hasattr(policy, "get_distribution"):
+        # A Q-network takes the best action, and nothing is left to chance.
+        one_hot = np.eye(int(model.action_space.n))
+        return FunctionActor(
+            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])], name
+        )
+
+    def probabilities(seen: Any) -> FloatArray:
+        import torch
+
+        with torch.no_grad():
+            tensor, _ = policy.obs_to_tensor(seen)
+            return np.asarray(policy.get_distribution(tensor).distribution.probs[0].numpy())
+
+    return FunctionActor(lambda seen: probabilities(seen).astype(np.float64), name)

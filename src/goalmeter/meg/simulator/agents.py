@@ -1,0 +1,127 @@
+"""The agent that a caller names or gives, as an `Actor` in one simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.agents.abilities import Ability, NamedAgent
+from goalmeter.agents.navigators.memoryless import Memoryless
+from goalmeter.agents.registry import agent as named
+from goalmeter.gridworld.draws import Draws
+from goalmeter.meg.simulator.acting import (
+    Actor,
+    Answer,
+    Answered,
+    EpisodicActor,
+    FunctionActor,
+    stable_baselines_actor,
+    table_actor,
+)
+
+_ASKER = "MEG from a simulator"
+_SB3 = "sb3:"
+
+
+@dataclass(frozen=True, eq=False)
+class WalkingActor:
+    """A navigator of grid worlds in one of our environments, whose state it is told.
+
+    Attributes:
+        navigator: who walks.
+        env: the environment, without its wrappers.
+        name: as on the command line.
+    """
+
+    navigator: Any
+    env: Any
+    name: str
+    timed: bool = False
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it is any other walker than a policy."""
+        return not isinstance(self.navigator, Memoryless)
+
+    def begin(self, generator: np.random.Generator) -> Answer:
+        """Set out in the present world."""
+        walk = self.navigator.begin(self.env.world, Draws(int(generator.integers(2**31))))
+
+        def answer(observation: Any, decision: int) -> int | Answered:
+            made = walk.act(self.env.state)
+            if made.action is None:
+                raise InvalidParameterError(
+                    f"{self.name} gave no action ({made.invalid}), and a decision without one has "
+                    f"no evidence; measure an agent that always acts"
+                )
+            if made.probabilities is None:
+                return int(made.action)
+            return Answered(made.action, np.asarray(made.probabilities, dtype=np.float64))
+
+        return answer
+
+
+def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
+    """An agent of any kind in a Gymnasium environment.
+
+    Args:
+        agent: a name, a `NamedAgent`, a model of Stable-Baselines3, a table over integer
+            observations, a function of the observation, or an object whose `begin(generator)`
+            gives such a function for an episode.
+        env: the environment.
+        horizon: H.
+
+    Raises:
+        InvalidParameterError: none of these.
+        MissingAbilityError: a named agent that cannot act here.
+        InvalidPolicyError: a table that does not fit.
+    """
+    if isinstance(agent, str):
+        agent = named(agent)
+    if isinstance(agent, NamedAgent):
+        return _of_name(agent, env)
+    if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
+        return stable_baselines_actor(agent)
+    if isinstance(agent, (np.ndarray, list, tuple)):
+        observations = getattr(env.observation_space, "n", None)
+        if observations is None:
+            raise InvalidParameterError(
+                f"the agent is a table, but the environment shows {env.observation_space}, "
+                f"expected Discrete(n); give a function of the observation"
+            )
+        return table_actor(agent, int(observations), int(env.action_space.n), horizon)
+    name = str(getattr(agent, "__name__", type(agent).__name__))
+    if hasattr(agent, "begin"):
+        return EpisodicActor(agent, name)
+    if callable(agent):
+        return FunctionActor(agent, name)
+    raise InvalidParameterError(
+        f"agent is {agent!r}, expected a name, a model of Stable-Baselines3, a table, a function "
+        f"of the observation that gives an action or a distribution, or an object with "
+        f"begin(generator)"
+    )
+
+
+def _of_name(agent: NamedAgent, env: Any) -> Actor:
+    bare = env.unwrapped
+    if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
+        return FunctionActor(_saved(agent.name.removeprefix(_SB3)), agent.name)
+    if not type(bare).__module__.startswith("goalmeter.gridworld"):
+        raise InvalidParameterError(
+            f"{agent.name!r} walks in grid worlds, and this environment is "
+            f"{type(bare).__name__}; give a trained policy (sb3:PATH.zip) or a function"
+        )
+    agent.require(Ability.GRID, asker=_ASKER)
+    return WalkingActor(agent.in_grids(asker=_ASKER), bare, agent.name)
+
+
+def _saved(path: str) -> Callable[[Any], FloatArray]:
+    from goalmeter.agents.trained.sb3_file import read_policy
+
+    policy = read_policy(path)
+    return lambda observation: policy.probabilities(np.asarray(observation)[None])[0]

@@ -1,0 +1,261 @@
+"""The bound by states: for simulators that return to states and know which are the same.
+
+The states that can be reached are tried action by action; what was seen leaves a set of possible
+worlds (`confidence`), and the highest soft value among them (`possible_worlds`) is above the true
+one. It is so for every utility and rationality at once, so these may be chosen freely. What the
+agent collects comes from its own fresh episodes, each beside the soft value of the state in which
+it began; in a world without chance it is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.acting import Actor
+from goalmeter.meg.simulator.combination import best_weights
+from goalmeter.meg.simulator.confidence import ConfidenceSet
+from goalmeter.meg.simulator.ends import (
+    LOWER,
+    SOFT,
+    UPPER,
+    Ends,
+    Towards,
+    entropies,
+    fitted_and_fresh,
+    without_planning,
+)
+from goalmeter.meg.simulator.exploration import Exploration
+from goalmeter.meg.simulator.possible_worlds import AS_SEEN, PossibleWorlds
+from goalmeter.meg.simulator.protocol import Episodes, Simulator
+from goalmeter.meg.simulator.state_ends import StateEnds, interval
+from goalmeter.meg.simulator.utilities import Range
+
+METHOD = "table of states with a confidence set of worlds"
+# Of the budget: the first episodes, and what exploring may take before anything is bounded.
+_FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
+# Each round spends so much of what was spent before.
+_GROWTH = 0.6
+
+
+@dataclass
+class StatesMeasure:
+    """A measurement that goes on round by round until its budget is spent.
+
+    Attributes:
+        simulator: the world.
+        actor: the agent.
+        horizon: H.
+        error: 1 - level.
+        seed: of all draws of exploring.
+        budget: steps in all.
+        precision: it ends early when the lower end is known to this share of the estimate.
+        episodes: of the agent.
+        exploration: of the world.
+    """
+
+    simulator: Simulator
+    actor: Actor
+    horizon: int
+    error: float
+    seed: int
+    budget: int
+    precision: float
+    episodes: Episodes = field(init=False)
+    exploration: Exploration = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.exploration = Exploration(self.simulator, self.horizon, self.seed)
+        self._chunks = 0
+        count = len(self.simulator.utilities.names)
+        self._best: list[float | None] = [None] * count
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are episodes that anything could be bounded with."""
+        return self._chunks > 0
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """Steps that were taken so far, by purpose."""
+        return {"agent": self.episodes.steps, "states": self.exploration.steps}
+
+    def explore(self) -> bool:
+        """Begin; whether all states that can be reached could be tried."""
+        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
+        self._chunks = 1
+        self._play(int(_FIRST_EPISODES * self.budget))
+        self._expand(int(FIRST_STATES * self.budget))
+        self.exploration.compare(self.simulator.walked)
+        return self.exploration.complete
+
+    def run(self, tell: Callable[[list[Towards]], None]) -> str:
+        """Measure until the budget is spent or the ends are close; what ended it."""
+        while True:
+            worlds = self._worlds()
+            rough, widths, noises = self._rough(worlds)
+            tell(rough)
+            close = all(each.ends.low >= (1 - self.precision) * each.value for each in rough)
+            left = self.budget - sum(self.steps.values())
+            if close or left < self.simulator.chunk:
+                return "precision" if close else "budget"
+            # The utility that is known worst decides where the steps go.
+            worst = int(np.argmax([w.sum() + n for w, n in zip(widths, noises, strict=True)]))
+            steps = min(left, int(_GROWTH * sum(self.steps.values())) + 1)
+            self._spend(steps, widths[worst], noises[worst], worlds.worlds.total)
+
+    def ends(self) -> list[Towards]:
+        """The interval of each utility, from the episodes that nothing was chosen with."""
+        self.exploration.compare(self.simulator.walked)
+        worlds = self._worlds()
+        fitted, fresh = fitted_and_fresh(self.episodes)
+        count = len(self.simulator.utilities.names)
+        plain = self._plain(worlds, fresh)
+        out = []
+        for which, ends in enumerate(self._each(worlds)):
+            choice = ends.choose(fitted, self._best[which], self._lower_error)
+            low = ends.lower(fresh, choice.beta, self._lower_error)
+            high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
+            bounds = interval(low, high, plain)
+            # The point estimate promises nothing, so it may use every episode.
+            value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
+            value = min(max(value, bounds.low), bounds.high)
+            # Nothing was proven at any rationality if the lower end is 0.
+            beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
+            out.append(Towards(value, beta, bounds))
+        return out
+
+    def assumed(self) -> list[str]:
+        """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
+        worlds = self._worlds()
+        drawn = worlds.worlds.arrays.listed > 0
+        chance = not (self.exploration.complete and worlds.worlds.arrays.certain[drawn].all())
+        return [
+            each.in_words() if each.assumed and (chance or not self.simulator.one_start) else ""
+            for each in worlds.ranges
+        ]
+
+    def _rough(self, worlds: PossibleWorlds) -> tuple[list[Towards], list[FloatArray], list[float]]:
+        """What the fitting half says, and what is lost to the world's chance and the agent's."""
+        fitted, _ = fitted_and_fresh(self.episodes)
+        rough, widths, noises = [], [], []
+        counts = np.bincount(fitted.starts, minlength=worlds.n_states)
+        starts = counts / counts.sum()
+        for which, ends in enumerate(self._each(worlds)):
+            choice = ends.choose(fitted, self._best[which], self._lower_error)
+            self._best[which] = abs(choice.best)
+            plan = ends.plan(choice.beta)
+            widths.append((worlds.visits(plan, starts) * plan.slack).sum(axis=0))
+            noises.append(max(ends.evidence(fitted, choice.beta) - choice.low, 0.0))
+            bounds = Ends(max(choice.low, 0.0), np.inf, "the table of states", "")
+            value = max(ends.estimate(fitted, choice.best), 0.0) if choice.beta else 0.0
+            rough.append(Towards(value, choice.beta, bounds))
+        return rough, widths, noises
+
+    @property
+    def _lower_error(self) -> float:
+        # One more than there are utilities, for the best combination of them.
+        return LOWER * self.error / (len(self.simulator.utilities.names) + 1)
+
+    def _worlds(self) -> PossibleWorlds:
+        """What the draws so far leave possible."""
+        arrays = self.exploration.table.arrays()
+        return PossibleWorlds(
+            ConfidenceSet(arrays, SOFT * self.error),
+            self.simulator.n_actions,
+            self.horizon,
+            self._ranges(),
+        )
+
+    def _each(self, worlds: PossibleWorlds) -> list[StateEnds]:
+        return [self._of(worlds, weights) for weights in np.eye(len(worlds.ranges))]
+
+    def _of(self, worlds: PossibleWorlds, weights: FloatArray) -> StateEnds:
+        policy = self._computable(worlds)
+        known = None if policy is None else worlds.evaluate(policy, weights, AS_SEEN)
+        fitted, _ = fitted_and_fresh(self.episodes)
+        spread = float(np.ptp(fitted.returns @ weights))
+        spread = (
+            spread
+            or sum(abs(w) * r.spread for w, r in zip(weights, worlds.ranges, strict=True))
+            or 1.0
+        )
+        return StateEnds(worlds, weights, known, self.simulator.one_start, 1.0 / spread)
+
+    def combined(self) -> tuple[FloatArray, Towards]:
+        """The combination of the utilities that explains most, [U], and its interval.
+
+        The upper end is that of any utility, so the interval is one of the best combination.
+        """
+        worlds = self._worlds()
+        fitted, fresh = fitted_and_fresh(self.episodes)
+        counts = np.bincount(fitted.starts, minlength=worlds.n_states)
+        policy = self._computable(worlds)
+        collected = fitted.returns.mean(axis=0)
+        if policy is not None:
+            each = [worlds.evaluate(policy, one, AS_SEEN) for one in np.eye(len(worlds.ranges))]
+            collected = np.array(each)[:, fitted.starts].mean(axis=1)
+        weights = best_weights(worlds, collected, counts / counts.sum())
+        plain = self._plain(worlds, fresh)
+        # Where starts differ and chance remains, the weights may depend on where the episodes that
+        # would bound them began; then nothing is claimed.
+        if not weights.any() or not (self.simulator.one_start or policy is not None):
+            return weights, Towards(0.0, 0.0, interval(0.0, np.inf, plain))
+        ends = self._of(worlds, weights)
+        choice = ends.choose(fitted, 1.0, self._lower_error)
+        bounds = interval(ends.lower(fresh, choice.beta, self._lower_error), np.inf, plain)
+        value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
+        return weights, Towards(min(max(value, bounds.low), bounds.high), choice.best, bounds)
+
+    def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
+        """The agent's policy, where what it collects can be computed from the table."""
+        drawn = worlds.worlds.arrays.listed > 0
+        if not self.exploration.complete or not worlds.worlds.arrays.certain[drawn].all():
+            return None
+        return self.simulator.policy(self.actor, self.horizon)
+
+    def _plain(self, worlds: PossibleWorlds, fresh: Episodes) -> Ends:
+        """The upper end that holds for every utility."""
+        policy = self._computable(worlds)
+        if policy is None or not self.simulator.one_start:
+            error = UPPER * self.error / 2
+            return without_planning(fresh, self.simulator.n_actions, self.horizon, error)
+        nothing = np.zeros(len(worlds.ranges))
+        gained = worlds.evaluate(policy, nothing, AS_SEEN, entropies(policy))
+        return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")
+
+    def _play(self, budget: int) -> None:
+        """More episodes, until they have taken so many steps."""
+        parts, taken = [self.episodes], 0
+        while taken < budget:
+            parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
+            self._chunks += 1
+            # Episodes that are over before they begin take no step, and must not go on for ever.
+            taken += max(parts[-1].steps, 1)
+        self.episodes = Episodes.of(parts)
+
+    def _expand(self, budget: int) -> None:
+        self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)
+
+    def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
+        """One more round, shared out between the agent's episodes and the world's states."""
+        # What either loses falls with the root of its steps, as in `exploration`.
+        states = (gain.sum() * np.sqrt(max(total.sum(), 1.0))) ** (2 / 3)
+        agent = (noise * np.sqrt(max(self.episodes.steps, 1))) ** (2 / 3)
+        share = states / (states + agent) if states + agent > 0 else 0.5
+        if steps * (1 - share) >= 1:
+            self._play(int(steps * (1 - share)))
+        before = self.exploration.steps
+        self._expand(int(steps * share))
+        more = int(steps * share) - (self.exploration.steps - before)
+        self.exploration.refine(gain, total, more)
+
+    def _ranges(self) -> tuple[Range, ...]:
+        utilities = self.simulator.utilities
+        return tuple(
+            utilities.bounds.get(name) or Range(*self.simulator.seen(i), assumed=True)
+            for i, name in enumerate(utilities.names)
+        )

@@ -1,0 +1,156 @@
+"""Which steps are taken from which states: first from all that can be reached, then where it pays.
+
+Once every action of every reachable state was tried, further draws go where they lower the upper
+bound of the soft value most: to pairs that the bound's own plan visits often and whose
+expectation is still wide. The width of a pair falls like c / sqrt(n), and a sum of those under a
+given number of draws is smallest for n proportional to c^(2/3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.outcomes import END, LISTING, Outcome, OutcomeTable
+from goalmeter.meg.simulator.protocol import Simulator
+from goalmeter.meg.simulator.seeds import SUCCESSORS, seeded
+
+# What settles whether a pair leaves anything to chance.
+_TRIED = 2
+# Draws that count at first of a pair that leaves something to chance.
+_FIRST = 24
+# No pair is drawn more often at once than this, so that memory stays bounded.
+_AT_ONCE = 200_000
+
+
+class Exploration:
+    """A table of outcomes that grows.
+
+    Args:
+        simulator: the world, which can return to its states.
+        horizon: H; states that are met only after H decisions are not decided in.
+        seed: of all draws.
+    """
+
+    def __init__(self, simulator: Simulator, horizon: int, seed: int) -> None:
+        self._simulator, self._horizon, self._seed = simulator, horizon, seed
+        self.table = OutcomeTable(simulator.n_actions, len(simulator.utilities.names))
+        self.steps = 0
+        self._calls: Counter[tuple[int, int]] = Counter()
+        # The fewest decisions after which each state was met, and what each tried one leads to.
+        self._depth: dict[int, int] = {}
+        self._next: dict[int, set[int]] = {}
+        self._waiting: deque[int] = deque()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every action was tried in every state that was met before the last decision."""
+        return not self._waiting
+
+    def expand(self, states: Iterable[int], budget: int) -> None:
+        """Try every action of some states and of all that they lead to, nearest first.
+
+        Args:
+            states: their numbers; episodes begin in them.
+            budget: steps that may be taken; states that are left wait for the next call.
+        """
+        for state in states:
+            self._met(state, 0)
+        limit = self.steps + budget
+        while self._waiting and self.steps < limit:
+            state = self._waiting.popleft()
+            if state not in self._next:
+                self._next[state] = set()
+                for action in range(self.table.n_actions):
+                    self._first(state, action)
+            for after in sorted(self._next[state]):
+                self._met(after, self._depth[state] + 1)
+        self.table.grow(self._simulator.n_states)
+
+    def compare(self, walked: Iterable[tuple[int, int, Outcome]]) -> None:
+        """See that episodes went where certain steps from saved states lead.
+
+        Raises:
+            InvalidParameterError: the same action in the same state once led elsewhere or paid
+                something else, so the state's name leaves out what decides.
+        """
+        for state, action, outcome in walked:
+            if state not in self._next:
+                continue
+            pair = self.table.pair(state, action)
+            if pair.certain and pair.listed[0] != outcome:
+                raise InvalidParameterError(
+                    f"action {action} in state {state} led to {_in_words(outcome)} in an episode "
+                    f"and to {_in_words(pair.listed[0])} from the saved state, though nothing was "
+                    f"drawn: what is taken for the state leaves out something that the simulator's "
+                    f"dynamics or utility depend on; give state= a function of (observation, info) "
+                    f"that tells such states apart"
+                )
+
+    def _met(self, state: int, depth: int) -> None:
+        """Note that a state is decided in after so many decisions, if earlier than before."""
+        if depth < min(self._depth.get(state, self._horizon), self._horizon):
+            self._depth[state] = depth
+            self._waiting.append(state)
+
+    def refine(self, gain: FloatArray, total: FloatArray, budget: int) -> None:
+        """Draw pairs again where that lowers the bound.
+
+        Args:
+            gain: what the width of each pair adds to the bound now, [P] nats.
+            total: draws of each that count, [P].
+            budget: steps.
+        """
+        worth = np.where(gain > 0, gain * np.sqrt(np.maximum(total, 1.0)), 0.0) ** (2 / 3)
+        if worth.sum() <= 0 or budget < 1:
+            return
+        wanted = (total[worth > 0].sum() + budget) * worth / worth.sum()
+        more = np.maximum(wanted - total, 0.0) * (worth > 0)
+        # What some have too much of is not there for the others.
+        more *= budget / max(more.sum(), 1.0)
+        for place in np.flatnonzero(more >= 1.0):
+            state, action = divmod(int(place), self.table.n_actions)
+            self._draw(state, action, min(int(more[place]), _AT_ONCE))
+        self.table.grow(self._simulator.n_states)
+
+    def _first(self, state: int, action: int) -> None:
+        """The first draws of a pair: what it can lead to, and some that count."""
+        seen, certain = self._sampled(state, action, _TRIED)
+        if not certain:
+            seen = seen + self._sampled(state, action, LISTING - _TRIED)[0]
+        self._take(state, action, seen, certain)
+        if not self.table.pair(state, action).certain:
+            self._draw(state, action, _FIRST)
+
+    def _draw(self, state: int, action: int, count: int) -> None:
+        self._take(state, action, *self._sampled(state, action, count))
+        # A list that has just begun has no draws, and a pair without draws would never get any:
+        # nothing is gained by a width that is not known.
+        pair = self.table.pair(state, action)
+        if pair.n == 0 and not pair.certain:
+            self._draw(state, action, max(count, _FIRST))
+
+    def _take(self, state: int, action: int, seen: Counter[Outcome], certain: bool) -> None:
+        self.table.grow(self._simulator.n_states)
+        self.table.add(self.table.pair(state, action), seen, certain)
+        for outcome in seen:
+            if outcome.after != END and outcome.after not in self._next[state]:
+                self._next[state].add(outcome.after)
+                self._met(outcome.after, self._depth[state] + 1)
+
+    def _sampled(self, state: int, action: int, count: int) -> tuple[Counter[Outcome], bool]:
+        call = self._calls[state, action]
+        self._calls[state, action] += 1
+        seed = seeded(self._seed, SUCCESSORS, state, action, call)
+        seen, certain = self._simulator.draw(state, action, count, np.random.default_rng(seed))
+        self.steps += sum(seen.values())
+        return seen, certain
+
+
+def _in_words(outcome: Outcome) -> str:
+    place = "the end" if outcome.after == END else f"state {outcome.after}"
+    return f"{place}, paying {', '.join(f'{each:g}' for each in outcome.paid)},"

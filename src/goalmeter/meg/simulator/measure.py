@@ -1,0 +1,323 @@
+"""`from_simulator`: MEG of an agent in a world that can only be run, with a guarantee."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from goalmeter._arguments import MOST_SEED, finite, whole
+from goalmeter._errors import InvalidParameterError
+from goalmeter.meg.simulator import by_states, from_start
+from goalmeter.meg.simulator.acting import Actor, table_actor
+from goalmeter.meg.simulator.agents import actor_of
+from goalmeter.meg.simulator.by_states import StatesMeasure
+from goalmeter.meg.simulator.ends import Towards
+from goalmeter.meg.simulator.from_start import StartMeasure
+from goalmeter.meg.simulator.gymnasium_simulator import (
+    GymnasiumSimulator,
+    StateOf,
+    opened,
+    time_limit,
+)
+from goalmeter.meg.simulator.protocol import Simulator
+from goalmeter.meg.simulator.result import (
+    SimulatorInterrupted,
+    SimulatorProgress,
+    SimulatorResult,
+)
+from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
+from goalmeter.meg.simulator.utilities import REWARD, Utility, named_utilities, ranges_of
+from goalmeter.tabular.mdp import TabularMDP
+
+# The name of the best combination of all utilities among the results.
+COMBINATION = "best combination"
+_MOST_STEPS = 10**12
+_MOST_HORIZON = 10**6
+# Fewer steps than this show nothing of any world.
+_LEAST_STEPS = 100
+# Of the error, where the bound from the start may have to take the place of that by states.
+_STATES_SHARE = 0.75
+
+Results = SimulatorResult | dict[str, SimulatorResult]
+
+
+def from_simulator(
+    env: Any,
+    agent: Any,
+    *,
+    utility: Utility | Mapping[str, Utility] = REWARD,
+    combined: bool = False,
+    horizon: int | None = None,
+    budget: int = 200_000,
+    level: float = 0.95,
+    precision: float = 0.02,
+    seed: int = 0,
+    state: str | StateOf | None = None,
+    bounds: Any = None,
+    progress: Callable[[SimulatorProgress], None] | bool | None = None,
+) -> Results:
+    """MEG of an agent in a world that can only be run: an estimate, and an interval that holds it.
+
+    The world is a simulator: `reset` and `step`. MEG at rationality b is b times what the agent
+    collects less the soft value of the start, so it takes the agent's own episodes and an upper
+    bound of one number. Where the simulator can be put back into states and the states that can be
+    reached within the horizon are few enough, these are tried action by action, and the interval
+    becomes as narrow as the budget allows. Otherwise episodes of free choice from the start bound
+    it: the lower end is then at most about the logarithm of their number, and no method that knows
+    nothing else of the world can do better (docs/mathematics.md).
+
+    Nothing is decided after an episode has terminated. A time limit is no end but a horizon: it
+    cuts off what is measured.
+
+    Args:
+        env: a Gymnasium environment with discrete actions, its id, a function that makes one, a
+            vector environment (one of its copies is used); or a `TabularMDP` to be run.
+        agent: anything that acts: a model of Stable-Baselines3, the name of an agent, a table over
+            integer observations [S, A] or [H, S, A], a function of the observation that gives a
+            distribution [A] or an action, or an object whose `begin(generator)` gives such a
+            function for an episode and which may therefore remember it. Of an agent that gives
+            only actions, what it did counts, and its own entropy bounds nothing.
+        utility: what each decision pays: "reward"; a function of (observation, info) as `step`
+            returned them after the action; or several by name, measured on the same steps.
+        combined: whether MEG towards the best linear combination of several utilities (or of one,
+            whose sign is free anyway) is measured too: an unknown utility that is linear in given
+            features. It comes under the name "best combination", with its `weights`; its upper end
+            holds for every utility. Only for worlds that are measured by states.
+        horizon: decisions that are measured, at most the environment's time limit, which is the
+            default.
+        budget: steps of the simulator, in all.
+        level: probability with which the interval, of all utilities together, holds.
+        precision: the measurement ends before its budget is spent when the lower end seems to be
+            within this share of the estimate; 0 to spend all.
+        seed: of everything that is drawn. The result is a function of it and the other arguments.
+        state: which states are the same. None: what is known of this kind of environment (our grid
+            worlds, Gymnasium's toy text and classic control, MiniGrid). "observation": what is
+            observed determines what can follow. Or a function of (observation, info) that names
+            the state. The guarantee holds if that is true.
+        bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
+            decisions from some state on may pay together; by name for several utilities. Without
+            them what was seen stands in where chance could bring something else, and a note says
+            that the guarantee rests on it.
+        progress: a function that is told how the bound tightens; True for lines on standard error,
+            False for silence; default lines at a terminal.
+
+    Returns:
+        A `SimulatorResult`; for several utilities a dictionary of them by name.
+
+    Raises:
+        InvalidParameterError: an argument out of its range, continuous actions, or an environment
+            that cuts episodes off before the horizon.
+        InvalidPolicyError: the agent answered something that is neither action nor distribution.
+        InvalidUtilityError: a utility is not finite at some step; the message says where.
+        SimulatorInterrupted: interrupted at the keyboard; `results` has what was proven by then.
+        MissingExtraError: a package is needed that is not installed.
+
+    Source: MEG paper (NeurIPS 2024), Definition 3.2; bounds in docs/mathematics.md, "Worlds without
+    a table".
+
+    Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
+        >>> to_cheese, to_nothing = [0, 1, 0], [0, 0, 1]
+        >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+        >>> mouse = TabularMDP([[to_cheese, to_nothing], *stay], [0, 1, -1], horizon=2)
+        >>> result = from_simulator(mouse, [[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
+        >>> print([round(end, 4) for end in result.interval])
+        [0.1927, 0.1927]
+    """
+    budget = whole(budget, "budget", least=_LEAST_STEPS, most=_MOST_STEPS)
+    seed = whole(seed, "seed", least=0, most=MOST_SEED)
+    level = finite(level, "level", least=0.5, most=1 - 1e-9)
+    precision = finite(precision, "precision", least=0.0, most=1.0)
+    tell = _listener(progress)
+    simulator: Simulator
+    actor: Actor
+    with ExitStack() as closing:
+        if isinstance(env, TabularMDP):
+            steps = _horizon(horizon, env.horizon, "this MDP")
+            simulator = _of_table(env, utility, bounds, seed)
+            actor = table_actor(agent, env.n_states, env.n_actions, steps)
+        else:
+            world = opened(env)
+            # What was made here is closed here; a caller's own environment stays open.
+            if isinstance(env, str):
+                closing.callback(world.close)
+            named = named_utilities(utility, bounds)
+            simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
+            steps = _horizon(horizon, time_limit(world), simulator.name)
+            actor = actor_of(agent, world, steps)
+        states = StatesMeasure(
+            simulator, actor, steps, _STATES_SHARE * (1 - level), seed, budget, precision
+        )
+        told = _teller(tell, simulator.utilities.names)
+        results = _by_best_means(states, level, told, combined)
+    several = isinstance(utility, Mapping) or combined
+    return results if several else next(iter(results.values()))
+
+
+def _by_best_means(
+    states: StatesMeasure,
+    level: float,
+    tell: Callable[[int, list[Towards]], None],
+    combined: bool,
+) -> dict[str, SimulatorResult]:
+    """By states where that can be done, else from the start with the error and steps left."""
+    simulator, budget, error = states.simulator, states.budget, 1 - level
+    if simulator.returns_to_states:
+        results = _results(states, level, tell, [], by_states.METHOD, combined)
+        if results is not None:
+            return results
+        notes = [
+            f"more states can be reached than {by_states.FIRST_STATES * budget:,.0f} steps can "
+            f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
+            f"a larger budget, a shorter horizon, or state= a coarser name of the state"
+        ]
+        budget -= sum(states.steps.values())
+        error -= states.error
+    else:
+        notes = [f"{simulator.why_not}; the bound is that from the start"]
+    if combined:
+        notes.append("the best combination of utilities is measured by states only")
+    start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
+    results = _results(start, level, tell, notes, from_start.METHOD)
+    assert results is not None, "the bound from the start always ends"
+    return results
+
+
+def _results(
+    measure: StatesMeasure | StartMeasure,
+    level: float,
+    tell: Callable[[int, list[Towards]], None],
+    notes: list[str],
+    method: str,
+    combined: bool = False,
+) -> dict[str, SimulatorResult] | None:
+    """What a measurement comes to; None if there are too many states for it."""
+
+    def told(rough: list[Towards]) -> None:
+        tell(sum(measure.steps.values()), rough)
+
+    try:
+        if isinstance(measure, StatesMeasure) and not measure.explore():
+            return None
+        stopped = measure.run(told)
+    # What was drawn by then bounds as it would have at the end: the limits hold at every look.
+    except KeyboardInterrupt as interrupt:
+        if not measure.begun:
+            raise
+        known = _collected(measure, level, notes, method, "interrupt")
+        raise SimulatorInterrupted(known) from interrupt
+    results = _collected(measure, level, notes, method, stopped)
+    if combined and isinstance(measure, StatesMeasure):
+        results[COMBINATION] = _combination(measure, next(iter(results.values())))
+    return results
+
+
+def _combination(measure: StatesMeasure, like: SimulatorResult) -> SimulatorResult:
+    """The result of the best combination, beside one of the utilities that it is made of."""
+    weights, known = measure.combined()
+    names = measure.simulator.utilities.names
+    return replace(
+        like,
+        value=float(known.value),
+        interval=(float(known.ends.low), float(known.ends.high)),
+        rationality=float(known.rationality),
+        utility=COMBINATION,
+        binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
+        weights=dict(zip(names, weights.tolist(), strict=True)),
+    )
+
+
+def _collected(
+    measure: StatesMeasure | StartMeasure,
+    level: float,
+    notes: list[str],
+    method: str,
+    stopped: str,
+) -> dict[str, SimulatorResult]:
+    simulator, episodes = measure.simulator, measure.episodes
+    out = {}
+    each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
+    for name, known, assumed in each:
+        out[name] = SimulatorResult(
+            value=float(known.value),
+            interval=(float(known.ends.low), float(known.ends.high)),
+            level=level,
+            maximum=float(episodes.decisions.mean()) * math.log(simulator.n_actions),
+            rationality=float(known.rationality),
+            utility=name,
+            world=simulator.name,
+            method=method,
+            steps=dict(measure.steps),
+            binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
+            episodes=len(episodes.decisions),
+            notes=(*notes, *([assumed] if assumed else [])),
+            stopped=stopped,
+        )
+    return out
+
+
+def _of_table(mdp: TabularMDP, utility: Any, bounds: Any, seed: int) -> TabularSimulator:
+    """A table to be run; its utilities are arrays."""
+    if callable(utility):
+        raise InvalidParameterError(
+            "utility is a function, but a TabularMDP shows no observation that it could be of; "
+            "give an array [S] or [S, A], or several by name"
+        )
+    several = utility if isinstance(utility, Mapping) else {_array_name(utility): utility}
+    arrays = {
+        name: mdp.reward if isinstance(array, str) and array == REWARD else array
+        for name, array in several.items()
+    }
+    return TabularSimulator(mdp, seed=seed, utilities=arrays, bounds=ranges_of(arrays, bounds))
+
+
+def _array_name(utility: Any) -> str:
+    return REWARD if isinstance(utility, str) else "utility"
+
+
+def _horizon(asked: int | None, limit: int | None, what: str) -> int:
+    if asked is None:
+        if limit is None:
+            raise InvalidParameterError(
+                f"{what} has no time limit, so it does not say how many decisions are measured; "
+                f"give horizon="
+            )
+        return limit
+    horizon = whole(asked, "horizon", least=1, most=_MOST_HORIZON)
+    if limit is not None and horizon > limit:
+        raise InvalidParameterError(
+            f"horizon is {horizon}, but {what} cuts episodes off after {limit} decisions: what "
+            f"would follow is not known; give a horizon up to {limit}, or make the environment "
+            f"with a longer limit (gymnasium.make(..., max_episode_steps={horizon}))"
+        )
+    return horizon
+
+
+def _teller(
+    tell: Callable[[SimulatorProgress], None] | None, names: tuple[str, ...]
+) -> Callable[[int, list[Towards]], None]:
+    def told(steps: int, rough: list[Towards]) -> None:
+        if tell is not None:
+            for name, known in zip(names, rough, strict=True):
+                tell(SimulatorProgress(name, steps, known.value, known.ends.low))
+
+    return told
+
+
+def _listener(
+    progress: Callable[[SimulatorProgress], None] | bool | None,
+) -> Callable[[SimulatorProgress], None] | None:
+    if progress is None:
+        progress = sys.stderr is not None and sys.stderr.isatty()
+    if progress is False:
+        return None
+    if progress is True:
+        return lambda now: print(now, file=sys.stderr, flush=True)
+    if not callable(progress):
+        raise InvalidParameterError(
+            f"progress is {progress!r}, expected a function of one argument, True or False"
+        )
+    return progress

@@ -1,0 +1,128 @@
+"""What the measure asks of a simulator: episodes of an agent, and steps from known states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.meg.simulator.acting import Actor
+from goalmeter.meg.simulator.outcomes import Outcome
+from goalmeter.meg.simulator.utilities import NamedUtilities
+
+# The state of an episode's start where states have no names.
+UNKNOWN = -2
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """N episodes of one agent, with U utilities.
+
+    Attributes:
+        returns: what each utility added up to, [N, U].
+        decisions: how many were made before the end or the horizon, [N].
+        information: sum over the decisions of log A less the entropy of the agent's choice, [N]
+            nats; NaN for an agent that gives no probabilities.
+        starts: number of the state in which each began, [N]; `UNKNOWN` where states have none.
+    """
+
+    returns: FloatArray
+    decisions: IntArray
+    information: FloatArray
+    starts: IntArray
+
+    @property
+    def steps(self) -> int:
+        """Steps that were taken."""
+        return int(self.decisions.sum())
+
+    @classmethod
+    def of(cls, parts: Sequence[Episodes]) -> Episodes:
+        """The episodes of all parts, in their order."""
+        return cls(
+            np.concatenate([part.returns for part in parts]),
+            np.concatenate([part.decisions for part in parts]),
+            np.concatenate([part.information for part in parts]),
+            np.concatenate([part.starts for part in parts]),
+        )
+
+    def subset(self, chosen: IntArray) -> Episodes:
+        """Some of the episodes."""
+        return Episodes(
+            self.returns[chosen],
+            self.decisions[chosen],
+            self.information[chosen],
+            self.starts[chosen],
+        )
+
+
+class Simulator(Protocol):
+    """A world that can be run. States that were met are numbered from 0."""
+
+    @property
+    def name(self) -> str:
+        """What the world is, in words."""
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+
+    @property
+    def n_states(self) -> int:
+        """States that were met so far."""
+
+    @property
+    def utilities(self) -> NamedUtilities:
+        """What its steps are worth."""
+
+    @property
+    def returns_to_states(self) -> bool:
+        """Whether it can be put into states that were met, and knows which are the same."""
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot, as a sentence without a full stop; "" where it can."""
+
+    def seen(self, which: int) -> tuple[float, float]:
+        """Least and most that a step has paid so far of a utility, by its number."""
+
+    @property
+    def walked(self) -> Collection[tuple[int, int, Outcome]]:
+        """State, action and outcome of steps in episodes, for `Exploration.compare`."""
+
+    @property
+    def chunk(self) -> int:
+        """Episodes that `play` gives at once."""
+
+    def free_choice(self) -> Actor:
+        """The agent that takes every action with the same probability."""
+
+    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+        """Episodes number * chunk, number * chunk + 1, ...: the same whenever they are asked for.
+
+        Raises:
+            InvalidUtilityError: a utility is no finite number.
+            InvalidParameterError: the world cuts episodes off before the horizon.
+        """
+
+    @property
+    def one_start(self) -> bool:
+        """Whether every episode begins in the same state, with certainty."""
+
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+        """The agent's distribution at each decision in each state that was met, [T, S, A].
+
+        None for an agent that remembers, or that gives no distributions.
+        """
+
+    def draw(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
+        """Up to `count` steps from a state, and whether none of them left anything to chance.
+
+        Fewer than asked for, but at least two, are made where nothing is left to chance.
+        """

@@ -1,0 +1,186 @@
+"""What is known of a goal-directedness that was measured by running a world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.meg.result import json_number
+from goalmeter.report.notebook import html_table
+from goalmeter.report.numbers import general, nats, percent, rationality
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatorResult:
+    """MEG of an agent in a world that can only be run, with an interval that is guaranteed.
+
+    Attributes:
+        value: the point estimate, nats; nothing is promised of it. Where only the bound from the
+            start is known it is the lower end.
+        interval: MEG lies between these, nats, but for a probability of 1 - `level`.
+        level: of the interval, over both of its ends, all utilities and rationalities tried.
+        maximum: nats that a fully predictable agent would score: log A for each decision that it
+            makes, on average (an estimate). A table leaves out decisions that can change nothing,
+            which sampling cannot tell.
+        rationality: beta at which the lower end was proven, in inverse units of the utility.
+        utility: name of the utility.
+        world: name of the simulator.
+        method: how the ends were obtained, in words.
+        steps: what the simulator's steps were spent on, by purpose.
+        binding: which bound gave each end: "lower" and "upper".
+        episodes: of the agent, which were fitted to or bounded with.
+        notes: plain statements a reader of the numbers needs.
+        weights: of the utilities, by name, where this is a combination of several.
+        stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
+    """
+
+    value: float
+    interval: tuple[float, float]
+    level: float
+    maximum: float
+    rationality: float
+    utility: str
+    world: str
+    method: str
+    steps: Mapping[str, int]
+    binding: Mapping[str, str]
+    episodes: int
+    notes: tuple[str, ...] = ()
+    weights: Mapping[str, float] | None = None
+    stopped: str = "budget"
+
+    @property
+    def lower(self) -> float:
+        """The lower end, nats."""
+        return self.interval[0]
+
+    @property
+    def upper_bound(self) -> float:
+        """The upper end, nats."""
+        return self.interval[1]
+
+    @property
+    def fraction(self) -> float:
+        """Value / maximum, in [0, 1]."""
+        return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
+
+    @property
+    def signed(self) -> float:
+        """Value with the sign of the rationality (MEG paper, footnote 4)."""
+        return math.copysign(self.value, self.rationality) if self.rationality else 0.0
+
+    def less(self, other: SimulatorResult) -> tuple[float, tuple[float, float]]:
+        """How much more MEG is towards this utility than towards another of the same measurement.
+
+        Returns:
+            The difference of the estimates, nats, and an interval of the difference at `level`:
+            that of all utilities of a measurement holds for all of them at once.
+
+        Raises:
+            InvalidParameterError: the other result is of another measurement.
+        """
+        if (self.world, self.level, self.steps) != (other.world, other.level, other.steps):
+            raise InvalidParameterError(
+                f"the results towards {self.utility!r} and {other.utility!r} are of different "
+                f"measurements; give both utilities to one call, by name"
+            )
+        ends = (self.interval[0] - other.interval[1], self.interval[1] - other.interval[0])
+        return self.value - other.value, ends
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "meg": self.value,
+            "interval": [json_number(end) for end in self.interval],
+            "level": self.level,
+            "upper_bound": json_number(self.upper_bound),
+            "maximum": self.maximum,
+            "fraction": self.fraction,
+            "rationality": json_number(self.rationality),
+            "signed": self.signed,
+            "utility": self.utility,
+            "world": self.world,
+            "method": self.method,
+            "steps": dict(self.steps),
+            "binding": dict(self.binding),
+            "episodes": self.episodes,
+            "stopped": self.stopped,
+            "weights": None if self.weights is None else dict(self.weights),
+            "notes": list(self.notes),
+        }
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Everything that defends the number, as names and texts."""
+        low, high = self.interval
+        return [
+            ("MEG, estimate", f"{nats(self.value)} nats"),
+            (f"guaranteed at {percent(self.level, 0)}", f"{nats(low)} to {nats(high)} nats"),
+            ("lower end by", self.binding["lower"]),
+            ("upper end by", self.binding["upper"]),
+            ("maximum", f"{nats(self.maximum)} nats"),
+            ("share of maximum", percent(self.fraction)),
+            ("rationality β", rationality(self.rationality)),
+            *((f"steps, {purpose}", f"{count:,}") for purpose, count in self.steps.items()),
+            ("method", self.method),
+        ]
+
+    def _repr_html_(self) -> str:
+        """The summary as a notebook shows it."""
+        heading = f"Goal-directedness towards {self.utility}"
+        return html_table(heading, ("", ""), self.summary(), self.notes)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
+        lines = [
+            f"MEG {general(self.value)} nats, guaranteed within [{general(low)}, {general(high)}] "
+            f"at {percent(self.level, 0)}; {percent(self.fraction)} of {general(self.maximum)}",
+            f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
+            f"  lower end by {self.binding['lower']}, upper end by {self.binding['upper']}",
+            f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",
+            *(f"  note: {note}" for note in self.notes),
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class SimulatorProgress:
+    """Where a measurement is.
+
+    Attributes:
+        utility: name of the utility.
+        steps: of the simulator so far.
+        value: the estimate so far, nats.
+        lower: about where the lower end is, nats: from the part of the episodes that chooses what
+            is bounded, so not yet a guarantee.
+    """
+
+    utility: str
+    steps: int
+    value: float
+    lower: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.steps:,} steps: MEG towards {self.utility} about {general(self.value, 4)} "
+            f"nats, at least some {general(self.lower, 4)}"
+        )
+
+
+class SimulatorInterrupted(KeyboardInterrupt):
+    """A measurement was interrupted at the keyboard; `results` holds what is guaranteed by then.
+
+    Attributes:
+        results: by utility, with the same level as of a measurement that ran to its end.
+    """
+
+    def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
+        ends = "; ".join(
+            f"{name}: {general(each.interval[0], 4)} to {general(each.interval[1], 4)} nats"
+            for name, each in results.items()
+        )
+        super().__init__(f"interrupted; guaranteed so far, in the attribute `results`: {ends}")
+        self.results = results

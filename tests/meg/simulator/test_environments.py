@@ -1,0 +1,332 @@
+"""`from_simulator` in Gymnasium environments: what it takes, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter import _gymnasium_ids as gymnasium_ids
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
+from goalmeter.meg import known_utility
+from goalmeter.meg.simulator import from_simulator
+from goalmeter.meg.simulator.gymnasium_simulator import GymnasiumSimulator, name_of
+from goalmeter.meg.simulator.saving import saver_of
+from goalmeter.meg.simulator.utilities import named_utilities
+from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
+
+gymnasium = pytest.importorskip("gymnasium")
+gymnasium_ids.register()
+
+
+class Corridor(gymnasium.Env[Any, Any]):
+    """Cells 0 to 3; action 1 goes right and 0 left; the last cell ends it. Each step pays -1.
+
+    `slip` is the chance that a step goes nowhere.
+    """
+
+    steps = 0
+
+    def __init__(self, slip: float = 0.0) -> None:
+        self.observation_space = gymnasium.spaces.Discrete(4)
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.slip, self.cell = slip, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.cell = 0
+        return 0, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        if not self.slip or self.np_random.random() >= self.slip:
+            self.cell = max(self.cell + (1 if action else -1), 0)
+        paid = self.pays()
+        return self.cell, paid, self.cell == 3, False, {"cell": self.cell, "steps": self.steps}
+
+    def pays(self) -> float:
+        return -1.0
+
+
+def corridor_table(slip: float, horizon: int) -> TabularMDP:
+    p = np.zeros((4, 2, 4))
+    for cell in range(3):
+        for action, after in enumerate((max(cell - 1, 0), cell + 1)):
+            p[cell, action, after] += 1 - slip
+            p[cell, action, cell] += slip
+    p[3, :, 3] = 1
+    return TabularMDP(p, [-1.0, -1.0, -1.0, 0.0], horizon=horizon)
+
+
+ROW = np.array([0.3, 0.7])
+
+
+def agent(observation: int) -> np.ndarray:
+    return ROW
+
+
+@pytest.mark.parametrize("horizon", [3, 10])
+def test_an_end_is_an_absorbing_state_of_a_table(horizon: int) -> None:
+    exact = known_utility(corridor_table(0.0, horizon), [ROW] * 4)
+    result = from_simulator(Corridor(), agent, horizon=horizon, state="observation", budget=500)
+    np.testing.assert_allclose(result.interval, exact.value, atol=2e-4)
+
+
+def test_a_noisy_corridor() -> None:
+    exact = known_utility(corridor_table(0.2, 8), [ROW] * 4).value
+    result = from_simulator(
+        Corridor(0.2), agent, horizon=8, state="observation", budget=40_000, bounds=(-1, -1)
+    )
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert result.interval[0] > 0.5 * exact
+    assert not result.notes
+
+
+def test_a_time_limit_is_the_horizon_and_no_end() -> None:
+    limited = gymnasium.wrappers.TimeLimit(Corridor(), 3)
+    exact = known_utility(corridor_table(0.0, 3), [ROW] * 4).value
+    assert from_simulator(limited, agent, state="observation", budget=500).interval[
+        0
+    ] == pytest.approx(exact, abs=2e-4)
+    with pytest.raises(InvalidParameterError, match="give a horizon up to 3"):
+        from_simulator(limited, agent, horizon=5)
+
+    class Hurried(Corridor):
+        def step(self, action: int) -> Any:
+            seen, reward, end, _, info = super().step(action)
+            return seen, reward, end, True, info
+
+    with pytest.raises(InvalidParameterError, match="after 1 decisions without terminating"):
+        from_simulator(Hurried(), agent, horizon=5, state="observation")
+    with pytest.raises(InvalidParameterError, match="give horizon="):
+        from_simulator(Corridor(), agent)
+
+
+def test_what_does_not_tell_its_states_is_bounded_from_the_start() -> None:
+    exact = known_utility(corridor_table(0.0, 6), [ROW] * 4).value
+    result = from_simulator(Corridor(), agent, horizon=6, budget=20_000, bounds=(-1, -1))
+    assert "give state='observation'" in result.notes[0]
+    assert "free choice" in result.method
+    assert result.interval[0] <= exact <= result.interval[1]
+
+
+def test_a_simulator_that_cannot_be_copied_says_so() -> None:
+    env = Corridor()
+    env.lock = threading.Lock()
+    result = from_simulator(env, agent, horizon=6, state="observation", budget=2000)
+    assert "cannot be put back into a state" in result.notes[0]
+    assert "no bounds were given" in result.notes[1]
+
+
+class Wearing(Corridor):
+    """Pays 5 at the third step, which no observation shows."""
+
+    def reset(self, **options: Any) -> Any:
+        self.steps = 0
+        return super().reset(**options)
+
+    def pays(self) -> float:
+        self.steps += 1
+        return 5.0 if self.steps == 3 else -1.0
+
+
+def test_a_reward_of_a_hidden_state() -> None:
+    # From the start nothing is asked of states, so the bound holds.
+    open_ = from_simulator(Wearing(), agent, horizon=6, budget=5000, bounds=(-1, 5))
+    assert open_.interval[0] >= 0
+    # Told that the observation is the state, the steps contradict it.
+    with pytest.raises(InvalidParameterError, match="leaves out something"):
+        from_simulator(Wearing(), agent, horizon=6, state="observation", budget=5000)
+    # A name that holds the count mends it.
+    mended = from_simulator(
+        Wearing(),
+        agent,
+        horizon=6,
+        state=lambda seen, info: (seen, info.get("steps", 0)),
+        budget=5000,
+    )
+    assert mended.method.startswith("table of states")
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e30])
+def test_rewards_that_are_no_numbers(bad: float) -> None:
+    class Broken(Corridor):
+        def pays(self) -> float:
+            return bad if self.cell == 2 else -1.0
+
+    with pytest.raises(InvalidUtilityError, match=r"'reward' is .* at decision \d+ of episode"):
+        from_simulator(Broken(), agent, horizon=6, state="observation", budget=5000)
+
+
+def test_bounds_that_the_utility_breaks() -> None:
+    with pytest.raises(InvalidUtilityError, match="outside of the bounds"):
+        from_simulator(Corridor(), agent, horizon=6, bounds=(0, 1))
+    with pytest.raises(InvalidUtilityError, match="added up to"):
+        from_simulator(Corridor(), agent, horizon=6, bounds=(-1, 0, -2, 0))
+
+
+def test_an_agent_without_probabilities_counts_by_what_it_did() -> None:
+    class Drawing:
+        def begin(self, generator: np.random.Generator) -> Any:
+            return lambda seen: int(generator.random() < 0.7)
+
+    exact = known_utility(corridor_table(0.0, 6), [ROW] * 4).value
+    result = from_simulator(
+        Corridor(), Drawing(), horizon=6, state="observation", budget=30_000, bounds=(-1, -1)
+    )
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert result.interval[0] > 0.7 * exact
+    assert result.binding["upper"] in ("the table of states", "the ceiling")
+
+
+def test_utilities_are_functions_of_what_a_step_shows() -> None:
+    results = from_simulator(
+        Corridor(),
+        agent,
+        utility={"reward": "reward", "arrived": lambda seen, info: float(info["cell"] == 3)},
+        horizon=4,
+        state="observation",
+        budget=500,
+    )
+    # Arriving soon, and being there once, are different goals with the same steps.
+    assert results["reward"].steps == results["arrived"].steps
+    assert results["reward"].value > 0
+    assert results["arrived"].utility == "arrived"
+
+
+def test_worlds_of_gymnasium_and_ours_know_their_states() -> None:
+    mdp = TabularMDP.from_gymnasium("FrozenLake-v1", horizon=6, is_slippery=False)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.3)
+    exact = known_utility(mdp, policy).value
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    result = from_simulator(env, policy, horizon=6, budget=2000)
+    np.testing.assert_allclose(result.interval, exact, atol=1e-3)
+
+    maze = gymnasium.make(
+        "goalmeter/Maze-v0", size=7, seed=3, reward="step", observation="state", max_steps=60
+    )
+    mdp = TabularMDP.from_gymnasium(maze, horizon=20)
+    policy = epsilon_greedy(optimal_policy(mdp), 0.2)
+    result = from_simulator(maze, policy, horizon=20, budget=2000)
+    np.testing.assert_allclose(result.interval, known_utility(mdp, policy).value, atol=1e-4)
+    # A walker without memory is a policy too, and then nothing is estimated.
+    walker = from_simulator(maze, "boltzmann(2)", horizon=20, budget=2000)
+    assert 0 < walker.interval[1] - walker.interval[0] + 1e-6 < 1e-3
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "MountainCar-v0", "Acrobot-v1"])
+def test_classic_control_goes_back_to_its_states(name: str) -> None:
+    env = gymnasium.make(name)
+    saver = saver_of(env)
+    assert saver is not None
+    env.reset(seed=3)
+    env.step(1)
+    saved, key = saver.save(env), saver.key()
+    first = [env.step(a)[0] for a in (1, 0, 1)]
+    saver.restore(saved)
+    assert saver.key() == key
+    np.testing.assert_array_equal(first, [env.step(a)[0] for a in (1, 0, 1)])
+
+
+def test_many_states_are_bounded_from_the_start() -> None:
+    result = from_simulator(
+        "CartPole-v1",
+        lambda seen: int(seen[2] + 0.3 * seen[3] > 0),
+        horizon=60,
+        budget=60_000,
+        bounds=(0, 1),
+    )
+    assert "give a larger budget" in result.notes[0]
+    # Free choice rarely balances for sixty steps, and the agent does.
+    assert 1.0 < result.interval[0] < math.log(60_000)
+
+
+def test_minigrid_goes_back_to_its_states() -> None:
+    pytest.importorskip("minigrid")
+    env = gymnasium.make("MiniGrid-DoorKey-5x5-v0")
+    saver = saver_of(env)
+    assert saver is not None
+    env.reset(seed=1)
+    saved, key = saver.save(env), saver.key()
+    actions = [2, 1, 2, 3, 5, 2, 0, 2]
+    first = [env.step(a)[0]["image"] for a in actions]
+    saver.restore(saved)
+    assert saver.key() == key
+    again = [env.step(a)[0]["image"] for a in actions]
+    np.testing.assert_array_equal(first, again)
+
+
+def test_copies_go_back_where_nothing_is_known() -> None:
+    named = named_utilities("reward")
+    simulator = GymnasiumSimulator(Corridor(0.3), named, seed=0, state="observation")
+    assert simulator.returns_to_states
+    simulator.play(simulator.free_choice(), 5, 0)
+    one, two = (simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2))
+    assert one == two
+    assert sum(one.values()) == 200
+
+
+def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+
+    def make() -> Any:
+        return gymnasium.make("FrozenLake-v1", is_slippery=False)
+
+    tiny = {"net_arch": [4]}
+    ppo = sb3.PPO("MlpPolicy", make(), seed=1, policy_kwargs=tiny, n_steps=8, batch_size=8)
+    table = np.array([_probabilities(ppo, state) for state in range(16)])
+    exact = known_utility(
+        TabularMDP.from_gymnasium("FrozenLake-v1", horizon=5, is_slippery=False), table
+    ).value
+    ppo.save(tmp_path / "ppo")
+    vector = gymnasium.vector.SyncVectorEnv([make, make])
+    for env, agent in ((make, ppo), (vector, ppo), (make, f"sb3:{tmp_path / 'ppo.zip'}")):
+        result = from_simulator(env, agent, horizon=5, budget=1000)
+        np.testing.assert_allclose(result.interval, exact, atol=1e-3)
+    dqn = sb3.DQN("MlpPolicy", make(), seed=1, policy_kwargs=tiny, buffer_size=10)
+    best = [int(dqn.predict(state, deterministic=True)[0]) for state in range(16)]
+    exact = known_utility(
+        TabularMDP.from_gymnasium("FrozenLake-v1", horizon=5, is_slippery=False), np.eye(4)[best]
+    ).value
+    result = from_simulator(make, dqn, horizon=5, budget=1000)
+    assert result.interval[0] - 1e-3 <= exact <= result.interval[1] + 1e-3
+
+
+def _probabilities(model: Any, state: int) -> np.ndarray:
+    import torch
+
+    with torch.no_grad():
+        seen, _ = model.policy.obs_to_tensor(np.array(state))
+        return model.policy.get_distribution(seen).distribution.probs[0].numpy()
+
+
+def test_names_of_observations() -> None:
+    seen = {"image": np.zeros((2, 2), np.uint8), "place": (1, 2)}
+    same = {"place": (1, 2), "image": np.zeros((2, 2), np.uint8)}
+    assert name_of(seen) == name_of(same)
+    assert name_of(np.zeros(4, np.uint8)) != name_of(np.zeros((2, 2), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"env": "Nowhere-v0"}, InvalidParameterError, "cannot make 'Nowhere-v0'"),
+        ({"env": 3}, InvalidParameterError, "expected a Gymnasium environment"),
+        ({"env": "Pendulum-v1"}, InvalidParameterError, r"expected Discrete\(n\)"),
+        ({"agent": 3}, InvalidParameterError, "expected a name, a model"),
+        ({"agent": "greedy"}, InvalidParameterError, "walks in grid worlds"),
+        ({"agent": lambda seen: 7}, InvalidPolicyError, "answered 7"),
+        ({"agent": lambda seen: [0.5, 0.6]}, InvalidPolicyError, "sum to"),
+        ({"agent": lambda seen: "left"}, InvalidPolicyError, "answered 'left'"),
+        ({"state": "observed"}, InvalidParameterError, "state is 'observed'"),
+        ({"utility": {}}, InvalidParameterError, "empty dictionary"),
+        ({"utility": {"goal": 3}}, InvalidParameterError, "the utility 'goal' is 3"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
+    given = {"env": Corridor(), "agent": agent, "horizon": 4, "budget": 500} | arguments
+    with pytest.raises(error, match=words):
+        from_simulator(given.pop("env"), given.pop("agent"), **given)

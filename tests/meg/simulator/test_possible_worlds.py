@@ -1,0 +1,166 @@
+"""Planning against possible worlds: exact where nothing is left to chance, bounds where it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goalmeter.meg.simulator.confidence import ConfidenceSet
+from goalmeter.meg.simulator.ends import entropies, largest_concave
+from goalmeter.meg.simulator.exploration import Exploration
+from goalmeter.meg.simulator.lines import Line, highest
+from goalmeter.meg.simulator.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
+from goalmeter.meg.simulator.summit import summit
+from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
+from goalmeter.tabular import TabularMDP, soft_plan
+
+HORIZON = 6
+
+
+def world(seed: int, *, certain: bool) -> TabularMDP:
+    rng = np.random.default_rng(seed)
+    after = rng.integers(0, 7, (7, 3, 1 if certain else 2))
+    probability = np.ones(after.shape) if certain else rng.dirichlet([2, 2], size=(7, 3))
+    return TabularMDP((after, probability), rng.normal(size=(7, 3)), horizon=HORIZON)
+
+
+def explored(mdp: TabularMDP, draws: int, error: float = 0.05) -> PossibleWorlds:
+    simulator = TabularSimulator(mdp, seed=1)
+    exploration = Exploration(simulator, HORIZON, seed=2)
+    exploration.expand([0], 10**6)
+    assert exploration.complete
+    if draws:
+        total = exploration.table.arrays().counts.sum(axis=1)
+        exploration.refine(np.ones(len(total)), total, draws)
+    arrays = exploration.table.arrays()
+    ranges = tuple(simulator.utilities.bounds.values())
+    return PossibleWorlds(ConfidenceSet(arrays, error), 3, HORIZON, ranges)
+
+
+def literal_value(mdp: TabularMDP, b: float) -> float:
+    """log sum exp, decision by decision, less log A each."""
+    p, r = mdp.transition.to_dense(), mdp.reward
+    value = np.zeros(mdp.n_states)
+    for _ in range(HORIZON):
+        q = b * r + p @ value
+        value = np.log(np.exp(q).mean(axis=1))
+    return float(value[0])
+
+
+@pytest.mark.parametrize("b", [0.3, -2.0])
+def test_without_chance_all_bounds_are_exact(b: float) -> None:
+    mdp = world(3, certain=True)
+    worlds = explored(mdp, 0)
+    for which in (AS_SEEN, MOST, LEAST):
+        plan = worlds.soft_plan(np.array([b]), which)
+        assert plan.value[0, 0] == pytest.approx(literal_value(mdp, b), abs=1e-12)
+    exact = soft_plan(mdp, b).policy()[0, 0, :, 0]
+    np.testing.assert_allclose(plan.policy[0, 0], exact, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_with_chance_the_truth_lies_between(seed: int) -> None:
+    mdp = world(seed, certain=False)
+    worlds = explored(mdp, 20_000)
+    one = np.array([1.0])
+    for b in (0.7, -0.7):
+        truth = literal_value(mdp, b)
+        most = worlds.soft_plan(b * one, MOST).value[0, 0]
+        least = worlds.soft_plan(b * one, LEAST).value[0, 0]
+        assert least <= truth <= most
+    policy = worlds.soft_plan(one, AS_SEEN).policy
+    # A tenth of the draws leaves wider ends.
+    fewer = explored(mdp, 2_000).soft_plan(one, MOST).value[0, 0]
+    assert worlds.soft_plan(one, MOST).value[0, 0] < fewer
+    returns = [worlds.evaluate(policy, one, which)[0] for which in (LEAST, MOST)]
+    assert returns[0] <= literal_return(mdp, policy) <= returns[1]
+    costs = [
+        worlds.evaluate(policy, 0 * one, which, entropies(policy))[0]
+        for which in (LEAST, AS_SEEN, MOST)
+    ]
+    assert costs[0] <= costs[1] <= costs[2]
+    # What a policy collects less what its choices cost is below the soft value.
+    assert returns[0] - costs[2] <= literal_value(mdp, 1.0)
+
+
+def literal_return(mdp: TabularMDP, policy: np.ndarray) -> float:
+    p, r = mdp.transition.to_dense(), mdp.reward
+    value = np.zeros(mdp.n_states)
+    for t in reversed(range(HORIZON)):
+        value = (policy[t] * (r + p @ value)).sum(axis=1)
+    return float(value[0])
+
+
+def test_what_was_never_tried_may_be_the_best_that_is_conceivable() -> None:
+    mdp = world(1, certain=True)
+    simulator = TabularSimulator(mdp, seed=1)
+    exploration = Exploration(simulator, HORIZON, seed=2)
+    exploration.expand([0], 1)  # the first state alone
+    assert not exploration.complete
+    ranges = tuple(simulator.utilities.bounds.values())
+    worlds = PossibleWorlds(ConfidenceSet(exploration.table.arrays(), 0.05), 3, HORIZON, ranges)
+    best = ranges[0].high * (HORIZON - 1)
+    first = mdp.reward[0] + best
+    expected = np.log(np.exp(first).mean())
+    assert worlds.soft_plan(np.ones(1), MOST).value[0, 0] == pytest.approx(expected)
+
+
+def test_exploring_stops_at_the_horizon() -> None:
+    # A corridor: state k leads to k + 1, so with 3 decisions states 0, 1 and 2 are decided in.
+    after = np.minimum(np.arange(10) + 1, 9)[:, None, None].repeat(2, axis=1)
+    mdp = TabularMDP((after, np.ones(after.shape)), np.zeros(10), horizon=3)
+    exploration = Exploration(TabularSimulator(mdp), 3, seed=0)
+    exploration.expand([0], 1000)
+    assert exploration.complete
+    assert exploration.steps == 3 * 2 * 2
+    # From a later start more is reached.
+    exploration.expand([4], 1000)
+    assert exploration.steps == 6 * 2 * 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lines_against_a_fine_grid(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lines = [Line(*pair) for pair in rng.normal([0.0, 1.5], size=(5, 2))]
+    lines = [Line(slope, max(height, 0.0)) for slope, height in lines]
+    grid = np.linspace(0, 400, 400_001)
+    literal = np.min([slope * grid + height for slope, height in lines], axis=0).max()
+    if all(slope > 0 for slope, _ in lines):
+        assert highest(lines) == np.inf
+    else:
+        assert highest(lines) == pytest.approx(max(literal, 0.0), abs=0.01)
+
+
+def test_a_level_line_bounds_all_rationalities() -> None:
+    assert highest([Line(0.5, 0.0), Line(1e-17, 3.0)]) == pytest.approx(3.0)
+    assert highest([Line(0.5, 0.0), Line(1e-3, 3.0)]) == np.inf
+
+
+def test_a_concave_maximum_at_a_point_and_at_infinity() -> None:
+    best, value = largest_concave(lambda b: 3 * b - b * b, 0.01)
+    assert (best, value) == (pytest.approx(1.5, rel=0.02), pytest.approx(2.25, rel=1e-3))
+    best, value = largest_concave(lambda b: 1 - np.exp(-b), 0.01)
+    assert best > 20
+    assert value == pytest.approx(1.0, abs=1e-6)
+    assert largest_concave(lambda b: -b, 1.0)[1] == 0.0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_summit_of_a_concave_function(seed: int) -> None:
+    # min of three lines through 0 and beyond: concave, with f(0) = 0.
+    rng = np.random.default_rng(seed)
+    slopes, heights = np.sort(rng.normal(0.5, 1.5, 3)), np.sort(rng.random(3) * 3)[::-1]
+    heights[-1] = 0.0
+    f = [lambda b, s=s, h=h: s * b + h for s, h in zip(slopes, heights, strict=True)]
+
+    def lowest(b: float) -> float:
+        return min(line(b) for line in f)
+
+    grid = np.geomspace(0.1, 50, 15)
+    at = float(rng.choice(grid))
+    low = lowest(at) - 0.05
+    points = [(b, lowest(b) + 0.05 * rng.random()) for b in grid]
+    top = max(lowest(b) for b in np.linspace(0, 400, 200_001))
+    assert summit(points, at, low) >= top
+    if low > 0.5 and lowest(50.0) < low - 0.2:
+        assert summit(points, at, low) <= 1.35 * top + 0.2
