@@ -294,6 +294,28 @@ def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) ->
     assert large.part(large.chunks[1]) == (range(1), range(1, 2))
 
 
+def test_a_plan_makes_sixty_four_worlds_of_a_function_here(mice: Path) -> None:
+    code = """
+import os
+from pathlib import Path
+
+import goalmeter as gm
+
+
+def world(seed):
+    with Path("calls").open("a") as calls:
+        calls.write(f"{os.getpid()} {seed}\\n")
+    return gm.cliff_world(horizon=2)
+"""
+    Path("counted.py").write_text(code)
+    entry = {"generator": "counted.py:world", "seed": {"from": 0, "count": 1000}}
+    plan_sweep([entry], policies=["uniform"])
+    calls = [line.split() for line in Path("calls").read_text().splitlines()]
+    assert {pid for pid, _ in calls} == {str(os.getpid())}
+    assert [seed for _, seed in calls[:2]] == ["0", "0"]
+    assert 50 < len(calls) - 2 <= 64
+
+
 def test_softness_is_exp(mice: Path) -> None:
     # At rationality 1 and one decision that counts, the odds of the cheese are e^2.
     (row,) = gm.meg.sweep([{"files": "mdps/a.npz"}], policies=["soft_optimal(1)"]).rows
