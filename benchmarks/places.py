@@ -29,7 +29,7 @@ from goalmeter.runs.backends.ray_cluster import RayCluster
 MAZES, SIZE = 10_000, 7
 POLICIES = ["epsilon_greedy(0.1, 0.3)"]
 AGENT, STEPS, SEEDS = "naive", 1000, 10
-REPEAT = 3
+REPEAT = 2
 Study = Callable[[str, Path | None], Any]
 
 

@@ -35,7 +35,11 @@ def options_of(
         name, equals, value = (word.strip() for word in part.partition("="))
         if not equals and first and number == 0:
             name, value = first, name
-        if name not in known or not value:
+        if name in known and not value:
+            raise InvalidParameterError(
+                f"{place}:{argument} has {name} without a value, expected {name}=VALUE"
+            )
+        if name not in known:
             raise InvalidParameterError(
                 f"{place}:{argument} has {shown(part)}"
                 f"{did_you_mean(name, known) or ';'} expected NAME=VALUE with commas between them, "
