@@ -1,4 +1,4 @@
-"""What docs/scale.md computes of memory, computed again from the shapes of the models."""
+"""What docs/scale.md computes: memory from the shapes of the models, and the rows of a sweep."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import goalmeter as gm
+from goalmeter.meg.sweeps.planning import plan_sweep
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 GIB, KIB = 2**30, 2**10
-HEADS, HEAD, BYTES, WINDOW = (
-    8,
-    64,
-    2,
-    128,
-)  # of keys and values; sliding attention in half the layers
+# Of keys and values; and the reach of the sliding attention that half of the layers have.
+HEADS, HEAD, BYTES, WINDOW = 8, 64, 2, 128
 USED, OVERHEAD, QUESTION = 0.9 * 80e9, 2 * GIB, 2000
 
 
@@ -38,3 +37,14 @@ def test_the_memory_of_gpt_oss(label: str, layers: int, weights: float, gpus: in
     if gpus == 1:
         text = PAGE.read_text()
         assert f"{token / KIB:.0f} KiB" in text and layer == 2 * KIB
+
+
+def test_the_sweep_of_the_page(tmp_path: Path) -> None:
+    toml = PAGE.read_text("utf-8").split("```toml\n")[1].split("```")[0]
+    (tmp_path / "SWEEP.toml").write_text(toml)
+    (tmp_path / "mdps").mkdir()
+    gm.cliff_world(2).to_npz(tmp_path / "mdps" / "cliffs.npz")
+    plan = plan_sweep(tmp_path / "SWEEP.toml")
+    # Four cliffs, two sizes of a hundred mazes and a file; three epsilons; the reward and any goal.
+    assert plan.worlds == 4 + 2 * 100 + 1
+    assert (len(plan.policies), len(plan.utilities)) == (3, 2)
