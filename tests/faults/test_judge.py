@@ -104,6 +104,16 @@ def test_what_differs_is_counted(
     assert wrong(at_the_end(change(whole), whole)) == expected
 
 
+def test_a_try_that_failed_is_no_difference_and_any_other_line_is(tmp_path: Path) -> None:
+    expected = made(tmp_path)
+    try_line = b'{"key": "time 3, failed 1", "value": "3 s"}'
+    other = b'{"key": "time 99", "value": "99 s"}'
+    with_try = replace(expected, trials={"run": [*expected.trials["run"], try_line]})
+    assert wrong(at_the_end(with_try, expected)) == {}
+    with_both = replace(expected, trials={"run": [*with_try.trials["run"], other]})
+    assert wrong(at_the_end(with_both, expected)) == {UNEQUAL: 1}
+
+
 def test_what_was_kept_or_told_stays(tmp_path: Path) -> None:
     whole = made(tmp_path)
     torn = replace(whole, trials={"run": whole.trials["run"][:5]})
