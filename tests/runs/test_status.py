@@ -121,7 +121,7 @@ def test_stages_say_which_one_is_being_made(tmp_path: Path, fast: None) -> None:
 
 
 FILLER = """
-import sys, time
+import signal, sys, time
 from goalmeter.runs import Study, carry_out
 def slow(key):
     if key == "c":
@@ -130,6 +130,8 @@ def slow(key):
     return key
 trials = {key: {"key": key} for key in "abcd"}
 what = {"kind": "test", "agent": "nobody"}
+# Where the tests run in the background of a shell, the keyboard's signal would be ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 carry_out(Study("nobody", lambda key: slow(key), trials, what=what), out=sys.argv[1])
 """
 
@@ -147,7 +149,10 @@ def test_a_run_whose_driver_was_ended(tmp_path: Path, number: int) -> None:
         assert status_of(tmp_path / "run").state == "running"
         # The heartbeat's thread must not keep it from ending.
         filler.send_signal(number)
-        filler.wait(timeout=20)
+        try:
+            filler.wait(timeout=60)
+        finally:
+            filler.kill()
     ended = status_of(tmp_path / "run")
     assert (ended.done, ended.left) == (2, 2)
     assert ended.state == ("killed" if number == signal.SIGKILL else "stopped")
