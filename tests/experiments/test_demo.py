@@ -26,6 +26,8 @@ from goalmeter.statistics.clustered import Estimate
 # Models are asked in this process, where Inspect calls its own libraries in ways that they have
 # given up.
 pytestmark = [
+    # What all of its tests look at is made once, by one worker.
+    pytest.mark.xdist_group("demo"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]

@@ -20,6 +20,8 @@ from goalmeter.representation.probes.published import Published
 
 # Inspect calls its own libraries in ways that they have given up.
 pytestmark = [
+    # What all of its tests look at is made once, by one worker.
+    pytest.mark.xdist_group("lm-representation"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
