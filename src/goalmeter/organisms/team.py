@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
@@ -147,9 +149,18 @@ def _watch(helpers: Sequence[BaseProcess], barrier: Any) -> None:
                 barrier.abort()
 
 
+def _end_with_first() -> None:
+    # The first process may be killed while this one waits at the barrier, where nothing wakes it.
+    first = parent_process()
+    assert first is not None, "a helper was started by the first process"
+    wait([first.sentinel])
+    os._exit(1)
+
+
 def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> None:
     import torch
 
+    threading.Thread(target=_end_with_first, daemon=True).start()
     torch.set_num_threads(max(1, torch.get_num_threads() // team.workers))
     try:
         work(*arguments, team, None)
