@@ -47,6 +47,25 @@ def taken(who: object, folder: Path, elsewhere: str) -> InvalidParameterError:
     return InvalidParameterError(f"{who} fills {folder}; wait for it or end it, or {elsewhere}")
 
 
+def claimed(folder: Path, elsewhere: str) -> Owner:
+    """This process as the owner of a folder whose file system has no locks.
+
+    Args:
+        folder: that is filled.
+        elsewhere: what the error advises to use another folder.
+
+    Raises:
+        InvalidParameterError: another process fills it.
+        OSError: it cannot be written.
+    """
+    owner = Owner(folder)
+    try:
+        owner.claim()
+    except OtherOwnerError as other:
+        raise taken(other, folder, elsewhere) from other
+    return owner
+
+
 class Alone:
     """The only process that fills a folder that is no run, while the context lasts.
 
@@ -84,17 +103,13 @@ class Alone:
             os.close(self._file)
 
     def _claim(self) -> None:
-        owner = Owner(self._folder)
         try:
-            owner.claim()
-        except OtherOwnerError as other:
-            raise taken(other, self._folder, self._elsewhere) from other
+            self._owner = claimed(self._folder, self._elsewhere)
         except OSError as cause:
             raise InvalidFileError(
                 f"{self._folder} cannot be written: {cause.strerror or cause}; make room, or "
                 f"{self._elsewhere}"
             ) from cause
-        self._owner = owner
         self._heart.start()
 
     def _beat(self) -> None:

@@ -28,7 +28,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._files import write_text
 from goalmeter._text import json_text, shown
 from goalmeter.runs.heartbeat import Heartbeat
-from goalmeter.runs.lock import lock, taken
+from goalmeter.runs.lock import claimed, lock, taken
 from goalmeter.runs.owner import OWNER, OtherOwnerError, Owner
 from goalmeter.runs.reading import (
     FORMAT,
@@ -220,14 +220,10 @@ class RunStore:
             raise self._unwritable(cause) from cause
 
     def _claim(self) -> None:
-        owner = Owner(self.folder)
         try:
-            owner.claim()
-        except OtherOwnerError as other:
-            raise taken(other, self.folder, self._elsewhere) from other
+            self._owner = claimed(self.folder, self._elsewhere)
         except OSError as cause:
             raise self._unwritable(cause) from cause
-        self._owner = owner
 
     def _close(self) -> None:
         if self._owner is not None:

@@ -1,4 +1,4 @@
-"""What stands behind the colon of a place: name=value,name=value, one grammar for all."""
+"""How a place is asked for: name=value,name=value behind its colon, and a limit of time."""
 
 from __future__ import annotations
 
@@ -49,3 +49,15 @@ def options_of(
             raise InvalidParameterError(f"{place}:{argument} has {name} twice; leave one out")
         options[name] = value
     return options
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Raise if a limit of time for a batch is none.
+
+    Raises:
+        InvalidParameterError: it is not positive.
+    """
+    if timeout is not None and not timeout > 0:
+        raise InvalidParameterError(
+            f"timeout is {timeout}, expected a number of seconds above 0, or None"
+        )

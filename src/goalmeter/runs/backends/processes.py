@@ -19,7 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Self
 
 from goalmeter._arguments import MOST_WORKERS, whole, whole_in_text
-from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._errors import GoalmeterError
+from goalmeter.runs.backends.options import check_timeout
 from goalmeter.runs.backends.process import (
     Surroundings,
     WorkerProcess,
@@ -67,10 +68,7 @@ class Processes:
         surroundings: Surroundings | None = None,
     ) -> None:
         self.slots = whole(count, "workers", least=1, most=MOST_WORKERS)
-        if timeout is not None and not timeout > 0:
-            raise InvalidParameterError(
-                f"timeout is {timeout}, expected a number of seconds above 0, or None"
-            )
+        check_timeout(timeout)
         self._timeout = timeout
         self._surroundings = surroundings
         self._workers: list[WorkerProcess] = []

@@ -20,10 +20,10 @@ from types import ModuleType
 from typing import Any, Self
 
 from goalmeter._arguments import MOST_WORKERS, whole_in_text
-from goalmeter._errors import GoalmeterError, InvalidParameterError, require
+from goalmeter._errors import GoalmeterError, require
 from goalmeter.runs.backends.fleet import Fleet, Member
 from goalmeter.runs.backends.hosted import HostedWorker, place_here
-from goalmeter.runs.backends.options import options_of
+from goalmeter.runs.backends.options import check_timeout, options_of
 from goalmeter.runs.backends.ray_session import join
 from goalmeter.runs.jobs import Answer
 
@@ -37,10 +37,7 @@ def ray(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
     most = MOST_WORKERS
     if "cpus" in options:
         most = whole_in_text(options["cpus"], "cpus", least=1, most=MOST_WORKERS)
-    if timeout is not None and not timeout > 0:
-        raise InvalidParameterError(
-            f"timeout is {timeout}, expected a number of seconds above 0, or None"
-        )
+    check_timeout(timeout)
     require("ray", extra="ray", feature="Running trials on a Ray cluster")
     return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
 

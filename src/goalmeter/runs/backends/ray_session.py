@@ -106,7 +106,7 @@ def _start_here(ray: ModuleType) -> str:
     """Start a cluster of this machine; its folder."""
     # Ray's sockets lie below it, whose paths may have some hundred characters.
     folder = tempfile.mkdtemp(prefix="gm-")
-    found = {
+    variables = {
         "RAY_ADDRESS": "",
         # A cluster of this machine has the modules that this process has.
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -117,8 +117,8 @@ def _start_here(ray: ModuleType) -> str:
     }
     # Ray would write a token to the home folder.
     if not any(os.environ.get(f"RAY_AUTH_{name}") for name in ("MODE", "TOKEN", "TOKEN_PATH")):
-        found["RAY_AUTH_TOKEN"] = _token()
-    with _environment(found), _silent():
+        variables["RAY_AUTH_TOKEN"] = _token()
+    with _environment(variables), _silent():
         try:
             ray.init(
                 address=_LOCAL,

@@ -31,7 +31,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameter
 from goalmeter._text import shown
 from goalmeter.runs.backends.fleet import Fleet, Member
 from goalmeter.runs.backends.mailbox import READY, Mailbox
-from goalmeter.runs.backends.options import options_of
+from goalmeter.runs.backends.options import check_timeout, options_of
 from goalmeter.runs.backends.slurm_job import PATIENCE, serve
 from goalmeter.runs.jobs import Answer
 
@@ -49,10 +49,7 @@ _LOOK_AT_JOBS = {"slurm": 15.0, "local": 1.0}  # seconds; Slurm is asked by a pr
 def slurm(argument: str, *, trials: int, timeout: float | None) -> SlurmJobs:
     """Jobs of Slurm, as `registry.opened` asks for them."""
     options = options_of(argument, "slurm", _OPTIONS)
-    if timeout is not None and not timeout > 0:
-        raise InvalidParameterError(
-            f"timeout is {timeout}, expected a number of seconds above 0, or None"
-        )
+    check_timeout(timeout)
     cluster = options.get("cluster", "slurm")
     if cluster not in _CLUSTERS:
         raise InvalidParameterError(
@@ -89,15 +86,15 @@ def minutes(text: str) -> int:
     >>> minutes("90"), minutes("1:30:00"), minutes("2-00"), minutes("10:30")
     (90, 90, 2880, 11)
     """
-    found = _TIME.fullmatch(text)
-    if found is None or (found[4] and found[1] and not found[3]):
+    matched = _TIME.fullmatch(text)
+    if matched is None or (matched[4] and matched[1] and not matched[3]):
         raise InvalidParameterError(
             f"time is {shown(text)}, expected minutes, or DAYS-HOURS:MINUTES:SECONDS without what "
             f"is not needed, such as 4:00:00"
         )
-    parts = [int(part) for part in found.groups()[1:] if part is not None]
-    if found[1] is not None:  # days, and then hours first
-        seconds = int(found[1]) * 86_400 + _sum(parts, (3600, 60, 1))
+    parts = [int(part) for part in matched.groups()[1:] if part is not None]
+    if matched[1] is not None:  # days, and then hours first
+        seconds = int(matched[1]) * 86_400 + _sum(parts, (3600, 60, 1))
     else:
         units = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}[len(parts)]
         seconds = _sum(parts, units)
