@@ -16,9 +16,15 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("transformers")
 
 from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.log._recorders.file import FileRecorder
 from lm.tiny_models import Models
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    InvalidTrajectoryError,
+)
 from goalmeter.agents.language_models.local_model import LocalModel
 from goalmeter.navigation.asking.answers import understood
 from goalmeter.navigation.asking.settings import Asking
@@ -184,3 +190,13 @@ def test_the_log_is_small_enough(tmp_path: Path) -> None:
     # Each walk is in it once as a record, and once as what was said.
     path = a_log(tmp_path / "logs")
     assert path.stat().st_size < 60_000
+
+
+def test_a_folder_that_takes_no_logs_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as read_only:
+        read_only.setattr(FileRecorder, "is_writeable", lambda self: False)
+        with pytest.raises(GoalmeterError, match=r"cannot be asked: .*; the folder .*inspect has"):
+            ask("goalmeter/greedy", "maze", tmp_path / "run", **ONE)
+    assert len(ask("goalmeter/greedy", "maze", tmp_path / "run", **ONE)) == 3

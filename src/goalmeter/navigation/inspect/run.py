@@ -13,10 +13,11 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from goalmeter._errors import GoalmeterError
 from goalmeter.agents.language_models.names import model_agent
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.asking.spending import Budget, BudgetReachedError
-from goalmeter.navigation.inspect.failures import CONTEXT, ERROR
+from goalmeter.navigation.inspect.failures import CONTEXT, ERROR, is_ours_to_mend, reason_of
 from goalmeter.navigation.inspect.ledger import Ledger
 from goalmeter.navigation.inspect.listening import Keeper, Listener, listener
 from goalmeter.navigation.inspect.models import Server, opened
@@ -166,7 +167,9 @@ def make_walks(
 ) -> None:
     """Make the walks of a plan that have these keys, and tell of each as it ends.
 
-    Raises KeyboardInterrupt if somebody ended it.
+    Raises:
+        KeyboardInterrupt: somebody ended it.
+        GoalmeterError: Inspect cannot begin.
     """
     from inspect_ai import eval as evaluate
 
@@ -201,6 +204,13 @@ def make_walks(
             max_retries=_EVER if heard.account is not None else server.max_retries,
             attempt_timeout=server.timeout,
         )
+    except Exception as error:
+        if not is_ours_to_mend(error):
+            raise
+        raise GoalmeterError(
+            f"the model cannot be asked: {reason_of(error)}. Mend that, and the same command goes "
+            f"on; the folder {logs} has to take Inspect's logs"
+        ) from error
     finally:
         listener.reset(token)
     # Inspect answers an interrupt itself, with what it has by then.
