@@ -105,10 +105,9 @@ def test_an_environment_that_does_not_fit_is_named(walker: Any, tmp_path: Path) 
 
 # --- MiniGrid, by its pictures --------------------------------------------------------------------
 def minigrid() -> Any:
-    pytest.importorskip("minigrid")
-    from minigrid.wrappers import ImgObsWrapper
+    wrappers: Any = pytest.importorskip("minigrid.wrappers")
 
-    return ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0", max_steps=30))
+    return wrappers.ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0", max_steps=30))
 
 
 def test_a_convolutional_network_sees_the_pictures_of_minigrid() -> None:
