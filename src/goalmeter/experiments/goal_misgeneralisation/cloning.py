@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from goalmeter._errors import require
@@ -62,7 +64,7 @@ def cloned(levels: Levels, utility: FloatArray, seed: int, *, updates: int = UPD
     seen, done = demonstrations(levels, utility, rng)
     torch.manual_seed(seed)
     sizes = (seen.shape[1], *HIDDEN, ACTIONS)
-    linear = [torch.nn.Linear(a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
+    linear = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
     model = torch.nn.Sequential(
         linear[0], *(part for layer in linear[1:] for part in (torch.nn.ReLU(), layer))
     )

@@ -97,8 +97,11 @@ class Levels:
         )
 
     def first_reached(self, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Probabilities that an agent comes first to a state that succeeds, or first to one that
-        fails, within the horizon: [L] each.
+        """How likely an agent is to show either goal within the horizon, before the other.
+
+        Returns:
+            Probabilities that it comes first to a state that succeeds, and that it comes first to
+            one that fails, [L] each.
 
         Args:
             policy: [S, 4].

@@ -64,8 +64,8 @@ class Network:
                 raise ValueError("its layers do not fit together")
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as cause:
             raise InvalidFileError(
-                f"a trained agent cannot be read ({type(cause).__name__}: {cause}); remove its line "
-                f"from the run, and the same command trains it again"
+                f"a trained agent cannot be read ({type(cause).__name__}: {cause}); remove its "
+                f"line from the run, and the same command trains it again"
             ) from cause
         return cls(shaped)
 
