@@ -6,6 +6,7 @@ No level that anything is measured in has the content of one that any agent is t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -38,18 +39,33 @@ def training_levels(family: str, share: float, seed: int, number: int) -> Levels
     return _drawn("training", family, seed, number - apart, apart, kept=False)
 
 
-@lru_cache(maxsize=8)
-def training_like(family: str, share: float, seed: int, most: int) -> tuple[Levels, FloatArray]:
-    """Fresh levels like those of training, and how likely each is, [L].
+@dataclass(frozen=True, eq=False)
+class TrainingLike:
+    """Fresh levels like those of training.
 
-    Of `TRAINING_LIKE` levels the first of each kind stand for all of that kind.
+    Attributes:
+        levels: those in which the goals are the same, then those that tell them apart.
+        weights: how likely each is, [L].
+        apart: how many tell the goals apart.
+    """
+
+    levels: Levels
+    weights: FloatArray
+    apart: int
+
+
+@lru_cache(maxsize=8)
+def training_like(family: str, share: float, seed: int, most: int) -> TrainingLike:
+    """Fresh levels, of which a share tells the goals apart.
+
+    Of `TRAINING_LIKE` levels the first of each kind, at most so many, stand for all of that kind.
     """
     apart = number_apart(share, TRAINING_LIKE)
     numbers = min(TRAINING_LIKE - apart, most), min(apart, most)
     levels = _drawn("training-like", family, seed, *numbers, kept=True)
     shares = (1 - share, share)
     each = [np.full(n, part / max(n, 1)) for n, part in zip(numbers, shares, strict=True)]
-    return levels, np.concatenate(each)
+    return TrainingLike(levels, np.concatenate(each), numbers[1])
 
 
 @lru_cache(maxsize=8)

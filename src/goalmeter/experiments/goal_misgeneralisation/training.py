@@ -28,6 +28,7 @@ class Scale:
         steps: of PPO.
         of_a_kind: training-like levels of each kind that are worked out, at most.
         shifted: levels in which agents are shifted.
+        run_of_a_kind: training-like levels of each kind that are run, at most.
         budget: steps of a measurement by running.
     """
 
@@ -36,7 +37,8 @@ class Scale:
     steps: int = TOTAL
     of_a_kind: int = drawing.MOST_OF_A_KIND
     shifted: int = drawing.SHIFTED
-    budget: int = 60_000
+    run_of_a_kind: int = 40
+    budget: int = 1_000_000
 
 
 @dataclass(frozen=True)
