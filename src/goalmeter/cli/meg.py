@@ -102,6 +102,11 @@ def meg_simulator(
         "more utilities.",
         "[NAME=]LOW,HIGH[,LEAST,MOST]",
     ),
+    reference: str | None = option(
+        "What continuous actions are compared with: uniform, gaussian(SCALE) or "
+        "gaussian(SCALE,CENTRE).",
+        "REFERENCE",
+    ),
     env_option: list[str] | None = option(
         "A keyword for the environment, such as size=7; repeat for more.", "KEY=JSON"
     ),
@@ -124,6 +129,7 @@ def meg_simulator(
             precision=precision,
             state=state,
             bounds=bounds or (),
+            reference=reference,
             env_options=env_option or (),
             seed=seed,
             out=out,

@@ -44,6 +44,7 @@ def measure_simulator(
     precision: float = 0.02,
     state: str | None = None,
     bounds: Sequence[str] = (),
+    reference: str | None = None,
     env_options: Sequence[str] = (),
     seed: int = 0,
     out: str | Path | None = None,
@@ -53,8 +54,9 @@ def measure_simulator(
 
     `env` is an id, MODULE:ID or FILE.py:FUNCTION; `agent` a name of the registry, sb3:PATH.zip or
     FILE.py:NAME; each of `utilities` is reward, FILE.py:FUNCTION or NAME= one of these; `state` is
-    observation or FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST]; each of
-    `env_options` KEY=JSON. With `out` a folder keeps the results, and a page that shows them.
+    observation or FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST];
+    `reference` uniform or gaussian(SCALE,CENTRE) for continuous actions; each of `env_options`
+    KEY=JSON. With `out` a folder keeps the results, and a page that shows them.
 
     Raises:
         Interrupted: interrupted at the keyboard; it has the outcome so far.
@@ -65,6 +67,7 @@ def measure_simulator(
     files = UserFiles()
     options = _env_options(env_options)
     measured: dict[str, Any] = {"combined": combined, "bounds": _bounds(bounds)}
+    measured["reference"] = reference
     measured |= {"budget": budget, "level": level, "precision": precision, "seed": seed}
     if out is not None:
         require_report_extra()

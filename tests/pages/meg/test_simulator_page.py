@@ -123,3 +123,20 @@ def test_a_measurement_is_read_back_as_it_was() -> None:
 def test_what_is_no_measurement_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidFileError, match="run holds no measurement in a simulator"):
         Measurement.from_json(MADE.to_json() | change, "run")
+
+
+def test_continuous_actions_have_no_maximum_and_may_have_no_upper_end() -> None:
+    free = replace(
+        GOAL, maximum=None, interval=(2.5, float("inf")), reference="reference gaussian(1)"
+    )
+    made = replace(MADE, results={"goal": free})
+    again = Measurement.from_json(json.loads(json_text(made.to_json())), "a file")
+    assert again.first == free
+    page = page_of(again)
+    for words in (
+        "no maximum: actions are continuous",
+        "between 2.5000 and ∞",
+        "relative to the reference gaussian(1)",
+    ):
+        assert words in page
+    assert "of the maximum" not in page

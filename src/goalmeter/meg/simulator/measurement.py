@@ -128,7 +128,7 @@ def _result(values: Mapping[str, Any]) -> SimulatorResult:
         value=_number(values["meg"]),
         interval=(low, high),
         level=_number(values["level"]),
-        maximum=_number(values["maximum"]),
+        maximum=None if values["maximum"] is None else _number(values["maximum"]),
         rationality=_number(values["rationality"]),
         steps={str(name): int(count) for name, count in values["steps"].items()},
         binding={end: str(values["binding"][end]) for end in ("lower", "upper")},
@@ -139,6 +139,7 @@ def _result(values: Mapping[str, Any]) -> SimulatorResult:
         world=_text(values["world"]),
         method=_text(values["method"]),
         stopped=_text(values["stopped"]),
+        reference=_text(values["reference"]),
     )
 
 

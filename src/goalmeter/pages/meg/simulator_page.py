@@ -9,6 +9,7 @@ from pathlib import Path
 from goalmeter._errors import IncompleteRunError
 from goalmeter.meg.simulator import SimulatorResult
 from goalmeter.meg.simulator.measurement import KEY, KIND, Difference, Measurement
+from goalmeter.meg.simulator.result import NO_MAXIMUM
 from goalmeter.pages.meg.simulator_pictures import intervals, tightening
 from goalmeter.pages.part import Part
 from goalmeter.pages.prose import prose
@@ -87,7 +88,7 @@ def _said(measurement: Measurement, number: int) -> list[Finding]:
         text = (
             f"MEG of {measurement.agent} towards {result.utility} in {result.world} lies between "
             f"{nats(low)} and {nats(high)} nats at {percent(result.level, 0)}; the estimate is "
-            f"{nats(result.value)}, {percent(result.fraction)} of the maximum"
+            f"{nats(result.value)}, {_share(result)}"
             f"{', by avoiding it (negative rationality)' if result.signed < 0 else ''}."
         )
         out.append(Finding(text=text, links=(link,)))
@@ -97,6 +98,12 @@ def _said(measurement: Measurement, number: int) -> list[Finding]:
             text = f"It is {how} directed towards {difference.towards} than {difference.than}."
             out.append(Finding(text=text, links=(link,)))
     return out
+
+
+def _share(result: SimulatorResult) -> str:
+    if result.fraction is None:
+        return f"relative to the {result.reference} ({NO_MAXIMUM})"
+    return f"{percent(result.fraction)} of the maximum"
 
 
 def _results_table(measurement: Measurement, anchor: str) -> Table:
@@ -109,8 +116,12 @@ def _results_table(measurement: Measurement, anchor: str) -> Table:
             words("towards", lambda row: row.utility),
             column("MEG, nats", lambda row: row.value, nats, answer=True),
             words(f"guaranteed at {percent(measurement.first.level, 0)}", ends),
-            column("share of maximum", lambda row: row.fraction, share_bar),
-            column("maximum, nats", lambda row: row.maximum, nats),
+            words("share of maximum", lambda row: NO_MAXIMUM)
+            if measurement.first.maximum is None
+            else column("share of maximum", lambda row: row.fraction or 0.0, share_bar),
+            words("relative to", lambda row: row.reference)
+            if measurement.first.maximum is None
+            else column("maximum, nats", lambda row: row.maximum or 0.0, nats),
             column("rationality β", lambda row: row.rationality, rationality),
             words("lower end by", lambda row: row.binding["lower"]),
             words("upper end by", lambda row: row.binding["upper"]),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from goalmeter.meg.simulator import SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.measurement import Measurement
+from goalmeter.meg.simulator.result import NO_MAXIMUM
 from goalmeter.report import Figure
 from goalmeter.report.charts.colours import BLUE, VERMILION
 from goalmeter.report.charts.curves import Curve, curve_chart
@@ -20,16 +21,18 @@ MOST_CHARTS = 4
 def intervals(measurement: Measurement, name: str) -> Figure:
     """A bar for each utility, from 0 to the maximum."""
     results = list(measurement.results.values())
-    bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum) for r in results]
+    # Without a maximum the pale bar has no length.
+    bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum or 0.0) for r in results]
     words = " ".join(
         f"Towards {r.utility}: {nats(r.value)}, between {nats(r.lower)} and {nats(r.upper_bound)}, "
-        f"of at most {nats(r.maximum)}."
+        f"{NO_MAXIMUM if r.maximum is None else f'of at most {nats(r.maximum)}'}."
         for r in results
     )
+    scale = ", on a scale that ends with a fully predictable agent"
     caption = (
         f"MEG of {measurement.agent}: the interval that holds it at "
-        f"{percent(measurement.first.level, 0)}, on a scale that ends with a fully predictable "
-        f"agent."
+        f"{percent(measurement.first.level, 0)}"
+        f"{scale if measurement.first.maximum is not None else f' ({NO_MAXIMUM})'}."
     )
     svg = range_bars(name, bars, x_label="MEG, nats")
     return Figure(svg=svg, alt=f"{caption} {words}", caption=caption, wide=True)

@@ -44,7 +44,8 @@ def range_bars(name: str, bars: Sequence[RangeBar], *, x_label: str) -> str:
     names = [short(bar.label, _LONGEST) for bar in bars]
     width = _WIDTH + _LETTER * max(map(len, names), default=0)
     # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
-    ends = [end for bar in bars for end in (bar.high, bar.maximum) if math.isfinite(end)]
+    known = [end for bar in bars for end in (bar.value, bar.high, bar.maximum)]
+    ends = [end for end in known if math.isfinite(end)]
     most = max(ends, default=1.0) or 1.0
     with canvas(width, 1.3 + _LINE * len(bars)) as figure:
         axes = figure.subplots()
