@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -15,7 +16,7 @@ from goalmeter._text import in_a_line
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.acting import Actor, FunctionActor, chosen, distribution, information
 from goalmeter.meg.simulator.outcomes import END, Outcome
-from goalmeter.meg.simulator.protocol import UNKNOWN, Episodes
+from goalmeter.meg.simulator.protocol import FREE_CHOICE, UNKNOWN, Episodes
 from goalmeter.meg.simulator.saving import Saver, can_be_copied, saver_of
 from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, seeded
 from goalmeter.meg.simulator.utilities import NamedUtilities
@@ -44,18 +45,14 @@ class GymnasiumSimulator:
     """
 
     chunk = 1
+    reference = FREE_CHOICE
+    why_unbounded = ""
 
     def __init__(
         self, env: Any, utilities: NamedUtilities, *, seed: int, state: str | StateOf | None = None
     ) -> None:
-        space = env.action_space
-        if not hasattr(space, "n") or int(getattr(space, "start", 0)) != 0:
-            raise InvalidParameterError(
-                f"the environment takes actions from {space}, expected Discrete(n): continuous "
-                f"actions need a reference density, which is not supported yet"
-            )
+        self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
-        self.n_actions = int(space.n)
         spec = getattr(env, "spec", None)
         self.name = str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
         self._saver, self.why_not = _saving(env, state)
@@ -68,6 +65,24 @@ class GymnasiumSimulator:
         self._most = -self._least
         self.walked: set[tuple[int, int, Outcome]] = set()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in _layers(env)[:-1])
+
+    def _count_actions(self, space: Any) -> int:
+        if not hasattr(space, "n") or int(getattr(space, "start", 0)) != 0:
+            raise InvalidParameterError(
+                f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
+                f"real numbers; wrap it so that it takes one of them"
+            )
+        return int(space.n)
+
+    def _decide(self, answer: Any, generator: np.random.Generator, name: str) -> tuple[Any, float]:
+        """The action to be taken, and the nats by which its choice differs from free choice."""
+        action, row = chosen(answer, self.n_actions, generator, name)
+        return action, information(row, self.n_actions)
+
+    @property
+    def most_information(self) -> float:
+        """Nats by which a decision may differ from free choice at most."""
+        return math.log(self.n_actions)
 
     @property
     def n_states(self) -> int:
@@ -82,7 +97,7 @@ class GymnasiumSimulator:
     def free_choice(self) -> Actor:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
-        return FunctionActor(lambda observation: row, "free choice")
+        return FunctionActor(lambda observation: row, FREE_CHOICE)
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
@@ -95,12 +110,12 @@ class GymnasiumSimulator:
         answer = actor.begin(generator)
         total, gained, decisions = np.zeros(len(self.utilities.names)), 0.0, 0
         for t in range(horizon):
-            action, row = chosen(answer(observation, t), self.n_actions, generator, actor.name)
+            action, told = self._decide(answer(observation, t), generator, actor.name)
             observation, reward, terminated, truncated, info = self._env.step(action)
             where = partial(_at_decision, t, number)
             paid = self._pay(reward, observation, info, where)
             total += paid
-            gained += information(row, self.n_actions)
+            gained += told
             decisions += 1
             if self.returns_to_states:
                 after = END if terminated else self._number(observation, info)
