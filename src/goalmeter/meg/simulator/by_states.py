@@ -104,8 +104,15 @@ class StatesMeasure:
                 return "precision" if close else "budget"
             # The utility that is known worst decides where the steps go.
             worst = int(np.argmax([w.sum() + n for w, n in zip(widths, noises, strict=True)]))
-            steps = min(left, int(_GROWTH * sum(self.steps.values())) + 1)
+            spent = sum(self.steps.values())
+            steps = min(left, int(_GROWTH * spent) + 1)
             self._spend(steps, widths[worst], noises[worst], worlds.worlds.total)
+            # A share may be too small for any draw; the agent's episodes can always go on.
+            if sum(self.steps.values()) == spent:
+                self._play(steps)
+            # Only where episodes are over before they begin is there nothing left to do.
+            if sum(self.steps.values()) == spent:
+                return "budget"
 
     def ends(self) -> list[Towards]:
         """The interval of each utility, from the episodes that nothing was chosen with."""
