@@ -53,6 +53,11 @@ def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
     return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
 
 
+def nothing_known(n_actions: int, horizon: int) -> Towards:
+    """0 to the most that any agent can have: log A for each decision up to the horizon."""
+    return Towards(0.0, 0.0, Ends(0.0, horizon * math.log(n_actions), "zero", "the ceiling"))
+
+
 def without_planning(fresh: Episodes, n_actions: int, horizon: int, error: float) -> Ends:
     """0, and the least of two upper bounds that hold for every utility.
 

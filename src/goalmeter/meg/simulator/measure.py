@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 from goalmeter._arguments import MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
@@ -19,10 +20,10 @@ from goalmeter.meg.simulator.ends import Towards
 from goalmeter.meg.simulator.from_start import StartMeasure
 from goalmeter.meg.simulator.gymnasium_simulator import (
     GymnasiumSimulator,
-    StateOf,
     opened,
     time_limit,
 )
+from goalmeter.meg.simulator.naming import StateOf
 from goalmeter.meg.simulator.protocol import Simulator
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
@@ -142,7 +143,7 @@ def from_simulator(
         else:
             world = opened(env)
             # What was made here is closed here; a caller's own environment stays open.
-            if isinstance(env, str):
+            if isinstance(env, str) or not hasattr(env, "step"):
                 closing.callback(world.close)
             named = named_utilities(utility, bounds)
             simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
@@ -181,9 +182,18 @@ def _by_best_means(
     if combined:
         notes.append("the best combination of utilities is measured by states only")
     start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
-    results = _results(start, level, tell, notes, from_start.METHOD)
+    # An interruption before its first episodes leaves what the states have shown by then.
+    before = _Fallback(states, by_states.METHOD) if states.begun else None
+    results = _results(start, level, tell, notes, from_start.METHOD, before=before)
     assert results is not None, "the bound from the start always ends"
     return results
+
+
+class _Fallback(NamedTuple):
+    """A measurement that an interruption falls back on, and its method in words."""
+
+    measure: StatesMeasure
+    method: str
 
 
 def _results(
@@ -193,6 +203,7 @@ def _results(
     notes: list[str],
     method: str,
     combined: bool = False,
+    before: _Fallback | None = None,
 ) -> dict[str, SimulatorResult] | None:
     """What a measurement comes to; None if there are too many states for it."""
 
@@ -203,16 +214,19 @@ def _results(
         if isinstance(measure, StatesMeasure) and not measure.explore():
             return None
         stopped = measure.run(told)
+        results = _collected(measure, level, notes, method, stopped)
+        if combined and isinstance(measure, StatesMeasure):
+            results[COMBINATION] = _combination(measure, next(iter(results.values())))
+        return results
     # What was drawn by then bounds as it would have at the end: the limits hold at every look.
     except KeyboardInterrupt as interrupt:
-        if not measure.begun:
+        if measure.begun:
+            known = _collected(measure, level, notes, method, "interrupt")
+        elif before is not None:
+            known = _collected(before.measure, level, [], before.method, "interrupt")
+        else:
             raise
-        known = _collected(measure, level, notes, method, "interrupt")
         raise SimulatorInterrupted(known) from interrupt
-    results = _collected(measure, level, notes, method, stopped)
-    if combined and isinstance(measure, StatesMeasure):
-        results[COMBINATION] = _combination(measure, next(iter(results.values())))
-    return results
 
 
 def _combination(measure: StatesMeasure, like: SimulatorResult) -> SimulatorResult:
@@ -239,7 +253,9 @@ def _collected(
 ) -> dict[str, SimulatorResult]:
     simulator, episodes = measure.simulator, measure.episodes
     out = {}
+    measurement = uuid4().hex
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
+    remarks = measure.remarks()
     for name, known, assumed in each:
         out[name] = SimulatorResult(
             value=float(known.value),
@@ -253,8 +269,9 @@ def _collected(
             steps=dict(measure.steps),
             binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
             episodes=len(episodes.decisions),
-            notes=(*notes, *([assumed] if assumed else [])),
+            notes=(*notes, *remarks, *([assumed] if assumed else [])),
             stopped=stopped,
+            measurement=measurement,
         )
     return out
 
