@@ -19,7 +19,17 @@ Run = Callable[..., Any]
 
 def test_version_and_help(run: Run) -> None:
     assert run("--version") == (0, f"goalmeter {gm.__version__}\n", "")
-    for command in ("", "meg", "meg mdp", "meg causal", "demo", "reflect", "report", "replicate"):
+    for command in (
+        "",
+        "meg",
+        "meg mdp",
+        "meg causal",
+        "meg simulator",
+        "demo",
+        "reflect",
+        "report",
+        "replicate",
+    ):
         done = run(*command.split(), "--help")
         assert done.status == 0 and "Usage" in done.out and done.err == ""
     names = ("meg", "demo", "reflect", "report", "replicate")

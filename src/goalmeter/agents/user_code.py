@@ -69,8 +69,15 @@ def load(path: str | Path, name: str, *, kind: str) -> Any:
     Raises:
         InvalidFileError: there is no such file, it fails, or has no such name.
     """
-    path = Path(path)
-    module = _run(path, kind)
+    return member_of(run_file(path, kind), path, name, kind)
+
+
+def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any:
+    """What a file that was run calls by a name.
+
+    Raises:
+        InvalidFileError: it has no such name.
+    """
     member = getattr(module, name, None)
     if member is None:
         defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
@@ -82,7 +89,13 @@ def load(path: str | Path, name: str, *, kind: str) -> Any:
     return member
 
 
-def _run(path: Path, kind: str) -> ModuleType:
+def run_file(path: str | Path, kind: str) -> ModuleType:
+    """The module of a Python file, which is run anew; `kind` as for `load`.
+
+    Raises:
+        InvalidFileError: there is no such file, or it fails.
+    """
+    path = Path(path)
     if not path.is_file():
         article = "an" if kind[0] in "aeiou" else "a"
         raise InvalidFileError(
@@ -106,14 +119,14 @@ def _run(path: Path, kind: str) -> ModuleType:
     except (Exception, SystemExit) as cause:
         sys.modules.pop(spec.name, None)
         raise InvalidFileError(
-            f"{path} fails when it is run{_line(cause, where)}: {type(cause).__name__}: {cause}; "
+            f"{path} fails when it is run{line_of(cause, where)}: {type(cause).__name__}: {cause}; "
             f"mend it, or try: python {path}"
         ) from cause
     return module
 
 
-def _line(cause: BaseException, where: Path) -> str:
-    """Where in the file it failed, if it got that far."""
+def line_of(cause: BaseException, where: Path) -> str:
+    """Where in a file it failed, such as ", in line 3"; "" if it did not get that far."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(cause.__traceback__)

@@ -62,6 +62,86 @@ def meg_mdp(
     show(outcome, as_json=json)
 
 
+@meg.command("simulator")
+def meg_simulator(
+    env: str = argument(
+        "A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
+        "FILE.py:FUNCTION.",
+        "ENV_ID",
+    ),
+    agent: str = option(
+        "Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function of the "
+        "observation, or of a function without parameters that returns a model.",
+        "AGENT",
+        default=...,
+    ),
+    utility: list[str] | None = option(
+        "What a decision pays: reward (the default), or NAME=FILE.py:FUNCTION with a function of "
+        "(observation, info); repeat for more, and for their differences.",
+        "NAME=FILE.py:FUNCTION",
+    ),
+    combined: bool = option(
+        "Measure the best linear combination of the utilities too.", default=False
+    ),
+    horizon: int | None = option(
+        "Decisions that are measured; default the environment's time limit.", min=1
+    ),
+    budget: int = option("Steps of the simulator, in all.", default=200_000, min=1),
+    level: float = option("Probability with which the interval holds.", default=0.95),
+    precision: float = option(
+        "End before the budget is spent when the lower end is within this share of the estimate.",
+        default=0.02,
+    ),
+    state: str | None = option(
+        "Which states are the same: observation, or a function of (observation, info) that names "
+        "the state.",
+        "observation|FILE.py:FUNCTION",
+    ),
+    bounds: list[str] | None = option(
+        "What one decision pays at least and at most, and what all that follow do; repeat for "
+        "more utilities.",
+        "[NAME=]LOW,HIGH[,LEAST,MOST]",
+    ),
+    reference: str | None = option(
+        "What continuous actions are compared with: uniform, gaussian(SCALE) or "
+        "gaussian(SCALE,CENTRE).",
+        "REFERENCE",
+    ),
+    env_option: list[str] | None = option(
+        "A keyword for the environment, such as size=7; repeat for more.", "KEY=JSON"
+    ),
+    out: Path | None = option("Folder to keep the results in, with a page.", "RUN"),
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """MEG of an agent in a world that can only be run, with an interval that is guaranteed."""
+    from goalmeter.commands.meg_simulator import Interrupted, measure_simulator
+
+    try:
+        outcome = measure_simulator(
+            env,
+            agent=agent,
+            utilities=utility or (),
+            combined=combined,
+            horizon=horizon,
+            budget=budget,
+            level=level,
+            precision=precision,
+            state=state,
+            bounds=bounds or (),
+            reference=reference,
+            env_options=env_option or (),
+            seed=seed,
+            out=out,
+            progress=tell,
+        )
+    except Interrupted as so_far:
+        show(so_far.outcome, as_json=json)
+        tell("goalmeter: interrupted; this is what is guaranteed by then, and nothing is kept")
+        raise
+    show(outcome, as_json=json)
+
+
 @meg.command("sweep")
 def meg_sweep(
     worlds: str = argument("A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP"),

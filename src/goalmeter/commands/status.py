@@ -9,6 +9,7 @@ from typing import Any
 from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._text import shortened
 from goalmeter.commands.outcome import Outcome
+from goalmeter.meg.simulator.measurement import KIND as SIMULATOR
 from goalmeter.organisms.keeping import SETTINGS, read_settings
 from goalmeter.organisms.manifest import MANIFEST
 from goalmeter.reflection.plan import KIND as REFLECTION
@@ -61,6 +62,8 @@ def runs(folder: str | Path) -> Outcome:
 
 def trials_asked_for(what: Mapping[str, Any]) -> int | None:
     """How many trials a run is of, where its driver never said; None where that takes long."""
+    if what.get("kind") == SIMULATOR:
+        return 1
     if what.get("kind") != REFLECTION:
         return None
     try:

@@ -16,6 +16,7 @@ from goalmeter.meg.plug_in import mce_plug_in
 from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
 from goalmeter.meg.simulator import (
+    GaussianAnswer,
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
@@ -31,6 +32,7 @@ from goalmeter.meg.watch import FitInterrupted, Progress
 __all__ = [
     "CausalMeg",
     "FitInterrupted",
+    "GaussianAnswer",
     "MegResult",
     "Progress",
     "SimplestUtility",

@@ -1,5 +1,6 @@
 """MEG in worlds that can only be run: what `from_simulator` is made of (see its README)."""
 
+from goalmeter.meg.simulator.continuous_acting import GaussianAnswer
 from goalmeter.meg.simulator.measure import from_simulator
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
@@ -7,4 +8,10 @@ from goalmeter.meg.simulator.result import (
     SimulatorResult,
 )
 
-__all__ = ["SimulatorInterrupted", "SimulatorProgress", "SimulatorResult", "from_simulator"]
+__all__ = [
+    "GaussianAnswer",
+    "SimulatorInterrupted",
+    "SimulatorProgress",
+    "SimulatorResult",
+    "from_simulator",
+]

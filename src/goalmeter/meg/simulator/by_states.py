@@ -127,7 +127,7 @@ class StatesMeasure:
         count = len(self.simulator.utilities.names)
         if not len(fresh.decisions):
             # An interruption came before any episode that could bound.
-            return [nothing_known(self.simulator.n_actions, self.horizon)] * count
+            return [nothing_known(self.simulator.most_information, self.horizon)] * count
         plain = self._plain(worlds, fresh)
         out = []
         for which, ends in enumerate(self._each(worlds)):
@@ -242,7 +242,7 @@ class StatesMeasure:
         policy = self._computable(worlds)
         if policy is None or not self.simulator.one_start:
             error = UPPER * self.error / 2
-            return without_planning(fresh, self.simulator.n_actions, self.horizon, error)
+            return without_planning(fresh, self.simulator.most_information, self.horizon, error)
         nothing = np.zeros(len(worlds.ranges))
         gained = worlds.evaluate(policy, nothing, AS_SEEN, entropies(policy))
         return Ends(0.0, float(gained[fresh.starts[0]]), "zero", "the agent's own entropy")

@@ -17,6 +17,8 @@ from goalmeter.statistics.betting import upper_limit
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
 # Every so many episodes choose what is tried; the others bound it.
 _FITTED_EVERY = 4
+# What gives the upper end where there is none.
+NOTHING = "nothing"
 # Golden sections of two octaves: to within a hundredth of the rationality.
 _SECTIONS = 12
 
@@ -53,23 +55,33 @@ def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
     return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
 
 
-def nothing_known(n_actions: int, horizon: int) -> Towards:
-    """0 to the most that any agent can have: log A for each decision up to the horizon."""
-    return Towards(0.0, 0.0, Ends(0.0, horizon * math.log(n_actions), "zero", "the ceiling"))
+def nothing_known(most: float, horizon: int) -> Towards:
+    """0 to the most that any agent can have, of which a decision makes up `most` nats."""
+    by = NOTHING if math.isinf(most) else "the ceiling"
+    return Towards(0.0, 0.0, Ends(0.0, horizon * most, "zero", by))
 
 
-def without_planning(fresh: Episodes, n_actions: int, horizon: int, error: float) -> Ends:
+def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
     """0, and the least of two upper bounds that hold for every utility.
 
     No model predicts an agent better than the agent itself, so MEG is at most the expected sum of
-    log A less its entropy; and that is at most log A for every decision that it makes.
+    log A less its entropy; and that is at most log A for every decision that it makes. Of
+    continuous actions it is the relative entropy to the reference that is added up.
+
+    Args:
+        fresh: episodes of the agent.
+        most: by how much a decision may differ from the reference, nats; inf for no bound.
+        horizon: H.
+        error: probability with which the bound may fail.
     """
-    each, log_a = error / 2, math.log(n_actions)
+    if math.isinf(most):
+        return Ends(0.0, math.inf, "zero", NOTHING)
+    each = error / 2
     decisions = upper_limit(fresh.decisions, low=0, high=horizon, error=each)
-    ceiling = log_a * decisions
+    ceiling = most * decisions
     if np.isnan(fresh.information).any():
         return Ends(0.0, ceiling, "zero", "the ceiling")
-    entropy = upper_limit(fresh.information, low=0, high=horizon * log_a, error=each)
+    entropy = upper_limit(fresh.information, low=0, high=horizon * most, error=each)
     if entropy < ceiling:
         return Ends(0.0, entropy, "zero", "the agent's own entropy")
     return Ends(0.0, ceiling, "zero", "the ceiling")

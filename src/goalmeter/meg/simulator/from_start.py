@@ -31,7 +31,6 @@ from goalmeter.meg.simulator.protocol import Episodes, Simulator
 from goalmeter.meg.simulator.utilities import Range
 from goalmeter.statistics.betting import lower_limit, upper_limit
 
-METHOD = "episodes of free choice from the start"
 # Of the steps: what the agent's own episodes take.
 _AGENT = 0.35
 _ROUNDS = 5
@@ -75,7 +74,7 @@ class StartMeasure:
     @property
     def steps(self) -> dict[str, int]:
         """Steps that were taken so far, by purpose."""
-        return {"agent": self.episodes.steps, "free choice": self.free.steps}
+        return {"agent": self.episodes.steps, self.simulator.reference: self.free.steps}
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
         """Measure until the budget is spent; what ended it."""
@@ -94,7 +93,8 @@ class StartMeasure:
         """The interval of each utility."""
         fitted, fresh = fitted_and_fresh(self.episodes)
         seen, unseen = fitted_and_fresh(self.free)
-        plain = without_planning(fresh, self.simulator.n_actions, self.horizon, UPPER * self.error)
+        most = self.simulator.most_information
+        plain = without_planning(fresh, most, self.horizon, UPPER * self.error)
         out = []
         for which in range(len(self.simulator.utilities.names)):
             limits = self._range(which).of_episode(self.horizon)
@@ -109,7 +109,7 @@ class StartMeasure:
             ends = Ends(
                 max(low, 0.0),
                 max(plain.high, low),
-                "free choice from the start" if low > 0 else "zero",
+                f"{self.simulator.reference} from the start" if low > 0 else "zero",
                 plain.high_by,
             )
             out.append(Towards(ends.low, beta if low > 0 else 0.0, ends))

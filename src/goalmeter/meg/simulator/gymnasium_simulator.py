@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +26,7 @@ from goalmeter.meg.simulator.generators import generators_in, seeded_from, state
 from goalmeter.meg.simulator.naming import StateOf, name_of, state_namer
 from goalmeter.meg.simulator.outcomes import END, Outcome
 from goalmeter.meg.simulator.own_code import draws_unseen, layers, start_ignores_seed
-from goalmeter.meg.simulator.protocol import UNKNOWN, Episodes
+from goalmeter.meg.simulator.protocol import FREE_CHOICE, UNKNOWN, Episodes
 from goalmeter.meg.simulator.saver import Saver
 from goalmeter.meg.simulator.saving import saver_of
 from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
@@ -55,20 +56,16 @@ class GymnasiumSimulator:
     """
 
     chunk = 1
+    reference = FREE_CHOICE
+    why_unbounded = ""
 
     def __init__(
         self, env: Any, utilities: NamedUtilities, *, seed: int, state: str | StateOf | None = None
     ) -> None:
-        space = env.action_space
-        if not hasattr(space, "n"):
-            raise InvalidParameterError(
-                f"the environment takes actions from {space}, expected Discrete(n): continuous "
-                f"actions need a reference density, which is not supported yet"
-            )
+        self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
-        self.n_actions = int(space.n)
         # Actions are counted from 0 here, whatever the environment and its agents call the first.
-        self._first = int(getattr(space, "start", 0))
+        self._first = int(getattr(env.action_space, "start", 0))
         spec = getattr(env, "spec", None)
         self.name = str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
         self._saver, self.why_not = _saving(env, state)
@@ -93,6 +90,24 @@ class GymnasiumSimulator:
         self.walked: Counter[tuple[int, int, Outcome]] = Counter()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
+    def _count_actions(self, space: Any) -> int:
+        if not hasattr(space, "n"):
+            raise InvalidParameterError(
+                f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
+                f"real numbers; wrap it so that it takes one of them"
+            )
+        return int(space.n)
+
+    def _decide(self, answer: Any, generator: np.random.Generator, name: str) -> tuple[Any, float]:
+        """The action to be taken, and the nats by which its choice differs from free choice."""
+        action, row = chosen(answer, self.n_actions, generator, name, self._first)
+        return action, information(row, self.n_actions)
+
+    @property
+    def most_information(self) -> float:
+        """Nats by which a decision may differ from free choice at most."""
+        return math.log(self.n_actions)
+
     @property
     def n_states(self) -> int:
         """States that were met so far."""
@@ -106,7 +121,7 @@ class GymnasiumSimulator:
     def free_choice(self) -> Actor:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
-        return FunctionActor(lambda observation: row, "free choice", is_function=True)
+        return FunctionActor(lambda observation: row, FREE_CHOICE, is_function=True)
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
@@ -117,7 +132,8 @@ class GymnasiumSimulator:
         self, sequence: np.random.SeedSequence, sealed: bool
     ) -> AbstractContextManager[None]:
         """Seeds for all generators but Gymnasium's, where anything may draw from them."""
-        if self._is_sealed and sealed:
+        # Without states nothing is drawn twice, so all generators just go on.
+        if (self._is_sealed and sealed) or not self.returns_to_states:
             return nullcontext()
         return seeded_from(sequence, generators_in(self._env))
 
@@ -130,20 +146,14 @@ class GymnasiumSimulator:
         total, gained, decisions = np.zeros(len(self.utilities.names)), 0.0, 0
         for t in range(horizon):
             where = partial(_at_decision, t, number)
-            action, row = chosen(
-                _asked(answer, observation, t, actor.name, where),
-                self.n_actions,
-                generator,
-                actor.name,
-                self._first,
-            )
-            if row is not None and self.returns_to_states and not actor.is_function:
-                first = self._answered.setdefault(here, row)
-                self._answers_differ |= not _alike(first, row)
+            answered = _asked(answer, observation, t, actor.name, where)
+            action, differs = self._decide(answered, generator, actor.name)
+            if self.returns_to_states and not actor.is_function:
+                self._row(here, answered, actor)
             observation, reward, terminated, truncated, info = self._step(self._env, action, where)
             paid = self._pay(reward, observation, info, where)
             total += paid
-            gained += information(row, self.n_actions)
+            gained += differs
             decisions += 1
             if self.returns_to_states:
                 after = END if terminated else self._number(observation, info)
@@ -259,15 +269,19 @@ class GymnasiumSimulator:
                 for _ in range(1 if actor.is_function else _ASKED):
                     seen = copy.deepcopy(observation)
                     answered = _asked(answer, seen, t, actor.name, where)
-                    row = told(answered, self.n_actions, actor.name, self._first)[1]
-                    if row is None:
-                        return None
-                    first = row if actor.is_function else self._answered.setdefault(state, row)
-                    if not _alike(first, row):
-                        self._answers_differ = True
+                    row = self._row(state, answered, actor)
+                    if row is None or self._answers_differ:
                         return None
                 rows[t, state] = row
         return rows
+
+    def _row(self, state: int, answered: Any, actor: Actor) -> FloatArray | None:
+        """The distribution that was answered; note if a caller's function gave another before."""
+        row = told(answered, self.n_actions, actor.name, self._first)[1]
+        if row is not None and not actor.is_function:
+            first = self._answered.setdefault(state, row)
+            self._answers_differ |= bool((np.abs(first - row) > _ALIKE).any())
+        return row
 
     def remarks(self, actor: Actor) -> list[str]:
         """What a reader of a measurement by states has to know of the agent and the starts."""
@@ -401,10 +415,6 @@ def _guarded(function: Callable[[], Any], who: str, where: Callable[[], str]) ->
             f"{who} raised {in_a_line(cause)} {where()}; mend it, or choose actions and a "
             f"horizon that it allows"
         ) from cause
-
-
-def _alike(first: FloatArray, row: FloatArray) -> bool:
-    return bool((np.abs(first - row) <= _ALIKE).all())
 
 
 def _drew(env: Any, seed: int) -> bool:

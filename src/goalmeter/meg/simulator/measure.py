@@ -12,10 +12,12 @@ from uuid import uuid4
 
 from goalmeter._arguments import MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.simulator import by_states, from_start
+from goalmeter.meg.simulator import by_states
 from goalmeter.meg.simulator.acting import Actor, table_actor
 from goalmeter.meg.simulator.agents import actor_of
+from goalmeter.meg.simulator.box_simulator import BoxSimulator
 from goalmeter.meg.simulator.by_states import StatesMeasure
+from goalmeter.meg.simulator.continuous_acting import continuous_actor
 from goalmeter.meg.simulator.ends import Towards
 from goalmeter.meg.simulator.from_start import StartMeasure
 from goalmeter.meg.simulator.gymnasium_simulator import (
@@ -25,6 +27,7 @@ from goalmeter.meg.simulator.gymnasium_simulator import (
 )
 from goalmeter.meg.simulator.naming import StateOf
 from goalmeter.meg.simulator.protocol import Simulator
+from goalmeter.meg.simulator.reference_densities import is_box, reference_density
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
     SimulatorProgress,
@@ -59,6 +62,7 @@ def from_simulator(
     seed: int = 0,
     state: str | StateOf | None = None,
     bounds: Any = None,
+    reference: Any = None,
     progress: Callable[[SimulatorProgress], None] | bool | None = None,
 ) -> Results:
     """MEG of an agent in a world that can only be run: an estimate, and an interval that holds it.
@@ -75,13 +79,15 @@ def from_simulator(
     cuts off what is measured.
 
     Args:
-        env: a Gymnasium environment with discrete actions, its id, a function that makes one, a
-            vector environment (one of its copies is used); or a `TabularMDP` to be run.
+        env: a Gymnasium environment with discrete or continuous actions, its id, a function that
+            makes one, a vector environment (one of its copies is used); or a `TabularMDP` to be
+            run.
         agent: anything that acts: a model of Stable-Baselines3, the name of an agent, a table over
             integer observations [S, A] or [H, S, A], a function of the observation that gives a
             distribution [A] or an action, or an object whose `begin(generator)` gives such a
             function for an episode and which may therefore remember it. Of an agent that gives
-            only actions, what it did counts, and its own entropy bounds nothing.
+            only actions, what it did counts, and its own entropy bounds nothing. With continuous
+            actions: a model, or such a function that gives an action or a `GaussianAnswer`.
         utility: what each decision pays: "reward"; a function of (observation, info) as `step`
             returned them after the action; or several by name, measured on the same steps.
         combined: whether MEG towards the best linear combination of several utilities (or of one,
@@ -103,6 +109,10 @@ def from_simulator(
             decisions from some state on may pay together; by name for several utilities. Without
             them what was seen stands in where chance could bring something else, and a note says
             that the guarantee rests on it.
+        reference: what continuous actions are compared with: "uniform" over a bounded box,
+            "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals that the box
+            clips, or an object with `draw(generator)` and a `name`. There is no maximum then, the
+            bound is that from the start, and the upper end may be infinite: a note says why.
         progress: a function that is told how the bound tightens; True for lines on standard error,
             False for silence; default lines at a terminal.
 
@@ -110,8 +120,8 @@ def from_simulator(
         A `SimulatorResult`; for several utilities a dictionary of them by name.
 
     Raises:
-        InvalidParameterError: an argument out of its range, continuous actions, or an environment
-            that cuts episodes off before the horizon.
+        InvalidParameterError: an argument out of its range, continuous actions without a
+            reference, or an environment that cuts episodes off before the horizon.
         InvalidPolicyError: the agent answered something that is neither action nor distribution.
         InvalidUtilityError: a utility is not finite at some step; the message says where.
         SimulatorInterrupted: interrupted at the keyboard; `results` has what was proven by then.
@@ -138,6 +148,7 @@ def from_simulator(
     with ExitStack() as closing:
         if isinstance(env, TabularMDP):
             steps = _horizon(horizon, env.horizon, "this MDP")
+            _no_reference(reference)
             simulator = _of_table(env, utility, bounds, seed)
             actor = table_actor(agent, env.n_states, env.n_actions, steps)
         else:
@@ -146,9 +157,15 @@ def from_simulator(
             if isinstance(env, str) or not hasattr(env, "step"):
                 closing.callback(world.close)
             named = named_utilities(utility, bounds)
-            simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
+            continuous = is_box(world.action_space)
+            if continuous:
+                density = reference_density(reference, world.action_space)
+                simulator = BoxSimulator(world, named, seed=seed, reference=density)
+            else:
+                _no_reference(reference)
+                simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
             steps = _horizon(horizon, time_limit(world), simulator.name)
-            actor = actor_of(agent, world, steps)
+            actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
         states = StatesMeasure(
             simulator, actor, steps, _STATES_SHARE * (1 - level), seed, budget, precision
         )
@@ -184,7 +201,8 @@ def _by_best_means(
     start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
     # An interruption before its first episodes leaves what the states have shown by then.
     before = _Fallback(states, by_states.METHOD) if states.begun else None
-    results = _results(start, level, tell, notes, from_start.METHOD, before=before)
+    method = f"episodes of {simulator.reference} from the start"
+    results = _results(start, level, tell, notes, method, before=before)
     assert results is not None, "the bound from the start always ends"
     return results
 
@@ -252,6 +270,8 @@ def _collected(
     stopped: str,
 ) -> dict[str, SimulatorResult]:
     simulator, episodes = measure.simulator, measure.episodes
+    actions, why = simulator.n_actions, simulator.why_unbounded
+    unbounded = [f"there is no upper end: {why}"] if why else []
     out = {}
     measurement = uuid4().hex
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
@@ -261,7 +281,7 @@ def _collected(
             value=float(known.value),
             interval=(float(known.ends.low), float(known.ends.high)),
             level=level,
-            maximum=float(episodes.decisions.mean()) * math.log(simulator.n_actions),
+            maximum=float(episodes.decisions.mean()) * math.log(actions) if actions else None,
             rationality=float(known.rationality),
             utility=name,
             world=simulator.name,
@@ -269,8 +289,9 @@ def _collected(
             steps=dict(measure.steps),
             binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
             episodes=len(episodes.decisions),
-            notes=(*notes, *remarks, *([assumed] if assumed else [])),
+            notes=(*notes, *remarks, *([assumed] if assumed else []), *unbounded),
             stopped=stopped,
+            reference=simulator.reference,
             measurement=measurement,
         )
     return out
@@ -289,6 +310,14 @@ def _of_table(mdp: TabularMDP, utility: Any, bounds: Any, seed: int) -> TabularS
         for name, array in several.items()
     }
     return TabularSimulator(mdp, seed=seed, utilities=arrays, bounds=ranges_of(arrays, bounds))
+
+
+def _no_reference(reference: Any) -> None:
+    if reference is not None:
+        raise InvalidParameterError(
+            f"reference is {reference!r}, but actions are discrete here, and compared with free "
+            f"choice; leave reference= out"
+        )
 
 
 def _array_name(utility: Any) -> str:

@@ -16,6 +16,8 @@ from goalmeter.meg.simulator.utilities import NamedUtilities
 
 # The state of an episode's start where states have no names.
 UNKNOWN = -2
+# What discrete actions are compared with: each with the same probability.
+FREE_CHOICE = "free choice"
 
 
 @dataclass(frozen=True)
@@ -25,8 +27,8 @@ class Episodes:
     Attributes:
         returns: what each utility added up to, [N, U].
         decisions: how many were made before the end or the horizon, [N].
-        information: sum over the decisions of log A less the entropy of the agent's choice, [N]
-            nats; NaN for an agent that gives no probabilities.
+        information: sum over the decisions of the relative entropy of the agent's choice to the
+            reference (log A less the entropy), [N] nats; NaN where it is not known.
         starts: number of the state in which each began, [N]; `UNKNOWN` where states have none.
     """
 
@@ -69,7 +71,19 @@ class Simulator(Protocol):
 
     @property
     def n_actions(self) -> int:
-        """A."""
+        """A; 0 where actions are continuous."""
+
+    @property
+    def reference(self) -> str:
+        """What the agent is compared with, in words."""
+
+    @property
+    def most_information(self) -> float:
+        """Nats by which a decision may differ from the reference at most; inf for no bound."""
+
+    @property
+    def why_unbounded(self) -> str:
+        """Why nothing bounds it, as a sentence without a full stop; "" where something does."""
 
     @property
     def n_states(self) -> int:
@@ -99,7 +113,7 @@ class Simulator(Protocol):
         """Episodes that `play` gives at once."""
 
     def free_choice(self) -> Actor:
-        """The agent that takes every action with the same probability."""
+        """The reference as an agent; it takes discrete actions with equal probability."""
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """Episodes number * chunk, number * chunk + 1, ...: the same whenever they are asked for.

@@ -12,6 +12,9 @@ from goalmeter.meg.result import json_number
 from goalmeter.report.notebook import html_table
 from goalmeter.report.numbers import general, nats, percent, rationality
 
+# What stands in the place of a maximum.
+NO_MAXIMUM = "no maximum: actions are continuous"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
@@ -24,7 +27,7 @@ class SimulatorResult:
         level: of the interval, over both of its ends, all utilities and rationalities tried.
         maximum: nats that a fully predictable agent would score: log A for each decision that it
             makes, on average (an estimate). A table leaves out decisions that can change nothing,
-            which sampling cannot tell.
+            which sampling cannot tell. None where actions are continuous: there is no most.
         rationality: beta at which the lower end was proven, in inverse units of the utility.
         utility: name of the utility.
         world: name of the simulator.
@@ -35,13 +38,14 @@ class SimulatorResult:
         notes: plain statements a reader of the numbers needs.
         weights: of the utilities, by name, where this is a combination of several.
         stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
+        reference: what the agent's actions are compared with, in words.
         measurement: names the call that gave this result; another call has another name.
     """
 
     value: float
     interval: tuple[float, float]
     level: float
-    maximum: float
+    maximum: float | None
     rationality: float
     utility: str
     world: str
@@ -52,6 +56,7 @@ class SimulatorResult:
     notes: tuple[str, ...] = ()
     weights: Mapping[str, float] | None = None
     stopped: str = "budget"
+    reference: str = "free choice"
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
@@ -61,12 +66,14 @@ class SimulatorResult:
 
     @property
     def upper_bound(self) -> float:
-        """The upper end, nats."""
+        """The upper end, nats; inf where there is none."""
         return self.interval[1]
 
     @property
-    def fraction(self) -> float:
-        """Value / maximum, in [0, 1]."""
+    def fraction(self) -> float | None:
+        """Value / maximum, in [0, 1]; None without a maximum."""
+        if self.maximum is None:
+            return None
         return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
 
     @property
@@ -107,6 +114,7 @@ class SimulatorResult:
             "utility": self.utility,
             "world": self.world,
             "method": self.method,
+            "reference": self.reference,
             "steps": dict(self.steps),
             "binding": dict(self.binding),
             "episodes": self.episodes,
@@ -120,14 +128,26 @@ class SimulatorResult:
         low, high = self.interval
         return [
             ("MEG, estimate", f"{nats(self.value)} nats"),
-            (f"guaranteed at {percent(self.level, 0)}", f"{nats(low)} to {nats(high)} nats"),
+            (
+                f"guaranteed at {percent(self.level, 0)}",
+                f"{nats(low)} nats or more; no upper end"
+                if math.isinf(high)
+                else f"{nats(low)} to {nats(high)} nats",
+            ),
             ("lower end by", self.binding["lower"]),
             ("upper end by", self.binding["upper"]),
-            ("maximum", f"{nats(self.maximum)} nats"),
-            ("share of maximum", percent(self.fraction)),
+            *self._of_maximum(),
             ("rationality β", rationality(self.rationality)),
             *((f"steps, {purpose}", f"{count:,}") for purpose, count in self.steps.items()),
             ("method", self.method),
+        ]
+
+    def _of_maximum(self) -> list[tuple[str, str]]:
+        if self.maximum is None or self.fraction is None:
+            return [("maximum", NO_MAXIMUM), ("relative to", self.reference)]
+        return [
+            ("maximum", f"{nats(self.maximum)} nats"),
+            ("share of maximum", percent(self.fraction)),
         ]
 
     def _repr_html_(self) -> str:
@@ -138,9 +158,18 @@ class SimulatorResult:
     def __str__(self) -> str:
         low, high = self.interval
         steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
+        within = (
+            f"guaranteed at least {general(low)}, no upper end,"
+            if math.isinf(high)
+            else f"guaranteed within [{general(low)}, {general(high)}]"
+        )
+        share = (
+            f"{NO_MAXIMUM}, relative to the {self.reference}"
+            if self.maximum is None or self.fraction is None
+            else f"{percent(self.fraction)} of {general(self.maximum)}"
+        )
         lines = [
-            f"MEG {general(self.value)} nats, guaranteed within [{general(low)}, {general(high)}] "
-            f"at {percent(self.level, 0)}; {percent(self.fraction)} of {general(self.maximum)}",
+            f"MEG {general(self.value)} nats, {within} at {percent(self.level, 0)}; {share}",
             f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
             f"  lower end by {self.binding['lower']}, upper end by {self.binding['upper']}",
             f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -12,7 +13,7 @@ from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
 from goalmeter.meg.simulator.acting import Actor, TableActor
 from goalmeter.meg.simulator.outcomes import END, Outcome
-from goalmeter.meg.simulator.protocol import Episodes
+from goalmeter.meg.simulator.protocol import FREE_CHOICE, Episodes
 from goalmeter.meg.simulator.seeds import EPISODES, seeded
 from goalmeter.meg.simulator.utilities import REWARD, NamedUtilities, Range
 from goalmeter.tabular.mdp import TabularMDP
@@ -40,6 +41,8 @@ class TabularSimulator:
     chunk = _CHUNK
     returns_to_states = True
     why_not = ""
+    reference = FREE_CHOICE
+    why_unbounded = ""
 
     def __init__(
         self,
@@ -69,6 +72,11 @@ class TabularSimulator:
         return self._mdp.n_actions
 
     @property
+    def most_information(self) -> float:
+        """Nats by which a decision may differ from free choice at most."""
+        return math.log(self.n_actions)
+
+    @property
     def n_states(self) -> int:
         """S: a table has numbers for its states before they are met."""
         return self._mdp.n_states
@@ -76,7 +84,7 @@ class TabularSimulator:
     def free_choice(self) -> TableActor:
         """Every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
-        return TableActor(np.full(shape, 1.0 / self.n_actions), "free choice")
+        return TableActor(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""

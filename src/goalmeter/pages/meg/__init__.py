@@ -1,1 +1,1 @@
-"""Tables of goal-directedness in tabular worlds and causal models."""
+"""Goal-directedness in tabular worlds, causal models and simulators, as tables and pages."""

@@ -1,0 +1,262 @@
+"""`goalmeter meg simulator`: an environment and an agent in, MEG with a guaranteed interval out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._text import shown
+from goalmeter.agents.registry import agent as named_agent
+from goalmeter.agents.user_code import split_name
+from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.user_files import UserFiles, contents
+from goalmeter.meg.simulator import SimulatorInterrupted, SimulatorProgress, from_simulator
+from goalmeter.meg.simulator.gymnasium_simulator import OBSERVATION, opened, time_limit
+from goalmeter.meg.simulator.measurement import KEY, KIND, Measurement
+from goalmeter.meg.simulator.utilities import REWARD, Utility
+from goalmeter.pages.meg.simulator_page import part_of, short_tables
+from goalmeter.report import require_report_extra
+from goalmeter.runs.store import RunStore, made_here
+
+
+class Interrupted(KeyboardInterrupt):
+    """A measurement was interrupted at the keyboard; `outcome` is what is guaranteed by then."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("interrupted")
+        self.outcome = outcome
+
+
+def measure_simulator(
+    env: str,
+    *,
+    agent: str,
+    utilities: Sequence[str] = (),
+    combined: bool = False,
+    horizon: int | None = None,
+    budget: int = 200_000,
+    level: float = 0.95,
+    precision: float = 0.02,
+    state: str | None = None,
+    bounds: Sequence[str] = (),
+    reference: str | None = None,
+    env_options: Sequence[str] = (),
+    seed: int = 0,
+    out: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """MEG of an agent in a Gymnasium environment, as `goalmeter.meg.from_simulator` has it.
+
+    `env` is an id, MODULE:ID or FILE.py:FUNCTION; `agent` a name of the registry, sb3:PATH.zip or
+    FILE.py:NAME; each of `utilities` is reward, FILE.py:FUNCTION or NAME= one of these; `state` is
+    observation or FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST];
+    `reference` uniform or gaussian(SCALE,CENTRE) for continuous actions; each of `env_options`
+    KEY=JSON. With `out` a folder keeps the results, and a page that shows them.
+
+    Raises:
+        Interrupted: interrupted at the keyboard; it has the outcome so far.
+        GoalmeterError: options or files that cannot be used; the message says how to mend it.
+        MissingExtraError: a package is needed that is not installed.
+    """
+    tell = progress or (lambda line: None)
+    files = UserFiles()
+    options = _env_options(env_options)
+    measured: dict[str, Any] = {"combined": combined, "bounds": _bounds(bounds)}
+    measured["reference"] = reference
+    measured |= {"budget": budget, "level": level, "precision": precision, "seed": seed}
+    if out is not None:
+        require_report_extra()
+    with ExitStack() as until_measured:
+        # What a user's code prints is no result, and the result is all that standard output has.
+        until_measured.enter_context(redirect_stdout(sys.stderr))
+        measured["utility"] = _utilities(utilities, files)
+        measured["state"] = _state(state, files)
+        tell(f"making {env}")
+        world = _environment(env, options, files)
+        until_measured.callback(world.close)
+        measured["horizon"] = time_limit(world) if horizon is None else horizon
+        acting = _agent(agent, files)
+        if out is None:
+            measurement = _measured(world, acting, agent, measured, tell)
+        else:
+            what = _what(env, agent, utilities, state, options, measured)
+            store = until_measured.enter_context(RunStore(out, what, made_by=made_here()))
+            if KEY in store.values:
+                tell(f"{out} holds this measurement already")
+            else:
+                made = _measured(world, acting, agent, measured, tell)
+                store.add(KEY, made.to_json())
+            measurement = Measurement.from_json(store.values[KEY], str(out))
+    return _outcome(measurement) if out is None else _kept(measurement, out)
+
+
+def _measured(
+    world: Any,
+    acting: Any,
+    agent: str,
+    measured: Mapping[str, Any],
+    tell: Callable[[str], None],
+) -> Measurement:
+    told: list[SimulatorProgress] = []
+
+    def hear(now: SimulatorProgress) -> None:
+        told.append(now)
+        tell(str(now))
+
+    def kept(results: Any) -> Measurement:
+        horizon = measured["horizon"]
+        return Measurement(agent, horizon, measured["budget"], measured["seed"], results, told)
+
+    try:
+        return kept(from_simulator(world, acting, progress=hear, **measured))
+    except SimulatorInterrupted as so_far:
+        raise Interrupted(_outcome(kept(so_far.results))) from None
+
+
+def _outcome(measurement: Measurement) -> Outcome:
+    text = "\n".join(str(result) for result in measurement.results.values())
+    return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
+
+
+def _kept(measurement: Measurement, out: str | Path) -> Outcome:
+    """The outcome, with a page and the results beside the run."""
+    outcome, part = _outcome(measurement), part_of([measurement])
+    return write_outcome(
+        out,
+        part.title,
+        part.sections,
+        outcome.json,
+        command="goalmeter meg simulator",
+        lede=part.lede,
+        findings=part.findings,
+        glossary=part.glossary,
+        tables=outcome.tables,
+        text=outcome.text,
+    )
+
+
+def _what(
+    env: str,
+    agent: str,
+    utilities: Sequence[str],
+    state: str | None,
+    options: Mapping[str, Any],
+    measured: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the run is: the options as they were typed, and the files that they name."""
+    typed = [env, agent, *(text.partition("=")[2] or text for text in utilities), state or ""]
+    plain = {name: value for name, value in measured.items() if name not in ("utility", "state")}
+    return {
+        "kind": KIND,
+        "environment": env,
+        "environment options": dict(options),
+        "agent": agent,
+        "utilities": list(utilities) or [REWARD],
+        "state": state,
+        **plain,
+        "files": contents(typed),
+    }
+
+
+# --- Options as they are typed --------------------------------------------------------------------
+def _environment(env: str, options: Mapping[str, Any], files: UserFiles) -> Any:
+    if split_name(env) is None:
+        return opened(env, **options)
+    world = files.function(env, "environment")(**options)
+    if not (hasattr(world, "step") and hasattr(world, "reset")):
+        raise InvalidFileError(f"{env} gave {shown(world)}, expected a Gymnasium environment")
+    return opened(world)
+
+
+def _agent(agent: str, files: UserFiles) -> Any:
+    if split_name(agent) is not None:
+        return files.agent(agent)
+    try:
+        return named_agent(agent)
+    except InvalidFileError as cause:
+        if not agent.startswith("sb3:") or not Path(agent.removeprefix("sb3:")).exists():
+            raise
+        raise InvalidFileError(
+            f"{cause}; a model of any other kind can be measured as FILE.py:FUNCTION, a function "
+            f"without parameters that loads and returns it"
+        ) from cause
+
+
+def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility]:
+    """Utilities by name: what is typed before =, else the name of the function."""
+    out: dict[str, Utility] = {}
+    for text in spelled or (REWARD,):
+        name, equals, what = text.partition("=")
+        if not equals:
+            name, what = (split_name(text) or ("", text))[1], text
+        if not name or name in out:
+            why = "has no name" if not name else f"{name!r} is given twice"
+            raise InvalidParameterError(
+                f"--utility {shown(text)}: {why}; give every utility a name of its own, as "
+                f"NAME=FILE.py:FUNCTION or NAME={REWARD}"
+            )
+        if what != REWARD and split_name(what) is None:
+            raise InvalidParameterError(
+                f"--utility is {shown(text)}, expected {REWARD}, NAME={REWARD} or "
+                f"NAME=FILE.py:FUNCTION with a function of (observation, info)"
+            )
+        out[name] = REWARD if what == REWARD else files.function(what, "utility")
+    return out
+
+
+def _state(spelled: str | None, files: UserFiles) -> Any:
+    if spelled is None or spelled == OBSERVATION:
+        return spelled
+    if split_name(spelled) is None:
+        raise InvalidParameterError(
+            f"--state is {shown(spelled)}, expected {OBSERVATION}, or FILE.py:FUNCTION with a "
+            f"function of (observation, info) that names the state"
+        )
+    return files.function(spelled, "state")
+
+
+def _bounds(spelled: Sequence[str]) -> Any:
+    """Bounds of all utilities or by name, as `from_simulator` takes them."""
+    by_name: dict[str, tuple[float, ...]] = {}
+    for text in spelled:
+        name, _, ends = text.rpartition("=")
+        try:
+            numbers = tuple(map(float, ends.split(",")))
+        except ValueError:
+            numbers = ()
+        if len(numbers) not in (2, 4) or name in by_name:
+            why = "is given twice" if name in by_name else f"is {shown(text)}"
+            raise InvalidParameterError(
+                f"--bounds {why}, expected once for each utility [NAME=]LOW,HIGH of what one "
+                f"decision pays, or [NAME=]LOW,HIGH,LEAST,MOST with what all that follow may pay"
+            )
+        by_name[name] = numbers
+    if "" in by_name and len(by_name) > 1:
+        raise InvalidParameterError(
+            "--bounds is given with a name and without; give NAME=LOW,HIGH for each utility, or "
+            "LOW,HIGH once for all of them"
+        )
+    return by_name.get("", by_name or None)
+
+
+def _env_options(spelled: Sequence[str]) -> dict[str, Any]:
+    """Keywords for the environment; a value that is no JSON is a word."""
+    out: dict[str, Any] = {}
+    for text in spelled:
+        key, equals, value = text.partition("=")
+        if not (equals and key.isidentifier()) or key in out:
+            why = "is given twice" if key in out else f"is {shown(text)}"
+            raise InvalidParameterError(
+                f"--env-option {why}, expected each keyword once as KEY=JSON, such as size=7 or "
+                f"'goal=[1,2]'"
+            )
+        try:
+            out[key] = json.loads(value)
+        except (ValueError, RecursionError):
+            out[key] = value
+    return out

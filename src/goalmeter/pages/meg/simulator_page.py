@@ -1,0 +1,190 @@
+"""MEG in worlds that can only be run, as a part of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from goalmeter._errors import IncompleteRunError
+from goalmeter.meg.simulator import SimulatorResult
+from goalmeter.meg.simulator.measurement import KEY, KIND, Difference, Measurement
+from goalmeter.meg.simulator.result import NO_MAXIMUM
+from goalmeter.pages.meg.simulator_pictures import intervals, tightening
+from goalmeter.pages.part import Part
+from goalmeter.pages.prose import prose
+from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report.numbers import general, nats, percent, rationality
+from goalmeter.report.table_of import column, share_bar, table_of, words
+from goalmeter.runs.reading import another_kind, read_run
+from goalmeter.statistics.verdicts import Verdict
+
+say = partial(prose, "meg")
+
+
+def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
+    """What runs of `goalmeter meg simulator --out` have to say; see `pages.part`."""
+    out = []
+    for run in runs:
+        tell(f"reading {run}")
+        stored = read_run(run)
+        if stored.what.get("kind") != KIND:
+            raise another_kind(run, stored.what.get("kind"), KIND)
+        if KEY not in stored.values:
+            raise IncompleteRunError(run, stored.what, missing=1, total=1, trials="measurements")
+        out.append(Measurement.from_json(stored.values[KEY], str(run)))
+    return part_of(out)
+
+
+def part_of(measurements: Sequence[Measurement]) -> Part:
+    """What measurements have to say, one after the other."""
+    return Part(
+        **say("simulator_part"),
+        sections=[part for n, each in enumerate(measurements, start=1) for part in _of(each, n)],
+        findings=[line for n, each in enumerate(measurements, start=1) for line in _said(each, n)],
+        glossary=say("simulator_glossary"),
+        tables=tuple(
+            table
+            for n, each in enumerate(measurements, start=1)
+            for table in (_results_table(each, _anchor(n)), *short_tables(each))
+        ),
+        runs=[each.to_json() for each in measurements],
+    )
+
+
+def short_tables(measurement: Measurement) -> tuple[Table, ...]:
+    """For a terminal, below the results: how much more MEG is towards one utility than another."""
+    differences = measurement.differences
+    return (_differences_table(differences),) if differences else ()
+
+
+def _of(measurement: Measurement, number: int) -> list[Section]:
+    name = f"simulator-{number}"
+    suffix = f" ({number})" if number > 1 else ""
+    out = [
+        Section(
+            title=f"{measurement.agent} in {measurement.first.world}{suffix}",
+            figures=(intervals(measurement, name),),
+            figures_first=True,
+            tables=(_results_table(measurement, _anchor(number)), *short_tables(measurement)),
+            points=_notes(measurement),
+            **say("simulator_section"),
+        )
+    ]
+    if figures := tightening(measurement, f"{name}-steps"):
+        texts = say("tightening_section")
+        out.append(Section(**texts | {"title": texts["title"] + suffix, "figures": figures}))
+    table = _steps_table(measurement)
+    title = say("steps_section")["title"] + suffix
+    return [*out, Section(title=title, tables=(table,))]
+
+
+def _said(measurement: Measurement, number: int) -> list[Finding]:
+    """The measurement in a few sentences."""
+    link = Link("all utilities", _anchor(number))
+    out = []
+    for result in measurement.results.values():
+        low, high = result.interval
+        text = (
+            f"MEG of {measurement.agent} towards {result.utility} in {result.world} lies between "
+            f"{nats(low)} and {nats(high)} nats at {percent(result.level, 0)}; the estimate is "
+            f"{nats(result.value)}, {_share(result)}"
+            f"{', by avoiding it (negative rationality)' if result.signed < 0 else ''}."
+        )
+        out.append(Finding(text=text, links=(link,)))
+    for difference in measurement.differences:
+        if difference.verdict in (Verdict.ABOVE, Verdict.BELOW):
+            how = "more" if difference.verdict is Verdict.ABOVE else "less"
+            text = f"It is {how} directed towards {difference.towards} than {difference.than}."
+            out.append(Finding(text=text, links=(link,)))
+    return out
+
+
+def _share(result: SimulatorResult) -> str:
+    if result.fraction is None:
+        return f"relative to the {result.reference} ({NO_MAXIMUM})"
+    return f"{percent(result.fraction)} of the maximum"
+
+
+def _results_table(measurement: Measurement, anchor: str) -> Table:
+    def ends(result: SimulatorResult) -> str:
+        return " to ".join(map(nats, result.interval))
+
+    return table_of(
+        measurement.results.values(),
+        (
+            words("towards", lambda row: row.utility),
+            column("MEG, nats", lambda row: row.value, nats, answer=True),
+            words(f"guaranteed at {percent(measurement.first.level, 0)}", ends),
+            words("share of maximum", lambda row: NO_MAXIMUM)
+            if measurement.first.maximum is None
+            else column("share of maximum", lambda row: row.fraction or 0.0, share_bar),
+            words("relative to", lambda row: row.reference)
+            if measurement.first.maximum is None
+            else column("maximum, nats", lambda row: row.maximum or 0.0, nats),
+            column("rationality β", lambda row: row.rationality, rationality),
+            words("lower end by", lambda row: row.binding["lower"]),
+            words("upper end by", lambda row: row.binding["upper"]),
+        ),
+        caption=f"MEG of {measurement.agent} in {measurement.first.world}",
+        notes=_weights(measurement),
+        anchor=anchor,
+        **say("simulator_results"),
+    )
+
+
+def _differences_table(differences: Sequence[Difference]) -> Table:
+    return table_of(
+        differences,
+        (
+            words("towards", lambda row: row.towards),
+            words("than towards", lambda row: row.than),
+            column("difference, nats", lambda row: row.value, nats, answer=True),
+            words("interval", lambda row: " to ".join(map(nats, row.interval))),
+            words("so the first is", lambda row: str(row.verdict)),
+        ),
+        **say("simulator_differences"),
+    )
+
+
+def _steps_table(measurement: Measurement) -> Table:
+    first = measurement.first
+    total = sum(first.steps.values())
+    return table_of(
+        first.steps.items(),
+        (
+            words("purpose", lambda row: row[0]),
+            column("steps", lambda row: row[1], lambda count: f"{count:,}"),
+            column("share", lambda row: row[1] / total if total else 0.0, share_bar),
+        ),
+        notes=(
+            f"{total:,} of {measurement.budget:,} steps were taken; it ended by "
+            f"{first.stopped}. Method: {first.method}; {first.episodes:,} episodes of the agent, "
+            f"horizon {measurement.horizon}, seed {measurement.seed}.",
+        ),
+        **say("simulator_steps"),
+    )
+
+
+def _weights(measurement: Measurement) -> list[str]:
+    return [
+        f"{name}: "
+        + ", ".join(f"{general(w, 3)} × {utility}" for utility, w in result.weights.items())
+        + "."
+        for name, result in measurement.results.items()
+        if result.weights is not None
+    ]
+
+
+def _notes(measurement: Measurement) -> tuple[str, ...]:
+    """Every note once, behind the utilities that it is about."""
+    about: dict[str, list[str]] = {}
+    for name, result in measurement.results.items():
+        for note in result.notes:
+            about.setdefault(note, []).append(name)
+    return tuple(f"{', '.join(names)}: {note}." for note, names in about.items())
+
+
+def _anchor(number: int) -> str:
+    """The id of the table of the measurement of that number."""
+    return f"simulator-{number}-results"

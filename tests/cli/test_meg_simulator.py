@@ -1,0 +1,278 @@
+"""`goalmeter meg simulator`: an environment and an agent in, an interval out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter.meg import known_utility
+from goalmeter.tabular import TabularMDP
+
+pytest.importorskip("gymnasium")
+
+Run = Callable[..., Any]
+
+# A corridor of four cells, of which the last one ends the episode; each step pays -1.
+MINE = """
+import gymnasium
+import numpy as np
+
+with open("runs.txt", "a") as file:
+    file.write("run ")
+
+
+class Corridor(gymnasium.Env):
+    observation_space = gymnasium.spaces.Discrete(4)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, pays=-1.0):
+        self.pays = float(pays)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.cell = 0
+        return 0, {}
+
+    def step(self, action):
+        self.cell = max(self.cell + (1 if action else -1), 0)
+        return self.cell, self.pays, self.cell == 3, False, {"cell": self.cell}
+
+
+def walker(observation):
+    print("thinking")
+    return np.array([0.3, 0.7])
+
+
+class Memory:
+    def begin(self, generator):
+        return lambda observation: int(generator.random() < 0.7)
+
+
+def makes():
+    return walker
+
+
+def nothing():
+    return None
+
+
+def same(observation, info):
+    return int(observation)
+
+
+def last(observation, info):
+    return float(info["cell"] == 3)
+
+
+def breaks(observation):
+    return {}["food"]
+
+
+def wrong(observation, info):
+    return float("nan")
+
+
+number = 3
+"""
+WORLD = ["mine.py:Corridor", "--state", "observation", "--horizon", "6", "--budget", "2000"]
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    return tmp_path
+
+
+def exact(pays: float = -1.0) -> float:
+    p = np.zeros((4, 2, 4))
+    for cell in range(3):
+        p[cell, 0, max(cell - 1, 0)] = p[cell, 1, cell + 1] = 1
+    p[3, :, 3] = 1
+    mdp = TabularMDP(p, [pays] * 3 + [0.0], horizon=6)
+    return known_utility(mdp, [[0.3, 0.7]] * 4).value
+
+
+def of_json(done: Any) -> dict[str, Any]:
+    assert done.status == 0, done.err
+    assert done.out.count("\n") == 1
+    result: dict[str, Any] = json.loads(done.out)
+    return result
+
+
+@pytest.mark.parametrize("agent", ["walker", "makes", "Memory"])
+def test_an_environment_and_an_agent_of_ones_own(run: Run, mine: Path, agent: str) -> None:
+    done = run("meg", "simulator", *WORLD, "--agent", f"mine.py:{agent}", "--json")
+    result = of_json(done)
+    low, high = result["interval"]
+    assert low <= exact() + 1e-4 and exact() <= high + 1e-4
+    assert low > (0.999 if agent != "Memory" else 0.4) * exact()
+    assert result["upper_bound"] == high and result["level"] == 0.95
+    assert result["steps"].keys() == {"agent", "states"}
+    assert result["binding"].keys() == {"lower", "upper"}
+    assert {"meg", "maximum", "fraction", "rationality", "method"} <= result.keys()
+    assert result["horizon"] == 6 and result["agent"] == f"mine.py:{agent}"
+    # The file may train what it holds: it is run once, though it is asked for two things.
+    assert (mine / "runs.txt").read_text() == "run "
+
+
+def test_text_for_people_and_differences_of_utilities(run: Run, mine: Path) -> None:
+    utilities = ["--utility", "reward", "--utility", "end=mine.py:last"]
+    options = [*utilities, "--combined", "--bounds", "reward=-1,-1", "--bounds", "end=0,1"]
+    done = run("meg", "simulator", *WORLD, "--agent", "mine.py:walker", *options)
+    assert done.status == 0, done.err
+    assert done.out.count("guaranteed within [") == 3
+    for words in ("towards end in", "towards best combination", "than towards"):
+        assert words in done.out
+    assert "thinking" not in done.out and "steps: MEG towards reward about" in done.err
+    result = of_json(
+        run("meg", "simulator", *WORLD, "--agent", "mine.py:walker", *options, "--json")
+    )
+    assert [each["utility"] for each in result["utilities"]] == [
+        "reward",
+        "end",
+        "best combination",
+    ]
+    assert result["meg"] == result["utilities"][0]["meg"]
+    (difference,) = result["differences"]
+    assert (difference["towards"], difference["than"]) == ("reward", "end")
+    value = result["utilities"][0]["meg"] - result["utilities"][1]["meg"]
+    assert difference["value"] == pytest.approx(value)
+    assert difference["interval"][0] <= value <= difference["interval"][1]
+
+
+def test_the_same_seed_gives_the_same_json(run: Run, mine: Path) -> None:
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:Memory", "--json"]
+    first, again, other = (run(*command, "--seed", seed).out for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_options_of_the_environment(run: Run, mine: Path) -> None:
+    own = of_json(
+        run(
+            "meg",
+            "simulator",
+            *WORLD,
+            "--agent",
+            "mine.py:walker",
+            "--env-option",
+            "pays=2",
+            "--json",
+        )
+    )
+    assert own["meg"] == pytest.approx(exact(2.0), abs=1e-3)
+    maze = ["goalmeter/Maze-v0", "--agent", "boltzmann(2)", "--horizon", "10", "--budget", "3000"]
+    options = [
+        text for key in ("size=5", "seed=3", "reward=step") for text in ("--env-option", key)
+    ]
+    result = of_json(run("meg", "simulator", *maze, *options, "--json"))
+    assert result["world"] == "goalmeter/Maze-v0" and result["interval"][0] > 0
+
+
+def test_a_module_may_stand_before_the_id(run: Run, mine: Path) -> None:
+    (mine / "registers.py").write_text(
+        "import gymnasium\n"
+        'gymnasium.register("Corridor-v7", entry_point="mine:Corridor", max_episode_steps=5)\n'
+    )
+    import sys
+
+    sys.path.insert(0, str(mine))
+    try:
+        command = ["registers:Corridor-v7", "--agent", "mine.py:walker", "--state", "observation"]
+        result = of_json(run("meg", "simulator", *command, "--budget", "2000", "--json"))
+    finally:
+        sys.path.remove(str(mine))
+    assert result["horizon"] == 5
+
+
+def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:walker", "--out", "run", "--json"]
+    result = of_json(run(*command))
+    kept = json.loads((mine / "run" / "results.json").read_text())
+    assert kept["meg"] == result["meg"] and kept["tightening"]
+    assert result["report"] == str((mine / "run" / "report.html").resolve())
+    page = (mine / "run" / "report.html").read_text()
+    assert "mine.py:walker" in page and "How the bound tightened" in page
+    done = run(*command)
+    assert of_json(done) == result and "holds this measurement already" in done.err
+    refused = run(*command, "--seed", "3")
+    assert refused.status == 2 and "holds another run: seed is 0 there, and 3 here" in refused.err
+    assert "finished" in run("status", "run").out
+    again = of_json(run("report", "run", "--out", "again.html", "--json"))
+    assert again["runs"][0]["meg"] == result["meg"]
+    assert "How the bound tightened" in (mine / "again.html").read_text()
+
+
+def test_an_interrupt_prints_what_is_guaranteed_by_then(
+    run: Run, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_keyboard(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("goalmeter.meg.simulator.by_states.StatesMeasure._spend", at_the_keyboard)
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:Memory", "--precision", "0"]
+    done = run(*command, "--json", "--out", "run")
+    assert done.status == 130
+    result = json.loads(done.out)
+    assert result["stopped"] == "interrupt"
+    assert result["interval"][0] <= exact() <= result["interval"][1]
+    assert "interrupted; this is what is guaranteed by then" in done.err
+    assert run("report", "run").status == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["None-v0", "--agent", "mine.py:walker"], "gymnasium cannot make 'None-v0'"),
+        (["none.py:f", "--agent", "mine.py:walker"], "there is no file none.py"),
+        (["mine.py:corridor", "--agent", "mine.py:walker"], "did you mean mine.py:Corridor?"),
+        (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
+        ([*WORLD, "--agent", "none.py:walker"], "there is no file none.py"),
+        ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),
+        ([*WORLD, "--agent", "mine.py:breaks"], "mine.py:breaks fails, in line"),
+        ([*WORLD, "--agent", "mine.py:number"], "expected a name, a model"),
+        ([*WORLD, "--agent", "nobody"], "nobody"),
+        ([*WORLD, "--agent", "greedy"], "walks in grid worlds"),
+        ([*WORLD, "--agent", "sb3:none.zip"], "there is no file"),
+        ([*WORLD, "--agent", "sb3:broken.zip"], "can be measured as FILE.py:FUNCTION"),
+        ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
+        ([*WORLD, "--utility", "a=mine.py:breaks"], "mine.py:breaks fails: TypeError"),
+        ([*WORLD, "--utility", "mine.py:number"], "is 3, expected a function"),
+        ([*WORLD, "--utility", "b=rewards"], "expected reward, NAME=reward or"),
+        ([*WORLD, "--utility", "reward", "--utility", "reward"], "'reward' is given twice"),
+        ([*WORLD, "--bounds", "1"], "--bounds is '1', expected"),
+        ([*WORLD, "--bounds", "0,1", "--bounds", "a=0,1"], "with a name and without"),
+        ([*WORLD, "--bounds", "a=0,1"], "bounds are given for 'a', expected one of reward"),
+        ([*WORLD, "--bounds", "2,1"], "expected low <= high"),
+        ([*WORLD, "--bounds", "0,1"], "outside of the bounds"),
+        ([*WORLD, "--env-option", "=3"], "expected each keyword once as KEY=JSON"),
+        ([*WORLD, "--env-option", "size=3"], "unexpected keyword argument 'size'"),
+        ([*WORLD[:1], "--state", "cells"], "--state is 'cells', expected observation"),
+        ([*WORLD[:1], "--state", "mine.py:same"], "no time limit"),
+        ([*WORLD, "--level", "2"], "level is 2"),
+        ([*WORLD, "--budget", "1"], "budget is 1"),
+    ],
+)
+def test_bad_input_is_one_line_on_standard_error(
+    run: Run, mine: Path, arguments: list[str], message: str
+) -> None:
+    (mine / "broken.zip").write_text("this is no archive")
+    agent = [] if "--agent" in arguments else ["--agent", "mine.py:walker"]
+    done = run("meg", "simulator", *arguments, *agent)
+    assert done.status == 2, done.err
+    assert done.out == "" and "Traceback" not in done.err
+    errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
+    assert len(errors) == 1 and message in errors[0]
+
+
+def test_what_a_file_says_cannot_steer_the_terminal(run: Run, mine: Path) -> None:
+    (mine / "bad.py").write_text(
+        "def agent(observation):\n    raise ValueError('\\x1b[31m[red]')\n"
+    )
+    done = run("meg", "simulator", *WORLD, "--agent", "bad.py:agent")
+    assert done.status == 2 and "\x1b" not in done.err and "\\x1b[31m" in done.err

@@ -1,0 +1,78 @@
+"""Relative entropies of clipped normals: against quadrature, and never above their bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from goalmeter.meg.simulator.clipped_gaussians import largest_relative_entropy, relative_entropy
+
+
+def by_quadrature(
+    mean: float, std: float, centre: float, scale: float, low: float, high: float
+) -> float:
+    """The definition: what the ends catch, and the integral between them."""
+    p, q = norm(mean, std), norm(centre, scale)
+    total = 0.0
+    for mine, others in ((p.cdf(low), q.cdf(low)), (p.sf(high), q.sf(high))):
+        total += mine * math.log(mine / others) if mine > 0 else 0.0
+    inside, _ = quad(
+        lambda x: p.pdf(x) * (p.logpdf(x) - q.logpdf(x)),
+        max(low, mean - 40 * std),
+        min(high, mean + 40 * std),
+        points=[min(max(mean, low), high)],
+        limit=200,
+    )
+    return float(total + inside)
+
+
+def array(value: float) -> np.ndarray:
+    return np.array([value])
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (0.0, 0.5, 0.0, 1.0, -1.0, 2.0),
+        (1.9, 0.3, 0.0, 1.0, -2.0, 2.0),
+        (3.0, 0.7, 0.5, 1.5, -2.0, 2.0),
+        (-0.4, 2.5, 0.0, 0.5, -1.0, 1.0),
+    ],
+)
+def test_against_quadrature(case: tuple[float, ...]) -> None:
+    assert relative_entropy(*map(array, case)) == pytest.approx(by_quadrature(*case), rel=1e-7)
+
+
+def test_dimensions_add_up_and_an_open_side_is_no_atom() -> None:
+    one, other = (0.3, 0.5, 0.0, 1.0, -1.0, np.inf), (0.0, 0.2, 0.1, 1.0, -np.inf, np.inf)
+    both = relative_entropy(*(np.array(pair) for pair in zip(one, other, strict=True)))
+    parts = [relative_entropy(*map(array, case)) for case in (one, other)]
+    assert both == pytest.approx(sum(parts), rel=1e-12)
+    # Without any end: log(1 / 0.2) + (0.04 + 0.01) / 2 - 1 / 2.
+    assert parts[1] == pytest.approx(math.log(5) - 0.475, rel=1e-12)
+
+
+def test_a_mean_far_outside_is_an_atom() -> None:
+    # All of it is clipped to 2, which the reference is at with the mass beyond 2.
+    for mean in (30.0, 1e9):
+        case = (mean, 0.5, 0.0, 1.0, -2.0, 2.0)
+        assert relative_entropy(*map(array, case)) == pytest.approx(-norm.logsf(2.0), rel=1e-9)
+
+
+def test_nothing_exceeds_the_bound() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        low, high = np.sort(rng.normal(0, 2, (2, 3)), axis=0)
+        centre, scale, least = rng.normal(0, 1, 3), rng.gamma(2, 1, 3), rng.gamma(2, 0.2, 3)
+        mean, std = rng.normal(0, 5, 3), least * (1 + rng.gamma(1, 1, 3))
+        told = relative_entropy(mean, std, centre, scale, low, high)
+        assert 0.0 <= told <= largest_relative_entropy(least, centre, scale, low, high)
+
+
+def test_without_an_end_nothing_bounds_it() -> None:
+    one = np.ones(2)
+    assert math.isinf(largest_relative_entropy(one, 0 * one, one, -one, np.array([1.0, np.inf])))

@@ -1,0 +1,225 @@
+"""`from_simulator` with continuous actions: a world that is known by hand, clipping, and words."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter.meg import GaussianAnswer, SimulatorResult, from_simulator
+from goalmeter.tabular import TabularMDP
+
+gymnasium = pytest.importorskip("gymnasium")
+Box = gymnasium.spaces.Box
+
+
+class Throw(gymnasium.Env[Any, Any]):
+    """One action a, which pays -(a - 1)^2 / 2; `taken` keeps what was executed."""
+
+    def __init__(self, low: float = -4.0, high: float = 4.0, shape: tuple[int, ...] = (1,)) -> None:
+        self.observation_space = Box(-1, 1, (1,))
+        self.action_space = Box(low, high, shape, np.float32)
+        self.taken: list[np.ndarray] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: np.ndarray) -> Any:
+        self.taken.append(action)
+        return np.zeros(1, np.float32), -float((action.sum() - 1) ** 2) / 2, True, False, {}
+
+
+# At the end of the box that is farther from 1; beyond it the reference has 3e-5 of its mass.
+LEAST = (-12.5, 0.0)
+WIDE = "gaussian(1)"
+
+
+def normal(mean: float, std: float) -> Any:
+    return lambda seen: GaussianAnswer(mean, std, std)
+
+
+def throw(agent: Any, **options: Any) -> SimulatorResult:
+    given: dict[str, Any] = {
+        "horizon": 1,
+        "budget": 4000,
+        "bounds": LEAST,
+        "reference": WIDE,
+    } | options
+    result = from_simulator(given.pop("env", None) or Throw(), agent, **given)
+    assert isinstance(result, SimulatorResult)
+    return result
+
+
+def exact(mean: float, std: float) -> float:
+    """MEG of N(mean, std^2) relative to N(0, 1).
+
+    The soft value of -b (a - 1)^2 / 2 is -log(1 + b) / 2 - b / (2 (1 + b)).
+    """
+    b = np.linspace(0, 60, 600_001)
+    each = -b * (std**2 + (mean - 1) ** 2) / 2 + np.log1p(b) / 2 + b / (2 * (1 + b))
+    return float(each.max())
+
+
+def test_a_soft_optimal_agent_is_a_normal_whose_meg_is_its_relative_entropy() -> None:
+    # At b = 3 the soft-optimal action is N(3/4, 1/4): log 2 + (1/4 + 9/16) / 2 - 1/2 nats.
+    by_hand = math.log(2) + 0.40625 - 0.5
+    assert exact(0.75, 0.5) == pytest.approx(by_hand, abs=1e-6)
+    result = throw(normal(0.75, 0.5), budget=12_000)
+    low, high = result.interval
+    assert 0.5 * by_hand < low <= by_hand <= high < by_hand + 0.05
+    assert result.rationality == pytest.approx(3, rel=0.6)
+    assert result.binding["upper"] == "the agent's own entropy"
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.75, 0.5), (1.0, 0.2), (0.0, 1.0)])
+def test_the_interval_holds_the_truth_at_every_seed(mean: float, std: float) -> None:
+    truth = exact(mean, std)
+    # Two in ten may miss at this level; the limits are far more careful than that.
+    results = [throw(normal(mean, std), budget=900, level=0.8, seed=seed) for seed in range(12)]
+    held = [r.interval[0] <= truth + 1e-3 and truth <= r.interval[1] + 1e-3 for r in results]
+    assert all(held)
+    assert any(r.interval[0] > 0 for r in results) == (truth > 0.05)
+
+
+def test_an_agent_that_is_the_reference_has_none() -> None:
+    result = throw(normal(0.0, 1.0))
+    assert result.interval[0] == 0.0
+    # It answers the reference itself: each relative entropy is 0.
+    assert result.interval[1] < 0.2
+
+
+def test_actions_are_clipped_to_the_box_as_the_world_takes_them() -> None:
+    world = Throw(-2.0, 2.0)
+    result = throw(normal(9.0, 0.5), env=world)
+    own = np.concatenate(world.taken)
+    assert own.dtype == np.float32
+    assert own.min() >= -2 and own.max() == 2
+    # What is executed is always 2, an atom of the reference: no more than its logarithm is told.
+    assert result.interval[1] == pytest.approx(-norm.logsf(2.0), abs=0.02)
+    plain = throw(lambda seen: np.array([9.0]), env=world)
+    assert plain.interval[0] == pytest.approx(result.interval[0], abs=0.05)
+
+
+def test_a_uniform_reference_has_no_upper_end_for_a_normal() -> None:
+    result = throw(normal(0.9, 0.1), reference="uniform", budget=9000)
+    assert result.interval[0] > 1.0
+    assert math.isinf(result.interval[1])
+    assert "atoms at its ends" in result.notes[-1]
+
+
+@dataclass
+class Own:
+    """A reference of one's own: -1 or 1."""
+
+    name: str = "coin"
+    drawn: list[float] = field(default_factory=list)
+
+    def draw(self, generator: np.random.Generator) -> np.ndarray:
+        self.drawn.append(float(generator.choice([-1.0, 1.0])))
+        return np.array([self.drawn[-1]])
+
+
+def test_a_reference_of_ones_own() -> None:
+    own = Own()
+    # The agent takes 1, which the coin does half of the time: log 2 nats.
+    result = throw(lambda seen: np.ones(1), reference=own, budget=9000)
+    assert 0.5 < result.interval[0] <= math.log(2)
+    assert len(own.drawn) == result.steps["reference coin"]
+    assert "reference of one's own" in throw(normal(1, 0.1), reference=Own()).notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("agent", "env", "why"),
+    [
+        (lambda seen: GaussianAnswer(0.5, 0.5), Throw(), "least_std"),
+        (lambda seen: np.zeros(1), Throw(), "not the density"),
+        (normal(0.5, 0.5), Throw(-4.0, np.inf), "has no ends"),
+    ],
+)
+def test_where_nothing_bounds_the_agent_there_is_no_upper_end(
+    agent: Any, env: Any, why: str
+) -> None:
+    result = throw(agent, env=env, bounds=(-1000.0, 0.0))
+    assert math.isinf(result.upper_bound)
+    assert any(why in note for note in result.notes)
+
+
+def test_one_answer_without_a_density_takes_the_upper_end_away() -> None:
+    class Fickle:
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def begin(self, generator: np.random.Generator) -> Any:
+            self.asked += 1
+            late = self.asked > 5
+            return lambda seen: np.zeros(1) if late else GaussianAnswer(0.0, 1.0, 1.0)
+
+    assert math.isinf(throw(Fickle()).upper_bound)
+
+
+def test_without_a_maximum_everything_says_so() -> None:
+    result = throw(normal(0.75, 0.5), reference="uniform")
+    assert result.maximum is None
+    assert result.fraction is None
+    words = "no maximum: actions are continuous"
+    assert words in str(result) and "no upper end" in str(result)
+    assert ("maximum", words) in result.summary()
+    assert words in result._repr_html_()
+    kept = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert kept["maximum"] is None and kept["fraction"] is None and kept["upper_bound"] == "inf"
+    assert kept["reference"] == "reference uniform"
+
+
+def test_the_same_numbers_for_a_seed() -> None:
+    first, again = (throw(normal(0.75, 0.5), seed=4, budget=500) for _ in range(2))
+    assert first == again
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"reference": None}, InvalidParameterError, "'uniform'.*'gaussian"),
+        ({"reference": "flat"}, InvalidParameterError, "reference is 'flat', expected 'uniform'"),
+        ({"reference": "gaussian(-1)"}, InvalidParameterError, "reference 'gaussian"),
+        ({"reference": "gaussian(a)"}, InvalidParameterError, "'a' is no number"),
+        ({"reference": 3}, InvalidParameterError, "reference is 3"),
+        ({"env": Throw(-4, np.inf), "reference": "uniform"}, InvalidParameterError, "not bounded"),
+        ({"agent": 3}, InvalidParameterError, "expected for continuous actions"),
+        ({"agent": "random"}, InvalidParameterError, "expected for continuous actions"),
+        ({"agent": lambda seen: "left"}, InvalidPolicyError, "answered 'left'"),
+        ({"agent": lambda seen: np.zeros(2)}, InvalidPolicyError, r"of shape \[1\]"),
+        ({"agent": lambda seen: [math.nan]}, InvalidPolicyError, "finite action"),
+        ({"agent": normal(0, 0)}, InvalidPolicyError, "positive, finite std"),
+        ({"agent": lambda seen: GaussianAnswer([1, 2], 1)}, InvalidPolicyError, "expected a mean"),
+        ({"agent": lambda seen: GaussianAnswer(0, 1, 2)}, InvalidPolicyError, "least_std <= std"),
+    ],
+)
+def test_bad_arguments(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        throw(
+            options.get("agent", normal(0, 1)), **{k: options[k] for k in options if k != "agent"}
+        )
+
+
+def test_a_least_std_stays_the_same() -> None:
+    def shrinking(seen: Any) -> GaussianAnswer:
+        stds.append(stds[-1] / 2)
+        return GaussianAnswer(0.0, stds[-1], stds[-1])
+
+    stds = [1.0]
+    with pytest.raises(InvalidPolicyError, match="the same in every answer"):
+        throw(shrinking)
+
+
+def test_discrete_actions_have_no_reference() -> None:
+    mdp = TabularMDP([[[0, 1], [1, 0]], [[0, 1], [1, 0]]], [0, 1], horizon=2)
+    for env, agent in ((mdp, [[0.5, 0.5]] * 2), ("CartPole-v1", lambda seen: 0)):
+        with pytest.raises(InvalidParameterError, match="compared with free choice"):
+            from_simulator(env, agent, reference="uniform", budget=100)

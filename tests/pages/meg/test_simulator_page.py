@@ -1,0 +1,142 @@
+"""The page on MEG in a simulator: what it shows of a measurement, and that all text is escaped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goalmeter._errors import InvalidFileError
+from goalmeter.commands.outcome import json_text
+from goalmeter.meg.simulator import SimulatorProgress, SimulatorResult
+from goalmeter.meg.simulator.measurement import Measurement
+from goalmeter.pages.meg.simulator_page import part_of
+from goalmeter.report.page import render
+
+HOSTILE = "<script>alert(1)</script>"
+GOAL = SimulatorResult(
+    value=3.0,
+    interval=(2.5, 3.25),
+    level=0.95,
+    maximum=6.0,
+    rationality=1.5,
+    utility="goal",
+    world="Maze",
+    method="table of states",
+    steps={"agent": 750, "states": 250},
+    binding={"lower": "the table of states", "upper": "concavity"},
+    episodes=40,
+    notes=("no bounds were given",),
+)
+CORNER = replace(GOAL, value=0.5, interval=(0.25, 0.75), utility="corner")
+TOLD = [SimulatorProgress("goal", 100, 2.0, -0.5), SimulatorProgress("goal", 1000, 3.1, 2.6)]
+MADE = Measurement("ppo", 10, 2000, 0, {"goal": GOAL, "corner": CORNER}, TOLD)
+
+
+def page_of(*measurements: Measurement) -> str:
+    part = part_of(measurements)
+    return render(
+        part.title, part.sections, findings=part.findings, glossary=part.glossary, lede=part.lede
+    )
+
+
+def test_the_table_has_each_utility_with_its_interval_and_what_bounds_it() -> None:
+    section, *_ = part_of([MADE]).sections
+    rows = [tuple(cell.text for cell in row) for row in section.tables[0].cells]
+    assert rows[0] == (
+        *("goal", "3.0000", "2.5000 to 3.2500", "50.0%", "6.0000", "1.5"),
+        *("the table of states", "concavity"),
+    )
+    assert rows[1][:4] == ("corner", "0.5000", "0.2500 to 0.7500", "8.3%")
+    assert section.points == ("goal, corner: no bounds were given.",)
+
+
+def test_a_difference_is_told_by_its_interval() -> None:
+    # 2.5 - 0.75 = 1.75 at the least, 3.25 - 0.25 = 3 at the most.
+    (table,) = part_of([MADE]).sections[0].tables[1:]
+    assert [cell.text for cell in table.cells[0]] == [
+        *("goal", "corner", "2.5000", "1.7500 to 3.0000", "above")
+    ]
+    wide = replace(CORNER, interval=(0.25, 2.75))
+    untold = replace(MADE, results={"goal": GOAL, "corner": wide})
+    (table,) = part_of([untold]).sections[0].tables[1:]
+    assert table.cells[0][-1].text == "cannot be told"
+    said = [getattr(finding, "plain", finding) for finding in part_of([MADE]).findings]
+    assert "It is more directed towards goal than corner." in said
+    assert len(part_of([untold]).findings) == 2
+
+
+def test_the_bound_is_drawn_over_steps_to_what_was_proven() -> None:
+    bars, curves = (section.figures[0] for section in part_of([MADE]).sections[:2])
+    assert "Towards goal: 3.0000, between 2.5000 and 3.2500, of at most 6.0000" in bars.alt
+    assert "100 steps: 2.0000, at least about 0; 1000 steps: 3.1000" in curves.alt
+    assert curves.alt.endswith("1000 steps: 3.0000, at least about 2.5000.")
+    # Only of utilities that were told of.
+    assert len(part_of([MADE]).sections[1].figures) == 1
+    silent = replace(MADE, tightening=())
+    assert len(part_of([silent]).sections) == 2
+
+
+def test_steps_by_purpose_and_the_end_of_the_measurement() -> None:
+    (table,) = part_of([MADE]).sections[-1].tables
+    assert [[cell.text for cell in row] for row in table.cells] == [
+        ["agent", "750", "75.0%"],
+        ["states", "250", "25.0%"],
+    ]
+    assert "1,000 of 2,000 steps were taken; it ended by budget" in table.notes[0]
+
+
+def test_all_text_is_escaped() -> None:
+    evil = replace(GOAL, utility=HOSTILE, world=HOSTILE, notes=(HOSTILE,), method=HOSTILE)
+    told = [replace(each, utility=HOSTILE) for each in TOLD]
+    page = page_of(replace(MADE, agent=HOSTILE, results={HOSTILE: evil}, tightening=told))
+    assert "<script" not in page and "&lt;script&gt;" in page
+
+
+def test_several_measurements_share_a_page() -> None:
+    page = page_of(MADE, replace(MADE, agent="dqn"))
+    assert "ppo in Maze" in page and "dqn in Maze (2)" in page
+
+
+def test_a_measurement_is_read_back_as_it_was() -> None:
+    unbounded = replace(GOAL, interval=(0.0, float("inf")), rationality=float("-inf"))
+    weighted = replace(CORNER, weights={"goal": 0.5, "corner": -2.0})
+    made = replace(MADE, results={"goal": unbounded, "corner": weighted})
+    values = json.loads(json_text(made.to_json()))
+    again = Measurement.from_json(values, "run")
+    assert again == made and page_of(again) == page_of(made)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"utilities": []},
+        {"utilities": [{}]},
+        {"utilities": None},
+        {"agent": 3},
+        {"tightening": [{"utility": "goal"}]},
+        {"horizon": "many"},
+    ],
+)
+def test_what_is_no_measurement_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InvalidFileError, match="run holds no measurement in a simulator"):
+        Measurement.from_json(MADE.to_json() | change, "run")
+
+
+def test_continuous_actions_have_no_maximum_and_may_have_no_upper_end() -> None:
+    free = replace(
+        GOAL, maximum=None, interval=(2.5, float("inf")), reference="reference gaussian(1)"
+    )
+    made = replace(MADE, results={"goal": free})
+    again = Measurement.from_json(json.loads(json_text(made.to_json())), "a file")
+    assert again.first == free
+    page = page_of(again)
+    for words in (
+        "no maximum: actions are continuous",
+        "between 2.5000 and ∞",
+        "relative to the reference gaussian(1)",
+    ):
+        assert words in page
+    assert "of the maximum" not in page
