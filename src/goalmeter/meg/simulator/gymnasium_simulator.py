@@ -25,7 +25,12 @@ from goalmeter.meg.simulator.copies import can_be_copied, copier
 from goalmeter.meg.simulator.generators import generators_in, seeded_from, states_of
 from goalmeter.meg.simulator.naming import StateOf, name_of, state_namer
 from goalmeter.meg.simulator.outcomes import END, Outcome
-from goalmeter.meg.simulator.own_code import draws_unseen, layers, start_ignores_seed
+from goalmeter.meg.simulator.own_code import (
+    draws_unseen,
+    layers,
+    start_ignores_seed,
+    start_seed_is_fixed,
+)
 from goalmeter.meg.simulator.protocol import FREE_CHOICE, UNKNOWN, Episodes
 from goalmeter.meg.simulator.saver import Saver
 from goalmeter.meg.simulator.saving import saver_of
@@ -183,7 +188,7 @@ class GymnasiumSimulator:
                 f"(observation, info), as Gymnasium has it since version 0.26"
             )
         if not self._start_drew:
-            drew = _drew(self._env, seed)
+            drew = not self._seed_is_fixed and _drew(self._env, seed)
             self._start_drew = drew or (before is not None and before != self._others())
         return out
 
@@ -222,14 +227,19 @@ class GymnasiumSimulator:
         """Whether every episode begins in the same state, with certainty.
 
         Where the kind of environment does not know it: if no reset drew from any generator, and
-        `reset` is not seen to make anything of its seed but Gymnasium's generator. However many
-        resets gave the same start, a rarer one could stand beside it; these two exclude that.
+        `reset` is seen to make nothing of its seed but Gymnasium's generator; or if a wrapper
+        resets with one and the same seed. However many resets gave the same start, a rarer one
+        could stand beside it; this excludes it.
         """
         if self._saver is not None and self._saver.one_start is not None:
             return self._saver.one_start()
         if self._start_drew or len(self._starts) > 1:
             return False
-        return self._is_sealed or self._ignores_seed
+        return self._is_sealed or self._seed_is_fixed or self._ignores_seed
+
+    @cached_property
+    def _seed_is_fixed(self) -> bool:
+        return not self._is_sealed and start_seed_is_fixed(self._env)
 
     @cached_property
     def _ignores_seed(self) -> bool:

@@ -39,6 +39,22 @@ def draws_unseen(env: Any) -> bool:
     return any(_SOURCES & _names_behind(type(layer), "step") for layer in layers(env))
 
 
+def start_seed_is_fixed(env: Any) -> bool:
+    """Whether a wrapper resets what it wraps with a seed that stands in its code, whatever it gets.
+
+    Then all that what it wraps draws from that seed is the same in every episode.
+    """
+    if any(_SOURCES & _names_behind(type(layer), "reset") for layer in layers(env)):
+        return False
+    for layer in layers(env)[:-1]:
+        resets = [vars(kind)["reset"] for kind in _own_kinds(type(layer)) if "reset" in vars(kind)]
+        if len(resets) == 1 and _seed_in_code(resets[0]):
+            return True
+        if not all(_hands_seed_on(reset, True) for reset in resets):
+            return False
+    return False
+
+
 def start_ignores_seed(env: Any) -> bool:
     """Whether `reset` gives its seed to Gymnasium's generator and uses it for nothing else.
 
@@ -94,19 +110,9 @@ def _names_in(code: CodeType) -> Iterator[str]:
 
 def _hands_seed_on(reset: Any, is_wrapper: bool) -> bool:
     """Whether a `reset` uses its arguments in calls of the `reset` below it alone."""
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(reset)))
-    except (OSError, TypeError, SyntaxError):
+    function = _parsed(reset)
+    if function is None:
         return False
-    (function,) = tree.body
-    if not isinstance(function, ast.FunctionDef):
-        return False
-    arguments = function.args
-    carriers = {each.arg for each in (*arguments.posonlyargs, *arguments.args[1:])}
-    carriers |= {each.arg for each in arguments.kwonlyargs}
-    carriers |= {each.arg for each in (arguments.vararg, arguments.kwarg) if each is not None}
-    # Options are never given.
-    carriers.discard("options")
     allowed: set[int] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and _is_reset_below(node.func, is_wrapper):
@@ -118,10 +124,48 @@ def _hands_seed_on(reset: Any, is_wrapper: bool) -> bool:
             isinstance(each, ast.Constant) and each.value is None for each in node.comparators
         ):
             allowed.add(id(node.left))
-    uses = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
-    if any(node.id in ("locals", "vars", "eval", "exec") for node in uses):
+    return all(id(node) in allowed for node in _uses_of_arguments(function))
+
+
+def _seed_in_code(reset: Any) -> bool:
+    """Whether a wrapper's `reset` leaves its arguments alone and calls another with a constant."""
+    function = _parsed(reset)
+    if function is None or _uses_of_arguments(function):
         return False
-    return all(node.id not in carriers or id(node) in allowed for node in uses)
+    calls = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call) and _is_reset_below(node.func, True)
+    ]
+    seeds = [
+        keyword.value
+        for call in calls
+        for keyword in call.keywords
+        if keyword.arg == "seed" and isinstance(keyword.value, ast.Constant)
+    ]
+    return len(calls) == 1 and len(seeds) == 1 and isinstance(seeds[0].value, int)
+
+
+def _parsed(reset: Any) -> ast.FunctionDef | None:
+    """The code of a function; None where it cannot be read, or looks at itself."""
+    try:
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(reset))).body
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return None if names & {"locals", "vars", "eval", "exec"} else tree
+
+
+def _uses_of_arguments(function: ast.FunctionDef) -> list[ast.Name]:
+    """Where its arguments are used, but for `options`, which are never given."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    every += [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+    names = {each.arg for each in every} - {"self", "options"}
+    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    return [node for node in nodes if node.id in names]
 
 
 def _is_reset_below(called: ast.expr, is_wrapper: bool) -> bool:
