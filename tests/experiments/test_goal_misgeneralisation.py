@@ -238,7 +238,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
         file.write_text("".join(lines[:number]), encoding="utf-8")
     for name in WRITTEN:
         (tmp_path / "b" / name).unlink()
-    again = replicate.replicate(tmp_path / "b", seeds=1)
+    again = replicate.replicate(tmp_path / "b", seeds=1, on="processes:2")
     assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
     for name in WRITTEN:
         first, second = ((tmp_path / run / name).read_bytes() for run in "ab")
