@@ -84,12 +84,15 @@ def test_a_share_of_levels_tells_the_goals_apart() -> None:
 
 def test_a_chest_takes_a_key() -> None:
     level = FAMILIES[drawing.KEYS](Draws("b", 1), apart=False, kept=True)
-    # One key for two chests: nobody opens the second one, and the episode never ends.
-    assert not level.ends.any()
-    assert set(level.right) == {0.0, 1.0, 2.0}
-    # To open a chest is worth 1 more only where a key, worth 1, was taken before.
+    # Two keys and two chests: no more chests can be open than keys were taken.
+    assert set(level.right) == {0.0, 1.0, 2.0, 3.0, 4.0}
+    np.testing.assert_array_equal(level.ends, level.right == 4.0)
+    # No step takes or opens two things, and none loses any.
     steps = level.right[level.next_state] - level.right[:, None]
     assert set(np.unique(steps)) == {0.0, 1.0}
+    # At the start no chest can be opened: who only goes to chests gets nothing.
+    first = level.right[level.next_state[0]].max()
+    assert first <= 1.0 and level.right[0] == 0.0
 
 
 def test_who_loves_keys_takes_all_of_them_first() -> None:
@@ -235,7 +238,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
         file.write_text("".join(lines[:number]), encoding="utf-8")
     for name in WRITTEN:
         (tmp_path / "b" / name).unlink()
-    again = replicate.replicate(tmp_path / "b", seeds=1)
+    again = replicate.replicate(tmp_path / "b", seeds=1, on="processes:2")
     assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
     for name in WRITTEN:
         first, second = ((tmp_path / run / name).read_bytes() for run in "ab")

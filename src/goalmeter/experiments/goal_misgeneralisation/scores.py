@@ -1,7 +1,8 @@
 """What was said of each agent before it was shifted, what it then did, and how well that agrees.
 
-All rules stand here and were written before any agent was shifted: who counts as trained, what
-counts as going for a goal, when MEG says nothing, and which predictors it is compared with.
+All rules stand here: who counts as trained, what counts as going for a goal, when MEG says nothing,
+and which predictors it is compared with. Who counts as trained is decided by training-like levels
+alone.
 """
 
 from __future__ import annotations

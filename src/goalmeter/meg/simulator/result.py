@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
@@ -39,6 +39,7 @@ class SimulatorResult:
         weights: of the utilities, by name, where this is a combination of several.
         stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
         reference: what the agent's actions are compared with, in words.
+        measurement: names the call that gave this result; another call has another name.
     """
 
     value: float
@@ -56,6 +57,7 @@ class SimulatorResult:
     weights: Mapping[str, float] | None = None
     stopped: str = "budget"
     reference: str = "free choice"
+    measurement: str = field(default="", repr=False, compare=False)
 
     @property
     def lower(self) -> float:
@@ -84,12 +86,13 @@ class SimulatorResult:
 
         Returns:
             The difference of the estimates, nats, and an interval of the difference at `level`:
-            that of all utilities of a measurement holds for all of them at once.
+            the intervals of all utilities of one call hold together with that probability, so
+            nothing is paid for a second one.
 
         Raises:
             InvalidParameterError: the other result is of another measurement.
         """
-        if (self.world, self.level, self.steps) != (other.world, other.level, other.steps):
+        if not self.measurement or self.measurement != other.measurement:
             raise InvalidParameterError(
                 f"the results towards {self.utility!r} and {other.utility!r} are of different "
                 f"measurements; give both utilities to one call, by name"
