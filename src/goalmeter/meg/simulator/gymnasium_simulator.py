@@ -478,6 +478,8 @@ def opened(env: Any, **options: Any) -> Any:
             raise InvalidParameterError(
                 f"gymnasium cannot make {env!r}: {in_a_line(cause)}; check the id and the options"
             ) from cause
+    if isinstance(env, type):
+        return opened(env(), **options)
     if hasattr(env, "step") and hasattr(env, "envs"):
         # A vector of environments runs copies of one; a single one is enough here.
         return env.envs[0]

@@ -154,7 +154,7 @@ def from_simulator(
         else:
             world = opened(env)
             # What was made here is closed here; a caller's own environment stays open.
-            if isinstance(env, str) or not hasattr(env, "step"):
+            if isinstance(env, (str, type)) or not hasattr(env, "step"):
                 closing.callback(world.close)
             named = named_utilities(utility, bounds)
             continuous = is_box(world.action_space)
