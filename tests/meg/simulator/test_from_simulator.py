@@ -12,6 +12,7 @@ from goalmeter._errors import InvalidParameterError, InvalidPolicyError, Invalid
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.acting import table_actor
+from goalmeter.meg.simulator.by_states import StatesMeasure
 from goalmeter.meg.simulator.from_start import StartMeasure
 from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
 from goalmeter.meg.simulator.utilities import Range
@@ -220,3 +221,11 @@ def test_a_table_that_does_not_fit() -> None:
         from_simulator(MOUSE, [[0.5, 0.5]] * 2)
     with pytest.raises(InvalidPolicyError, match="sum to"):
         from_simulator(MOUSE, [[0.5, 0.6]] * 3)
+
+
+def test_a_round_that_takes_no_step_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A few steps may be left of which neither the agent nor the states get a whole one.
+    monkeypatch.setattr(StatesMeasure, "_spend", lambda *_: None)
+    result = from_simulator(CLIFF, NEAR, budget=20_000)
+    assert result.stopped == "budget"
+    assert sum(result.steps.values()) < 20_000

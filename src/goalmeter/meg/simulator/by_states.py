@@ -105,7 +105,11 @@ class StatesMeasure:
             # The utility that is known worst decides where the steps go.
             worst = int(np.argmax([w.sum() + n for w, n in zip(widths, noises, strict=True)]))
             steps = min(left, int(_GROWTH * sum(self.steps.values())) + 1)
+            before = sum(self.steps.values())
             self._spend(steps, widths[worst], noises[worst], worlds.worlds.total)
+            # So few may be left that neither share of them is a whole step.
+            if sum(self.steps.values()) == before:
+                return "budget"
 
     def ends(self) -> list[Towards]:
         """The interval of each utility, from the episodes that nothing was chosen with."""
@@ -119,6 +123,9 @@ class StatesMeasure:
             choice = ends.choose(fitted, self._best[which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
             high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
+            # One utility's upper end is none of the class that it was learnt from.
+            if self.simulator.utilities.names[which] in self.simulator.utilities.learnt:
+                high = np.inf
             bounds = interval(low, high, plain)
             # The point estimate promises nothing, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0

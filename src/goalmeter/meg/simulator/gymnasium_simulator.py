@@ -53,8 +53,7 @@ class GymnasiumSimulator:
     ) -> None:
         self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
-        spec = getattr(env, "spec", None)
-        self.name = str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
+        self.name = world_name(env)
         self._saver, self.why_not = _saving(env, state)
         self._state_of = _state_of(state)
         self._numbers: dict[Hashable, int] = {}
@@ -314,6 +313,12 @@ def opened(env: Any, **options: Any) -> Any:
         f"env is {env!r}, expected a Gymnasium environment, its id, a function that makes one, or "
         f"a TabularMDP"
     )
+
+
+def world_name(env: Any) -> str:
+    """The id of an environment, or its class where it has none."""
+    spec = getattr(env, "spec", None)
+    return str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
 
 
 def time_limit(env: Any) -> int | None:
