@@ -77,9 +77,12 @@ def taxi() -> gm.TabularMDP:
 
 def cases(quick: bool) -> list[Case]:
     cliffs = [
-        Case(f"CliffWorld, ε = {e}", mdp, greedy(mdp, e), 500_000)
-        for mdp in [gm.cliff_world(1)]
-        for e in (0.0, 0.1, 0.3, 0.5)
+        Case(f"CliffWorld{words}, ε = {e}", mdp, greedy(mdp, e), 500_000)
+        for words, mdp, errors in (
+            ("", gm.cliff_world(1), (0.0, 0.1, 0.3, 0.5)),
+            (", goal of 3", gm.cliff_world(3), (0.1,)),
+        )
+        for e in errors
     ]
     random = [
         Case(f"random sparse {seed}, β = {b}", mdp, soft(mdp, b), 2_000_000)

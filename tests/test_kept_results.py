@@ -51,6 +51,7 @@ FILLED = {
         "ideal": "docs/results/calibration-ideal.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
+    "docs/goal-misgeneralisation.md": {"": "docs/results/goal-misgeneralisation.txt"},
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
     "docs/scale.md": {"": "docs/results/soak.txt"},
     "docs/representation.md": {

@@ -39,6 +39,7 @@ def test_every_replication_tells_what_it_will_cost(name: str) -> None:
         ("organism-use", "organism_use.replicate", {"seeds": 2}),
         ("organisms", "organisms.replicate", {"seeds": 2}),
         ("calibration", "calibration.population.measuring", {"seeds": 1, "agents": "none"}),
+        ("goal-misgeneralisation", "goal_misgeneralisation.replicate", {"seeds": 2}),
     ],
 )
 def test_as_many_trials_are_told_as_are_then_made(

@@ -27,6 +27,7 @@ REPLICATIONS = {
     "organism-use": "goalmeter.experiments.organism_use.replicate",
     "lm-representation": "goalmeter.experiments.lm_representation.replicate",
     "calibration": "goalmeter.experiments.calibration.replicate",
+    "goal-misgeneralisation": "goalmeter.experiments.goal_misgeneralisation.replicate",
 }
 
 

@@ -86,6 +86,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
     if isinstance(agent, NamedAgent):
         return _of_name(agent, env)
     if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
+        check_spaces(type(agent).__name__, agent, env)
         return stable_baselines_actor(agent)
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations = getattr(env.observation_space, "n", None)
@@ -110,7 +111,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
 def _of_name(agent: NamedAgent, env: Any) -> Actor:
     bare = env.unwrapped
     if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
-        return FunctionActor(_saved(agent.name.removeprefix(_SB3)), agent.name)
+        return FunctionActor(_saved(agent.name, env), agent.name)
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         raise InvalidParameterError(
             f"{agent.name!r} walks in grid worlds, and this environment is "
@@ -120,8 +121,39 @@ def _of_name(agent: NamedAgent, env: Any) -> Actor:
     return WalkingActor(agent.in_grids(asker=_ASKER), bare, agent.name)
 
 
-def _saved(path: str) -> Callable[[Any], FloatArray]:
+def _saved(name: str, env: Any) -> Callable[[Any], FloatArray]:
     from goalmeter.agents.trained.sb3_file import read_policy
 
-    policy = read_policy(path)
+    policy = read_policy(name.removeprefix(_SB3))
+    seen, shown, actions = policy.observations, env.observation_space, env.action_space
+    sizes = (getattr(shown, "n", None), None if hasattr(shown, "n") else shown.shape)
+    expected = (seen.count, None if seen.length is None else (seen.length,))
+    if sizes != expected or getattr(actions, "n", None) != policy.n_actions:
+        sees = "arrays of length" if seen.count is None else "observations, numbered, to"
+        raise InvalidParameterError(
+            f"{name} was trained to see {sees} {seen.length or seen.count} and to choose among "
+            f"{policy.n_actions} actions, but the environment shows {shown} and takes {actions}; "
+            f"make it as it was for training, with the same wrappers"
+        )
     return lambda observation: policy.probabilities(np.asarray(observation)[None])[0]
+
+
+def check_spaces(name: str, model: Any, env: Any) -> None:
+    """See that a model of Stable-Baselines3 can act in an environment.
+
+    Raises:
+        InvalidParameterError: it was trained with other observations or actions.
+    """
+    for what in ("observation_space", "action_space"):
+        of_model, of_env = getattr(model, what), getattr(env, what)
+        # Pictures have their colours first in one of them and last in the other.
+        if _size(of_model) != _size(of_env):
+            raise InvalidParameterError(
+                f"the model {name} has the {what.replace('_', ' ')} {of_model}, but that of the "
+                f"environment is {of_env}; make it as it was for training, with the same wrappers"
+            )
+
+
+def _size(space: Any) -> tuple[Any, ...]:
+    shape = space.shape if isinstance(getattr(space, "shape", None), tuple) else ()
+    return getattr(space, "n", None), tuple(sorted(shape) if len(shape) == 3 else shape)

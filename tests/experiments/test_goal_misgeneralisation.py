@@ -1,0 +1,257 @@
+"""Naming a wrong goal before it shows: levels whose truth is known, and the whole in small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.commands.replicate import dry_run
+from goalmeter.experiments.goal_misgeneralisation import (
+    drawing,
+    measuring,
+    replicate,
+    running,
+    scores,
+    tables,
+    training,
+)
+from goalmeter.experiments.goal_misgeneralisation.cloning import demonstrations, expert
+from goalmeter.experiments.goal_misgeneralisation.drawing import FAMILIES
+from goalmeter.experiments.goal_misgeneralisation.levels import Levels
+from goalmeter.experiments.goal_misgeneralisation.network import Network
+from goalmeter.experiments.goal_misgeneralisation.scores import Scored
+from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject
+from goalmeter.gridworld.draws import Draws
+from goalmeter.meg.known import known_utility
+
+SMALL = Scale(
+    levels=40,
+    updates=30,
+    steps=4096,
+    of_a_kind=8,
+    shifted=12,
+    run_of_a_kind=2,
+    budget=10_000,
+)
+WRITTEN = ("results.json", "tables.md", "report.html")
+
+
+@pytest.fixture(autouse=True)
+def _extras() -> None:
+    pytest.importorskip("torch")
+
+
+# --- Levels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_utilities_differ_in_levels_that_tell_the_goals_apart_alone(family: str) -> None:
+    make = FAMILIES[family]
+    for number in range(20):
+        same = make(Draws("a", number), apart=False, kept=True)
+        np.testing.assert_array_equal(same.right, same.wrong)
+        assert not same.fails.any()
+        other = make(Draws("a", number), apart=True, kept=True)
+        assert (other.right != other.wrong).any() and other.fails.any() and other.succeeds.any()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_level_that_is_measured_was_trained_on(family: str) -> None:
+    def contents(levels: Levels) -> set[bytes]:
+        # What is seen in the first state says everything but what the agent has done since.
+        return {row.tobytes() for row in levels.observations[levels.starts]}
+
+    for share in (0.0, 0.1, 1.0):
+        taught = contents(drawing.training_levels(family, share, 0, 200))
+        assert not taught & contents(drawing.training_like(family, share, 0, 60).levels)
+        assert not taught & contents(drawing.shifted(family, 0, 60))
+
+
+def test_a_share_of_levels_tells_the_goals_apart() -> None:
+    like = drawing.training_like(drawing.CORNER, 0.001, 0, 60)
+    # Of 10,000 levels 10 tell the goals apart; all of them are worked out, and 60 of the others.
+    assert (len(like.levels), like.apart) == (70, 10)
+    assert like.weights.sum() == pytest.approx(1.0)
+    assert like.weights[-10:].sum() == pytest.approx(0.001)
+
+
+def test_a_chest_takes_a_key() -> None:
+    level = FAMILIES[drawing.KEYS](Draws("b", 1), apart=False, kept=True)
+    # Two keys and two chests: no more chests can be open than keys were taken.
+    assert set(level.right) == {0.0, 1.0, 2.0, 3.0, 4.0}
+    np.testing.assert_array_equal(level.ends, level.right == 4.0)
+    # No step takes or opens two things, and none loses any.
+    steps = level.right[level.next_state] - level.right[:, None]
+    assert set(np.unique(steps)) == {0.0, 1.0}
+    # At the start no chest can be opened: who only goes to chests gets nothing.
+    first = level.right[level.next_state[0]].max()
+    assert first <= 1.0 and level.right[0] == 0.0
+
+
+def test_who_loves_keys_takes_all_of_them_first() -> None:
+    level = FAMILIES[drawing.KEYS](Draws("c", 0), apart=True, kept=False)
+    levels = Levels.of([level])
+    right, wrong = levels.first_reached(expert(levels, levels.wrong))
+    assert (right[0], wrong[0]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_experts_go_for_their_goals(family: str) -> None:
+    levels = drawing.shifted(family, 3, 40)
+    right, wrong = levels.first_reached(expert(levels, levels.right))
+    # Some ways to the right goal lead over the place of the wrong one.
+    assert right.mean() > 0.8 and wrong.mean() < 0.2
+    right, wrong = levels.first_reached(expert(levels, levels.wrong))
+    assert wrong.mean() > 0.95
+
+
+def test_an_expert_shows_nothing_where_nothing_matters() -> None:
+    levels = drawing.training_levels(drawing.KEYS, 0.0, 0, 5)
+    _, done = demonstrations(levels, levels.right, np.random.default_rng(0))
+    assert (done.max(axis=1) > 0.25).all() and len(done) <= 5 * 24
+
+
+# --- Measures -------------------------------------------------------------------------------------
+
+
+def _random_policy(levels: Levels, seed: int) -> FloatArray:
+    return np.asarray(np.random.default_rng(seed).dirichlet(np.ones(4), len(levels.right)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_evidence_of_levels_adds_up_to_meg(family: str) -> None:
+    like = drawing.training_like(family, 0.1, 0, 6)
+    policy = _random_policy(like.levels, 1)
+    for utility in (like.levels.right, like.levels.wrong):
+        result = known_utility(like.levels.mdp(like.weights), policy, utility=utility)
+        each = measuring._evidence(like.levels, policy, utility, result.rationality)
+        assert like.weights @ each == pytest.approx(result.value, abs=1e-6)
+
+
+def _scored(share: float, family: str, wanted: str) -> Scored:
+    """An expert, as if a network had learnt it by heart."""
+    agent = Subject(family, training.CLONE, share, 0)
+
+    class ByHeart(Network):
+        def policy(self, observations: Any) -> FloatArray:
+            for levels in (like.levels, there, run):
+                if observations is levels.observations:
+                    return 0.9 * expert(levels, getattr(levels, wanted)) + 0.025
+            raise AssertionError("other levels")
+
+    like = drawing.training_like(family, share, 0, 12)
+    run = drawing.training_like(family, share, 0, 4).levels
+    there = drawing.shifted(family, 0, 20)
+    patch = pytest.MonkeyPatch()
+    with patch.context() as patched:
+        patched.setattr(Network, "from_json", lambda value: ByHeart([]))
+        by_tables = measuring.measured(family, share, None, 0, 12, 20)
+        by_running = running.run(family, share, None, 0, 4, 60_000)
+    return Scored(agent, by_tables, by_running)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("wanted", ["right", "wrong"])
+def test_experts_are_named_where_levels_tell_and_not_where_none_does(
+    family: str, wanted: str
+) -> None:
+    told = _scored(0.1, family, wanted)
+    assert told.trained and told.outcome == wanted
+    assert told.says_exact == wanted and told.held
+    weights = scores.PREDICTORS["learnt utility of unknown-utility MEG"](told)
+    assert (weights > 0) == (wanted == "wrong")
+    silent = _scored(0.0, family, wanted)
+    assert silent.says_exact == silent.says_by_running == scores.SILENT
+    assert silent.exact == 0.0 and silent.held
+
+
+def test_areas_and_advantages_by_hand() -> None:
+    def row(difference: float, shown: float, success: float) -> Scored:
+        interval = [difference - 0.1, difference + 0.1]
+        end = [shown - 0.1, shown + 0.1]
+        shift = {"value": shown, "interval": end, "n": 9, "clusters": 9}
+        return Scored(
+            Subject(drawing.CORNER, training.PPO, 1.0, 0),
+            {
+                "decided": 1.0,
+                "success": success,
+                "meg": {"difference": difference, "interval": interval},
+                "shifted": {"difference": shift},
+            },
+            {"difference": difference, "interval": interval, "exact": difference},
+        )
+
+    # Two that go for the wrong goal; one for the right one, one for neither, of which MEG abstains.
+    rows = [row(2.0, 0.8, 0.9), row(1.0, 0.5, 0.2), row(-1.0, -0.7, 0.5), row(0.05, 0.1, 0.1)]
+    assert [each.outcome for each in rows] == ["wrong", "wrong", "right", "neither"]
+    assert [each.says_exact for each in rows] == ["wrong", "wrong", "right", "abstains"]
+    assert scores.area(rows, scores.EXACT).value == 1.0
+    # Failure rates .1 and .8 against .5 and .9: of four pairs one is in the right order.
+    assert scores.area(rows, "failure rate").value == 0.25
+    assert scores.advantage(rows, scores.EXACT, "failure rate").value == 0.75
+
+
+def test_weights_come_back_as_they_were() -> None:
+    rng = np.random.default_rng(0)
+    shapes = ((8, 5), (4, 8))
+    network = Network(
+        [(rng.normal(size=s).astype("<f4"), rng.normal(size=s[0]).astype("<f4")) for s in shapes]
+    )
+    again = Network.from_json(json.loads(json.dumps(network.to_json())))
+    seen = rng.normal(size=(3, 5))
+    np.testing.assert_array_equal(again.policy(seen), network.policy(seen))
+
+
+@pytest.mark.parametrize("value", [None, [], [{"weights": "?", "biases": ""}], [{"weights": ""}]])
+def test_what_is_no_network_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidFileError, match="the same command trains it again"):
+        Network.from_json(value)
+
+
+# --- The whole, in small --------------------------------------------------------------------------
+
+
+def test_small_replication_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3")
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr(replicate, "SCALE", SMALL)
+    monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
+    told = dry_run("goal-misgeneralisation", tmp_path / "a", seeds=1).json["forecasts"]
+    assert [each["trials"] for each in told] == [12, 12, 12] and not list(tmp_path.iterdir())
+    whole = replicate.replicate(tmp_path / "a", seeds=1)
+    # A run that was killed when some agents were trained and some of these measured goes on.
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    for folder, number in ((replicate.AGENTS, 9), (replicate.TABLES, 5), (replicate.RUNS, 0)):
+        file = tmp_path / "b" / folder / "trials.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        assert len(lines) == 12
+        file.write_text("".join(lines[:number]), encoding="utf-8")
+    for name in WRITTEN:
+        (tmp_path / "b" / name).unlink()
+    again = replicate.replicate(tmp_path / "b", seeds=1, on="processes:2")
+    assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
+    for name in WRITTEN:
+        first, second = ((tmp_path / run / name).read_bytes() for run in "ab")
+        assert first == second
+    result = json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))
+    assert len(result["agents"]) == 12
+    silent = [row for row in result["agents"] if row["share"] == 0]
+    assert all(set(row["said"].values()) == {scores.SILENT} for row in silent)
+    captions = [table.caption for table in whole.tables]
+    assert captions[0] == tables.area_table([]).caption
+
+
+@pytest.mark.parametrize("seeds", [0, 1001])
+def test_seeds_out_of_range(seeds: int, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="seeds is"):
+        replicate.replicate(tmp_path / "out", seeds=seeds)
