@@ -197,7 +197,7 @@ def test_a_fit_stops_early_where_others_gain_nothing() -> None:
         ),
         (
             lambda: LearntUtility(
-                module=torch.nn.Linear(1, 1), features=lambda seen, info: [seen * 1e25]
+                module=torch.nn.Linear(1, 1), features=lambda seen, info: [seen * 5e37]
             ),
             {},
             InvalidParameterError,
