@@ -223,9 +223,11 @@ def test_a_table_that_does_not_fit() -> None:
         from_simulator(MOUSE, [[0.5, 0.6]] * 3)
 
 
-def test_a_round_that_takes_no_step_is_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A few steps may be left of which neither the agent nor the states get a whole one.
+def test_a_round_that_takes_no_step_does_not_go_on_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Of a few steps neither share may be a whole one; the agent then plays with them.
     monkeypatch.setattr(StatesMeasure, "_spend", lambda *_: None)
     result = from_simulator(CLIFF, NEAR, budget=20_000)
     assert result.stopped == "budget"
-    assert sum(result.steps.values()) < 20_000
+    assert 20_000 <= sum(result.steps.values()) < 21_000

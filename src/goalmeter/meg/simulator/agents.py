@@ -48,6 +48,11 @@ class WalkingActor:
         """Whether it is any other walker than a policy."""
         return not isinstance(self.navigator, Memoryless)
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a policy."""
+        return not self.remembers
+
     def begin(self, generator: np.random.Generator) -> Answer:
         """Set out in the present world."""
         walk = self.navigator.begin(self.env.world, Draws(int(generator.integers(2**31))))
@@ -111,7 +116,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
 def _of_name(agent: NamedAgent, env: Any) -> Actor:
     bare = env.unwrapped
     if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
-        return FunctionActor(_saved(agent.name, env), agent.name)
+        return FunctionActor(_saved(agent.name, env), agent.name, is_function=True)
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         raise InvalidParameterError(
             f"{agent.name!r} walks in grid worlds, and this environment is "

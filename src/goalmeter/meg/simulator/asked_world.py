@@ -15,11 +15,11 @@ from goalmeter.meg.simulator.continuous_acting import continuous_actor
 from goalmeter.meg.simulator.fitting import Fits, fits_of, learnt_of
 from goalmeter.meg.simulator.gymnasium_simulator import (
     GymnasiumSimulator,
-    StateOf,
     opened,
     time_limit,
     world_name,
 )
+from goalmeter.meg.simulator.naming import StateOf
 from goalmeter.meg.simulator.protocol import Simulator
 from goalmeter.meg.simulator.reference_densities import is_box, reference_density
 from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
@@ -94,7 +94,7 @@ def of_environment(
     """A Gymnasium environment; `closing` closes it where it was made here."""
     world = opened(env)
     # What was made here is closed here; a caller's own environment stays open.
-    if isinstance(env, str):
+    if isinstance(env, str) or not hasattr(env, "step"):
         closing.callback(world.close)
     learnt = learnt_of(utility, bounds)
     continuous = is_box(world.action_space)

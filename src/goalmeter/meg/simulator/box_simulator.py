@@ -145,6 +145,7 @@ class _ReferenceActor:
     name: str
     remembers: bool = False
     timed: bool = False
+    is_function: bool = True
 
     def begin(self, generator: np.random.Generator) -> Answer:
         def answer(observation: Any, decision: int) -> Any:

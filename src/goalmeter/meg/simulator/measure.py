@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 from goalmeter._arguments import MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
@@ -16,10 +17,8 @@ from goalmeter.meg.simulator.asked_world import of_environment, of_table
 from goalmeter.meg.simulator.by_states import StatesMeasure
 from goalmeter.meg.simulator.ends import Towards
 from goalmeter.meg.simulator.from_start import StartMeasure
-from goalmeter.meg.simulator.gymnasium_simulator import (
-    StateOf,
-)
 from goalmeter.meg.simulator.learnt_utility import LearntUtility
+from goalmeter.meg.simulator.naming import StateOf
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
     SimulatorProgress,
@@ -180,11 +179,19 @@ def _by_best_means(
     if combined:
         notes.append("the best combination of utilities is measured by states only")
     start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
-    results = _results(
-        start, level, tell, notes, f"episodes of {simulator.reference} from the start"
-    )
+    # An interruption before its first episodes leaves what the states have shown by then.
+    before = _Fallback(states, by_states.METHOD) if states.begun else None
+    method = f"episodes of {simulator.reference} from the start"
+    results = _results(start, level, tell, notes, method, before=before)
     assert results is not None, "the bound from the start always ends"
     return results
+
+
+class _Fallback(NamedTuple):
+    """A measurement that an interruption falls back on, and its method in words."""
+
+    measure: StatesMeasure
+    method: str
 
 
 def _results(
@@ -194,6 +201,7 @@ def _results(
     notes: list[str],
     method: str,
     combined: bool = False,
+    before: _Fallback | None = None,
 ) -> dict[str, SimulatorResult] | None:
     """What a measurement comes to; None if there are too many states for it."""
 
@@ -204,16 +212,19 @@ def _results(
         if isinstance(measure, StatesMeasure) and not measure.explore():
             return None
         stopped = measure.run(told)
+        results = _collected(measure, level, notes, method, stopped)
+        if combined and isinstance(measure, StatesMeasure):
+            results[COMBINATION] = _combination(measure, next(iter(results.values())))
+        return results
     # What was drawn by then bounds as it would have at the end: the limits hold at every look.
     except KeyboardInterrupt as interrupt:
-        if not measure.begun:
+        if measure.begun:
+            known = _collected(measure, level, notes, method, "interrupt")
+        elif before is not None:
+            known = _collected(before.measure, level, [], before.method, "interrupt")
+        else:
             raise
-        known = _collected(measure, level, notes, method, "interrupt")
         raise SimulatorInterrupted(known) from interrupt
-    results = _collected(measure, level, notes, method, stopped)
-    if combined and isinstance(measure, StatesMeasure):
-        results[COMBINATION] = _combination(measure, next(iter(results.values())))
-    return results
 
 
 def _combination(measure: StatesMeasure, like: SimulatorResult) -> SimulatorResult:
@@ -242,7 +253,9 @@ def _collected(
     actions, why = simulator.n_actions, simulator.why_unbounded
     unbounded = [f"there is no upper end: {why}"] if why else []
     out = {}
+    measurement = uuid4().hex
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
+    remarks = measure.remarks()
     for name, known, assumed in each:
         out[name] = SimulatorResult(
             value=float(known.value),
@@ -256,9 +269,10 @@ def _collected(
             steps=dict(measure.steps),
             binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
             episodes=len(episodes.decisions),
-            notes=(*notes, *([assumed] if assumed else []), *unbounded),
+            notes=(*notes, *remarks, *([assumed] if assumed else []), *unbounded),
             stopped=stopped,
             reference=simulator.reference,
+            measurement=measurement,
         )
     return out
 
