@@ -134,6 +134,9 @@ class StatesMeasure:
             choice = ends.choose(fitted, self._best[which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
             high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
+            # One utility's upper end is none of the class that it was learnt from.
+            if self.simulator.utilities.names[which] in self.simulator.utilities.learnt:
+                high = np.inf
             bounds = interval(low, high, plain)
             # The point estimate promises nothing, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0

@@ -88,6 +88,8 @@ class Exploration:
                 something else, once where nothing was drawn, or more often than chance has it, so
                 the state's name leaves out what decides.
         """
+        # An interruption may have come between meeting a state and making room for it.
+        self.table.grow(self._simulator.n_states)
         by_pair: dict[tuple[int, int], Counter[Outcome]] = {}
         for (state, action, outcome), times in walked.items():
             if state in self._next:

@@ -71,8 +71,7 @@ class GymnasiumSimulator:
         self._env, self._seed, self.utilities = env, seed, utilities
         # Actions are counted from 0 here, whatever the environment and its agents call the first.
         self._first = int(getattr(env.action_space, "start", 0))
-        spec = getattr(env, "spec", None)
-        self.name = str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
+        self.name = world_name(env)
         self._saver, self.why_not = _saving(env, state)
         self._is_sealed = self._saver is not None and self._saver.sealed
         if not self._is_sealed:
@@ -478,6 +477,8 @@ def opened(env: Any, **options: Any) -> Any:
             raise InvalidParameterError(
                 f"gymnasium cannot make {env!r}: {in_a_line(cause)}; check the id and the options"
             ) from cause
+    if isinstance(env, type):
+        return opened(env(), **options)
     if hasattr(env, "step") and hasattr(env, "envs"):
         # A vector of environments runs copies of one; a single one is enough here.
         return env.envs[0]
@@ -494,6 +495,12 @@ def opened(env: Any, **options: Any) -> Any:
         f"env is {env!r}, expected a Gymnasium environment, its id, a function that makes one, or "
         f"a TabularMDP"
     )
+
+
+def world_name(env: Any) -> str:
+    """The id of an environment, or its class where it has none."""
+    spec = getattr(env, "spec", None)
+    return str(getattr(spec, "id", None) or type(env.unwrapped).__name__)
 
 
 def time_limit(env: Any) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,9 @@ class SimulatorResult:
         weights: of the utilities, by name, where this is a combination of several.
         stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
         reference: what the agent's actions are compared with, in words.
+        fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
+            rests on them.
+        utility_function: a learnt utility, as a function of (observation, info).
         measurement: names the call that gave this result; another call has another name.
     """
 
@@ -57,6 +60,8 @@ class SimulatorResult:
     weights: Mapping[str, float] | None = None
     stopped: str = "budget"
     reference: str = "free choice"
+    fitted_episodes: int = 0
+    utility_function: Callable[[Any, Any], float] | None = None
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
@@ -118,6 +123,7 @@ class SimulatorResult:
             "steps": dict(self.steps),
             "binding": dict(self.binding),
             "episodes": self.episodes,
+            "fitted_episodes": self.fitted_episodes,
             "stopped": self.stopped,
             "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),

@@ -78,10 +78,12 @@ class NamedUtilities:
     Attributes:
         functions: by name; None is the environment's own reward.
         bounds: ranges that the caller vouches for, by name.
+        learnt: names of those that stand for the best of a class, of which an upper end is asked.
     """
 
     functions: Mapping[str, UtilityFunction | None]
     bounds: Mapping[str, Range]
+    learnt: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
