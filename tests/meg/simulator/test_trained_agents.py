@@ -105,10 +105,9 @@ def test_an_environment_that_does_not_fit_is_named(walker: Any, tmp_path: Path) 
 
 # --- MiniGrid, by its pictures --------------------------------------------------------------------
 def minigrid() -> Any:
-    pytest.importorskip("minigrid")
-    from minigrid.wrappers import ImgObsWrapper
+    wrappers: Any = pytest.importorskip("minigrid.wrappers")
 
-    return ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0", max_steps=30))
+    return wrappers.ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0", max_steps=30))
 
 
 def test_a_convolutional_network_sees_the_pictures_of_minigrid() -> None:
@@ -246,3 +245,18 @@ def test_training_left_nothing_behind(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     ppo(maze(), 256)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_is_asked_once_for_each_observation(
+    walker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    ask = type(walker.policy).get_distribution
+
+    def counted(policy: Any, seen: Any) -> Any:
+        asked.append(int(seen[0]))
+        return ask(policy, seen)
+
+    monkeypatch.setattr(type(walker.policy), "get_distribution", counted)
+    result = single(from_simulator(maze(), walker, horizon=12, budget=10_000))
+    assert result.episodes > 10 and len(asked) == len(set(asked)) > 3
