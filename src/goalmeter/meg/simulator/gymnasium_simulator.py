@@ -102,10 +102,15 @@ class GymnasiumSimulator:
             )
         return int(space.n)
 
-    def _decide(self, answer: Any, generator: np.random.Generator, name: str) -> tuple[Any, float]:
-        """The action to be taken, and the nats by which its choice differs from free choice."""
+    def _decide(
+        self, answer: Any, generator: np.random.Generator, name: str
+    ) -> tuple[Any, float, FloatArray | None]:
+        """The action to be taken, the nats by which its choice differs from free choice, its row.
+
+        The row is the distribution that was told, [A]; None without one.
+        """
         action, row = chosen(answer, self.n_actions, generator, name, self._first)
-        return action, information(row, self.n_actions)
+        return action, information(row, self.n_actions), row
 
     @property
     def most_information(self) -> float:
@@ -139,7 +144,7 @@ class GymnasiumSimulator:
         # Without states nothing is drawn twice, so all generators just go on.
         if (self._is_sealed and sealed) or not self.returns_to_states:
             return nullcontext()
-        return seeded_from(sequence, generators_in(self._env))
+        return seeded_from(sequence, [] if self._is_sealed else generators_in(self._env))
 
     def _episode(self, actor: Actor, horizon: int, number: int) -> Episodes:
         generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
@@ -151,9 +156,9 @@ class GymnasiumSimulator:
         for t in range(horizon):
             where = partial(_at_decision, t, number)
             answered = _asked(answer, observation, t, actor.name, where)
-            action, differs = self._decide(answered, generator, actor.name)
-            if self.returns_to_states and not actor.is_function:
-                self._row(here, answered, actor)
+            action, differs, row = self._decide(answered, generator, actor.name)
+            if row is not None and self.returns_to_states and not actor.is_function:
+                self._compare(here, row)
             observation, reward, terminated, truncated, info = self._step(self._env, action, where)
             paid = self._pay(reward, observation, info, where)
             total += paid
@@ -278,19 +283,20 @@ class GymnasiumSimulator:
                 for _ in range(1 if actor.is_function else _ASKED):
                     seen = copy.deepcopy(observation)
                     answered = _asked(answer, seen, t, actor.name, where)
-                    row = self._row(state, answered, actor)
-                    if row is None or self._answers_differ:
+                    row = told(answered, self.n_actions, actor.name, self._first)[1]
+                    if row is None:
                         return None
+                    if not actor.is_function:
+                        self._compare(state, row)
+                if self._answers_differ:
+                    return None
                 rows[t, state] = row
         return rows
 
-    def _row(self, state: int, answered: Any, actor: Actor) -> FloatArray | None:
-        """The distribution that was answered; note if a caller's function gave another before."""
-        row = told(answered, self.n_actions, actor.name, self._first)[1]
-        if row is not None and not actor.is_function:
-            first = self._answered.setdefault(state, row)
-            self._answers_differ |= bool((np.abs(first - row) > _ALIKE).any())
-        return row
+    def _compare(self, state: int, row: FloatArray) -> None:
+        """Note if a caller's function gave another distribution in the same state before."""
+        first = self._answered.setdefault(state, row)
+        self._answers_differ |= bool((np.abs(first - row) > _ALIKE).any())
 
     def remarks(self, actor: Actor) -> list[str]:
         """What a reader of a measurement by states has to know of the agent and the starts."""
