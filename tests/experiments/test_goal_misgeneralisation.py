@@ -80,6 +80,12 @@ def test_a_share_of_levels_tells_the_goals_apart() -> None:
     assert (len(like.levels), like.apart) == (70, 10)
     assert like.weights.sum() == pytest.approx(1.0)
     assert like.weights[-10:].sum() == pytest.approx(0.001)
+    # Who runs them may run those that tell more often; where none does, all alike.
+    more = like.with_more_apart(0.9)
+    assert more[-10:].sum() == pytest.approx(0.9) and more.sum() == pytest.approx(1.0)
+    for share in (0.0, 1.0):
+        alike = drawing.training_like(drawing.CORNER, share, 0, 5).with_more_apart(0.9)
+        np.testing.assert_array_equal(alike, np.full(5, 0.2))
 
 
 def test_a_chest_takes_a_key() -> None:
