@@ -202,6 +202,9 @@ def test_areas_and_advantages_by_hand() -> None:
     # Failure rates .1 and .8 against .5 and .9: of four pairs one is in the right order.
     assert scores.area(rows, "failure rate").value == 0.25
     assert scores.advantage(rows, scores.EXACT, "failure rate").value == 0.75
+    # Where all do the same there is nothing to tell apart.
+    alike = scores.advantage(rows[:2], scores.EXACT, "failure rate")
+    assert np.isnan(alike.value) and alike.interval is None
 
 
 def test_weights_come_back_as_they_were() -> None:
