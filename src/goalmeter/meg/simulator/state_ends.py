@@ -195,7 +195,9 @@ class StateEnds:
         if self.returns is not None:
             return 0.0
         n = len(collected)
-        return more / (n + 1) + 2.0 * float(collected.std()) / math.sqrt(n)
+        errors = more / (n + 1) + 2.0 * float(collected.std()) / math.sqrt(n)
+        # Never so much that nothing is left to be explained: more episodes will tell.
+        return min(errors, more / 2.0)
 
     @property
     def _scale(self) -> float:
