@@ -157,6 +157,9 @@ def test_programs_print_what_the_page_shows(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # a page's files are imported by its programs
+    # Stable-Baselines3 makes a folder for logs, also where it keeps none.
+    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path))
     scope: dict[str, Any] = {}
     blocks = [block for block in BLOCKS if block.page == page]
     for block in blocks:

@@ -16,8 +16,9 @@ from goalmeter.agents.user_code import split_name
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.user_files import UserFiles, contents
 from goalmeter.meg.simulator import SimulatorInterrupted, SimulatorProgress, from_simulator
-from goalmeter.meg.simulator.gymnasium_simulator import OBSERVATION, opened, time_limit
+from goalmeter.meg.simulator.gymnasium_simulator import opened, time_limit
 from goalmeter.meg.simulator.measurement import KEY, KIND, Measurement
+from goalmeter.meg.simulator.naming import OBSERVATION
 from goalmeter.meg.simulator.utilities import REWARD, Utility
 from goalmeter.pages.meg.simulator_page import part_of, short_tables
 from goalmeter.report import require_report_extra

@@ -17,6 +17,7 @@ from goalmeter.meg.result import MegResult, TrajectoryMeg
 from goalmeter.meg.simplest import SimplestUtility, simplest_utility
 from goalmeter.meg.simulator import (
     GaussianAnswer,
+    LearntUtility,
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
@@ -33,6 +34,7 @@ __all__ = [
     "CausalMeg",
     "FitInterrupted",
     "GaussianAnswer",
+    "LearntUtility",
     "MegResult",
     "Progress",
     "SimplestUtility",

@@ -330,3 +330,24 @@ def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words:
     given = {"env": Corridor(), "agent": agent, "horizon": 4, "budget": 500} | arguments
     with pytest.raises(error, match=words):
         from_simulator(given.pop("env"), given.pop("agent"), **given)
+
+
+def test_a_faultless_agent_where_chance_is_has_a_finite_rationality() -> None:
+    def right(observation: int) -> np.ndarray:
+        return np.array([0.0, 1.0])
+
+    exact = known_utility(corridor_table(0.1, 8), [[0.0, 1.0]] * 4).value
+    for seed in range(3):
+        result = from_simulator(
+            Corridor(0.1),
+            right,
+            horizon=8,
+            state="observation",
+            budget=10_000,
+            seed=seed,
+            bounds=(-1, -1),
+        )
+        # Its sample may do better than what was seen of the world allows, by luck.
+        assert abs(result.rationality) < 1e3
+        assert result.interval[0] <= exact <= result.interval[1]
+        assert result.value > 0.7 * exact and result.interval[0] > 0.3 * exact

@@ -12,6 +12,7 @@ from goalmeter._errors import InvalidParameterError, InvalidPolicyError, Invalid
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.acting import table_actor
+from goalmeter.meg.simulator.by_states import StatesMeasure
 from goalmeter.meg.simulator.from_start import StartMeasure
 from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
 from goalmeter.meg.simulator.utilities import Range
@@ -220,3 +221,13 @@ def test_a_table_that_does_not_fit() -> None:
         from_simulator(MOUSE, [[0.5, 0.5]] * 2)
     with pytest.raises(InvalidPolicyError, match="sum to"):
         from_simulator(MOUSE, [[0.5, 0.6]] * 3)
+
+
+def test_a_round_that_takes_no_step_does_not_go_on_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Of a few steps neither share may be a whole one; the agent then plays with them.
+    monkeypatch.setattr(StatesMeasure, "_spend", lambda *_: None)
+    result = from_simulator(CLIFF, NEAR, budget=20_000)
+    assert result.stopped == "budget"
+    assert 20_000 <= sum(result.steps.values()) < 21_000

@@ -28,7 +28,7 @@ def explored(mdp: TabularMDP, draws: int, error: float = 0.05) -> PossibleWorlds
     simulator = TabularSimulator(mdp, seed=1)
     exploration = Exploration(simulator, HORIZON, seed=2)
     exploration.expand([0], 10**6)
-    assert exploration.complete
+    assert exploration.complete([0])
     if draws:
         total = exploration.table.arrays().counts.sum(axis=1)
         exploration.refine(np.ones(len(total)), total, draws)
@@ -96,7 +96,7 @@ def test_what_was_never_tried_may_be_the_best_that_is_conceivable() -> None:
     simulator = TabularSimulator(mdp, seed=1)
     exploration = Exploration(simulator, HORIZON, seed=2)
     exploration.expand([0], 1)  # the first state alone
-    assert not exploration.complete
+    assert not exploration.complete([0])
     ranges = tuple(simulator.utilities.bounds.values())
     worlds = PossibleWorlds(ConfidenceSet(exploration.table.arrays(), 0.05), 3, HORIZON, ranges)
     best = ranges[0].high * (HORIZON - 1)
@@ -111,7 +111,7 @@ def test_exploring_stops_at_the_horizon() -> None:
     mdp = TabularMDP((after, np.ones(after.shape)), np.zeros(10), horizon=3)
     exploration = Exploration(TabularSimulator(mdp), 3, seed=0)
     exploration.expand([0], 1000)
-    assert exploration.complete
+    assert exploration.complete([0])
     assert exploration.steps == 3 * 2 * 2
     # From a later start more is reached.
     exploration.expand([4], 1000)

@@ -29,6 +29,7 @@ GOAL = SimulatorResult(
     binding={"lower": "the table of states", "upper": "concavity"},
     episodes=40,
     notes=("no bounds were given",),
+    measurement="the same",
 )
 CORNER = replace(GOAL, value=0.5, interval=(0.25, 0.75), utility="corner")
 TOLD = [SimulatorProgress("goal", 100, 2.0, -0.5), SimulatorProgress("goal", 1000, 3.1, 2.6)]

@@ -1,6 +1,7 @@
 """MEG in worlds that can only be run: what `from_simulator` is made of (see its README)."""
 
 from goalmeter.meg.simulator.continuous_acting import GaussianAnswer
+from goalmeter.meg.simulator.learnt_utility import LearntUtility
 from goalmeter.meg.simulator.measure import from_simulator
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
@@ -10,6 +11,7 @@ from goalmeter.meg.simulator.result import (
 
 __all__ = [
     "GaussianAnswer",
+    "LearntUtility",
     "SimulatorInterrupted",
     "SimulatorProgress",
     "SimulatorResult",

@@ -47,6 +47,10 @@ class Actor(Protocol):
     def timed(self) -> bool:
         """Whether they depend on the decision's number."""
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it is known to answer an observation always alike; else that is a promise."""
+
     def begin(self, generator: np.random.Generator) -> Answer:
         """Its answers during one episode."""
 
@@ -63,6 +67,7 @@ class TableActor:
     table: FloatArray
     name: str = "policy"
     remembers: bool = False
+    is_function: bool = True
 
     @property
     def timed(self) -> bool:
@@ -86,6 +91,7 @@ class FunctionActor:
     name: str
     remembers: bool = False
     timed: bool = False
+    is_function: bool = False
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """The function itself: it has no memory of ours."""
@@ -100,6 +106,7 @@ class EpisodicActor:
     name: str
     remembers: bool = True
     timed: bool = False
+    is_function: bool = False
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """Its function for one episode."""
@@ -142,38 +149,51 @@ def checked_rows(rows: FloatArray, what: str) -> FloatArray:
 
 
 def chosen(
-    answer: Any, n_actions: int, generator: np.random.Generator, name: str
+    answer: Any, n_actions: int, generator: np.random.Generator, name: str, first: int = 0
 ) -> tuple[int, FloatArray | None]:
-    """The action that an answer stands for, drawn from it if it is a distribution.
+    """The action that an answer stands for, from 0, drawn from it if it is a distribution.
+
+    Args:
+        answer: of the agent.
+        n_actions: A.
+        generator: of the draw.
+        name: of the agent, for errors.
+        first: what the agent calls the first action.
 
     Raises:
         InvalidPolicyError: it is neither an action nor a distribution over the actions.
     """
+    action, row = told(answer, n_actions, name, first)
+    if action is not None or row is None:
+        assert action is not None, "an answer is an action or a distribution"
+        return action, row
+    # As `Generator.choice` does it, without its checks.
+    drawn = int(np.searchsorted(np.cumsum(row), generator.random(), side="right"))
+    return min(drawn, n_actions - 1), row
+
+
+def told(
+    answer: Any, n_actions: int, name: str, first: int = 0
+) -> tuple[int | None, FloatArray | None]:
+    """What an answer says: an action, from 0, its distribution [A], or both; see `chosen`."""
     if isinstance(answer, Answered):
         return answer
-    array = np.asarray(answer)
+    try:
+        array = np.asarray(answer)
+    # Lists of unequal length, and whatever else NumPy makes no array of.
+    except (ValueError, TypeError, RuntimeError):
+        array = np.asarray(None)
+    # An array of one whole number is an action too: so models answer for one copy of a world.
     if array.size == 1 and np.issubdtype(array.dtype, np.integer):
-        action = int(array.reshape(()))
+        action = int(array.reshape(())) - first
         if 0 <= action < n_actions:
             return action, None
-        raise InvalidPolicyError(f"{name} answered {action}, expected an action 0..{n_actions - 1}")
-    if array.shape != (n_actions,) or not np.issubdtype(array.dtype, np.floating):
-        raise InvalidPolicyError(
-            f"{name} answered {answer!r}, expected an action 0..{n_actions - 1} or an array "
-            f"[{n_actions}] of their probabilities"
-        )
-    row = checked_rows(array.astype(np.float64), f"what {name} answered")
-    # As `Generator.choice` does it, without its checks.
-    action = int(np.searchsorted(np.cumsum(row), generator.random(), side="right"))
-    return min(action, n_actions - 1), row
-
-
-def distribution(answer: Any) -> FloatArray | None:
-    """What an answer says of its distribution; None for an action alone."""
-    if isinstance(answer, Answered):
-        return answer.probabilities
-    array = np.asarray(answer)
-    return np.asarray(array / array.sum(), dtype=np.float64) if array.ndim == 1 else None
+    elif array.shape == (n_actions,) and np.issubdtype(array.dtype, np.floating):
+        return None, checked_rows(array.astype(np.float64), f"what {name} answered")
+    raise InvalidPolicyError(
+        f"{name} answered {answer!r}, expected an action {first}..{first + n_actions - 1} or an "
+        f"array [{n_actions}] of their probabilities"
+    )
 
 
 def information(row: FloatArray | None, n_actions: int) -> float:
@@ -201,14 +221,20 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
         # A Q-network takes the best action, and nothing is left to chance.
         one_hot = np.eye(int(model.action_space.n))
         return FunctionActor(
-            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])], name
+            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])],
+            name,
+            is_function=True,
         )
 
     def probabilities(seen: Any) -> FloatArray:
         import torch
 
+        # In training some layers draw, and the same observation would get several answers.
+        policy.set_training_mode(False)
         with torch.no_grad():
             tensor, _ = policy.obs_to_tensor(seen)
             return np.asarray(policy.get_distribution(tensor).distribution.probs[0].numpy())
 
-    return FunctionActor(lambda seen: probabilities(seen).astype(np.float64), name)
+    return FunctionActor(
+        lambda seen: probabilities(seen).astype(np.float64), name, is_function=True
+    )

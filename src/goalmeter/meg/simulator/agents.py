@@ -23,6 +23,7 @@ from goalmeter.meg.simulator.acting import (
     stable_baselines_actor,
     table_actor,
 )
+from goalmeter.meg.simulator.remembered import remembered
 
 _ASKER = "MEG from a simulator"
 _SB3 = "sb3:"
@@ -47,6 +48,11 @@ class WalkingActor:
     def remembers(self) -> bool:
         """Whether it is any other walker than a policy."""
         return not isinstance(self.navigator, Memoryless)
+
+    @property
+    def is_function(self) -> bool:
+        """Whether it is a policy."""
+        return not self.remembers
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """Set out in the present world."""
@@ -87,7 +93,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
         return _of_name(agent, env)
     if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
         check_spaces(type(agent).__name__, agent, env)
-        return stable_baselines_actor(agent)
+        return remembered(stable_baselines_actor(agent))
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations = getattr(env.observation_space, "n", None)
         if observations is None:
@@ -111,7 +117,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
 def _of_name(agent: NamedAgent, env: Any) -> Actor:
     bare = env.unwrapped
     if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
-        return FunctionActor(_saved(agent.name, env), agent.name)
+        return remembered(FunctionActor(_saved(agent.name, env), agent.name, is_function=True))
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         raise InvalidParameterError(
             f"{agent.name!r} walks in grid worlds, and this environment is "

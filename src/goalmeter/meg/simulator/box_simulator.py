@@ -68,15 +68,17 @@ class BoxSimulator(GymnasiumSimulator):
     def _count_actions(self, space: Any) -> int:
         return 0
 
-    def _decide(self, answer: Any, generator: np.random.Generator, name: str) -> tuple[Any, float]:
+    def _decide(
+        self, answer: Any, generator: np.random.Generator, name: str
+    ) -> tuple[Any, float, None]:
         if isinstance(answer, _Drawn):
-            return self._executed(answer.action, name), 0.0
+            return self._executed(answer.action, name), 0.0, None
         if not isinstance(answer, GaussianAnswer):
             self.why_unbounded = _ONLY_ACTIONS
-            return self._executed(answer, name), math.nan
+            return self._executed(answer, name), math.nan, None
         mean, std, least = answer.checked(self._low.shape, name)
         action = self._executed(generator.normal(mean, std), name)
-        return action, self._information(mean, std, least, name)
+        return action, self._information(mean, std, least, name), None
 
     def _executed(self, action: Any, name: str) -> Any:
         """The action as the environment takes it: clipped to its box."""
@@ -145,6 +147,7 @@ class _ReferenceActor:
     name: str
     remembers: bool = False
     timed: bool = False
+    is_function: bool = True
 
     def begin(self, generator: np.random.Generator) -> Answer:
         def answer(observation: Any, decision: int) -> Any:

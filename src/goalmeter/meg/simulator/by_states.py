@@ -26,6 +26,7 @@ from goalmeter.meg.simulator.ends import (
     Towards,
     entropies,
     fitted_and_fresh,
+    nothing_known,
     without_planning,
 )
 from goalmeter.meg.simulator.exploration import Exploration
@@ -83,6 +84,10 @@ class StatesMeasure:
         """Steps that were taken so far, by purpose."""
         return {"agent": self.episodes.steps, "states": self.exploration.steps}
 
+    @property
+    def _is_complete(self) -> bool:
+        return self.exploration.complete(np.unique(self.episodes.starts).tolist())
+
     def explore(self) -> bool:
         """Begin; whether all states that can be reached could be tried."""
         self.episodes = self.simulator.play(self.actor, self.horizon, 0)
@@ -90,7 +95,7 @@ class StatesMeasure:
         self._play(int(_FIRST_EPISODES * self.budget))
         self._expand(int(FIRST_STATES * self.budget))
         self.exploration.compare(self.simulator.walked)
-        return self.exploration.complete
+        return self._is_complete
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
         """Measure until the budget is spent or the ends are close; what ended it."""
@@ -104,8 +109,15 @@ class StatesMeasure:
                 return "precision" if close else "budget"
             # The utility that is known worst decides where the steps go.
             worst = int(np.argmax([w.sum() + n for w, n in zip(widths, noises, strict=True)]))
-            steps = min(left, int(_GROWTH * sum(self.steps.values())) + 1)
+            spent = sum(self.steps.values())
+            steps = min(left, int(_GROWTH * spent) + 1)
             self._spend(steps, widths[worst], noises[worst], worlds.worlds.total)
+            # A share may be too small for any draw; the agent's episodes can always go on.
+            if sum(self.steps.values()) == spent:
+                self._play(steps)
+            # Only where episodes are over before they begin is there nothing left to do.
+            if sum(self.steps.values()) == spent:
+                return "budget"
 
     def ends(self) -> list[Towards]:
         """The interval of each utility, from the episodes that nothing was chosen with."""
@@ -113,12 +125,18 @@ class StatesMeasure:
         worlds = self._worlds()
         fitted, fresh = fitted_and_fresh(self.episodes)
         count = len(self.simulator.utilities.names)
+        if not len(fresh.decisions):
+            # An interruption came before any episode that could bound.
+            return [nothing_known(self.simulator.most_information, self.horizon)] * count
         plain = self._plain(worlds, fresh)
         out = []
         for which, ends in enumerate(self._each(worlds)):
             choice = ends.choose(fitted, self._best[which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
             high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
+            # One utility's upper end is none of the class that it was learnt from.
+            if self.simulator.utilities.names[which] in self.simulator.utilities.learnt:
+                high = np.inf
             bounds = interval(low, high, plain)
             # The point estimate promises nothing, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
@@ -132,7 +150,7 @@ class StatesMeasure:
         """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
         worlds = self._worlds()
         drawn = worlds.worlds.arrays.listed > 0
-        chance = not (self.exploration.complete and worlds.worlds.arrays.certain[drawn].all())
+        chance = not (self._is_complete and worlds.worlds.arrays.certain[drawn].all())
         return [
             each.in_words() if each.assumed and (chance or not self.simulator.one_start) else ""
             for each in worlds.ranges
@@ -160,8 +178,13 @@ class StatesMeasure:
         # One more than there are utilities, for the best combination of them.
         return LOWER * self.error / (len(self.simulator.utilities.names) + 1)
 
+    def remarks(self) -> list[str]:
+        """What a reader has to know of the agent and the world, as sentences."""
+        return self.simulator.remarks(self.actor)
+
     def _worlds(self) -> PossibleWorlds:
         """What the draws so far leave possible."""
+        self.exploration.table.grow(self.simulator.n_states)
         arrays = self.exploration.table.arrays()
         return PossibleWorlds(
             ConfidenceSet(arrays, SOFT * self.error),
@@ -213,7 +236,7 @@ class StatesMeasure:
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
         """The agent's policy, where what it collects can be computed from the table."""
         drawn = worlds.worlds.arrays.listed > 0
-        if not self.exploration.complete or not worlds.worlds.arrays.certain[drawn].all():
+        if not self._is_complete or not worlds.worlds.arrays.certain[drawn].all():
             return None
         return self.simulator.policy(self.actor, self.horizon)
 
@@ -230,12 +253,15 @@ class StatesMeasure:
     def _play(self, budget: int) -> None:
         """More episodes, until they have taken so many steps."""
         parts, taken = [self.episodes], 0
-        while taken < budget:
-            parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
-            self._chunks += 1
-            # Episodes that are over before they begin take no step, and must not go on for ever.
-            taken += max(parts[-1].steps, 1)
-        self.episodes = Episodes.of(parts)
+        try:
+            while taken < budget:
+                parts.append(self.simulator.play(self.actor, self.horizon, self._chunks))
+                self._chunks += 1
+                # Episodes that are over before they begin take no step, and must end too.
+                taken += max(parts[-1].steps, self.simulator.chunk)
+        finally:
+            # An interruption leaves whole episodes, and these bound as they are.
+            self.episodes = Episodes.of(parts)
 
     def _expand(self, budget: int) -> None:
         self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)

@@ -73,6 +73,7 @@ class SampledActor:
     name: str
     remembers: bool = False
     timed: bool = False
+    is_function: bool = False
 
     def begin(self, generator: np.random.Generator) -> Answer:
         """Actions of one episode, in the units of the environment."""

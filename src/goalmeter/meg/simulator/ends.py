@@ -55,6 +55,12 @@ def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
     return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
 
 
+def nothing_known(most: float, horizon: int) -> Towards:
+    """0 to the most that any agent can have, of which a decision makes up `most` nats."""
+    by = NOTHING if math.isinf(most) else "the ceiling"
+    return Towards(0.0, 0.0, Ends(0.0, horizon * most, "zero", by))
+
+
 def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
     """0, and the least of two upper bounds that hold for every utility.
 

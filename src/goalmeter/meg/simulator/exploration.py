@@ -9,16 +9,21 @@ given number of draws is smallest for n proportional to c^(2/3).
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.agreement import disagree
 from goalmeter.meg.simulator.outcomes import END, LISTING, Outcome, OutcomeTable
 from goalmeter.meg.simulator.protocol import Simulator
 from goalmeter.meg.simulator.seeds import SUCCESSORS, seeded
 
+_LEFT_OUT = (
+    "what is taken for the state leaves out something that the simulator's dynamics or utility "
+    "depend on; give state= a function of (observation, info) that tells such states apart"
+)
 # What settles whether a pair leaves anything to chance.
 _TRIED = 2
 # Draws that count at first of a pair that leaves something to chance.
@@ -46,10 +51,9 @@ class Exploration:
         self._next: dict[int, set[int]] = {}
         self._waiting: deque[int] = deque()
 
-    @property
-    def complete(self) -> bool:
-        """Whether every action was tried in every state that was met before the last decision."""
-        return not self._waiting
+    def complete(self, starts: Iterable[int]) -> bool:
+        """Whether every action was tried in all states that can be decided in, from some starts."""
+        return not self._waiting and all(start in self._next for start in starts)
 
     def expand(self, states: Iterable[int], budget: int) -> None:
         """Try every action of some states and of all that they lead to, nearest first.
@@ -62,33 +66,51 @@ class Exploration:
             self._met(state, 0)
         limit = self.steps + budget
         while self._waiting and self.steps < limit:
-            state = self._waiting.popleft()
+            # It waits until all of its actions were tried: an interruption may come in between.
+            state = self._waiting[0]
             if state not in self._next:
                 self._next[state] = set()
                 for action in range(self.table.n_actions):
                     self._first(state, action)
             for after in sorted(self._next[state]):
                 self._met(after, self._depth[state] + 1)
+            self._waiting.popleft()
         self.table.grow(self._simulator.n_states)
 
-    def compare(self, walked: Iterable[tuple[int, int, Outcome]]) -> None:
-        """See that episodes went where certain steps from saved states lead.
+    def compare(self, walked: Mapping[tuple[int, int, Outcome], int]) -> None:
+        """See that episodes went where steps from saved states lead.
+
+        Args:
+            walked: how often episodes took which outcome of which action in which state.
 
         Raises:
-            InvalidParameterError: the same action in the same state once led elsewhere or paid
-                something else, so the state's name leaves out what decides.
+            InvalidParameterError: the same action in the same state led elsewhere or paid
+                something else, once where nothing was drawn, or more often than chance has it, so
+                the state's name leaves out what decides.
         """
-        for state, action, outcome in walked:
-            if state not in self._next:
-                continue
+        # An interruption may have come between meeting a state and making room for it.
+        self.table.grow(self._simulator.n_states)
+        by_pair: dict[tuple[int, int], Counter[Outcome]] = {}
+        for (state, action, outcome), times in walked.items():
+            if state in self._next:
+                by_pair.setdefault((state, action), Counter())[outcome] += times
+        for rank, ((state, action), outcomes) in enumerate(by_pair.items()):
             pair = self.table.pair(state, action)
-            if pair.certain and pair.listed[0] != outcome:
+            listed = dict.fromkeys(pair.listed, 0)
+            other = next((each for each in outcomes if each not in listed), None)
+            if pair.certain and other is not None:
                 raise InvalidParameterError(
-                    f"action {action} in state {state} led to {_in_words(outcome)} in an episode "
+                    f"action {action} in state {state} led to {_in_words(other)} in an episode "
                     f"and to {_in_words(pair.listed[0])} from the saved state, though nothing was "
-                    f"drawn: what is taken for the state leaves out something that the simulator's "
-                    f"dynamics or utility depend on; give state= a function of (observation, info) "
-                    f"that tells such states apart"
+                    f"drawn: {_LEFT_OUT}"
+                )
+            counts = [outcomes[each] for each in listed]
+            counts.append(outcomes.total() - sum(counts))
+            if disagree(counts, [*pair.counts, pair.unlisted], rank):
+                raise InvalidParameterError(
+                    f"action {action} in state {state} led elsewhere in {outcomes.total()} steps "
+                    f"of episodes than in {pair.n} steps from the saved state, more than chance "
+                    f"allows: {_LEFT_OUT}"
                 )
 
     def _met(self, state: int, depth: int) -> None:

@@ -64,14 +64,12 @@ class StartMeasure:
 
     def __post_init__(self) -> None:
         self._chance = self.simulator.free_choice()
-        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
-        self.free = self.simulator.play(self._chance, self.horizon, _FREE)
-        self._played = [1, 1]
+        self._played = [0, 0]
 
     @property
     def begun(self) -> bool:
-        """Whether there are episodes that anything could be bounded with: from the beginning."""
-        return True
+        """Whether there are episodes of both that anything could be bounded with."""
+        return all(self._played)
 
     @property
     def steps(self) -> dict[str, int]:
@@ -80,10 +78,13 @@ class StartMeasure:
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
         """Measure until the budget is spent; what ended it."""
+        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
+        self.free = self.simulator.play(self._chance, self.horizon, _FREE)
+        self._played = [1, 1]
         for part in range(1, _ROUNDS + 1):
             limit = self.budget * part / _ROUNDS
-            self.episodes = self._more(0, self.actor, self.episodes, limit * _AGENT)
-            self.free = self._more(1, self._chance, self.free, limit * (1 - _AGENT))
+            self._more(0, limit * _AGENT)
+            self._more(1, limit * (1 - _AGENT))
             if part < _ROUNDS:
                 tell(self.ends())
         return "budget"
@@ -113,6 +114,10 @@ class StartMeasure:
             )
             out.append(Towards(ends.low, beta if low > 0 else 0.0, ends))
         return out
+
+    def remarks(self) -> list[str]:
+        """Nothing: no state and no agent has to be what it seems."""
+        return []
 
     def assumed(self) -> list[str]:
         """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
@@ -146,11 +151,20 @@ class StartMeasure:
         least, most = min(float(seen.min()), 0.0), max(float(seen.max()), 0.0)
         return Range(least, most, least, most, assumed=True)
 
-    def _more(self, which: int, actor: Actor, episodes: Episodes, limit: float) -> Episodes:
-        parts, taken = [episodes], episodes.steps
-        first = _FREE if actor is self._chance else 0
-        while taken < limit:
-            parts.append(self.simulator.play(actor, self.horizon, first + self._played[which]))
-            self._played[which] += 1
-            taken += max(parts[-1].steps, 1)
-        return Episodes.of(parts)
+    def _more(self, which: int, limit: float) -> None:
+        """More episodes of the agent (0) or of free choice (1), until they took so many steps."""
+        so_far = self.free if which else self.episodes
+        actor, first = (self._chance, _FREE) if which else (self.actor, 0)
+        parts, taken = [so_far], so_far.steps
+        try:
+            while taken < limit:
+                parts.append(self.simulator.play(actor, self.horizon, first + self._played[which]))
+                self._played[which] += 1
+                # Episodes that are over before they begin take no step, and must end too.
+                taken += max(parts[-1].steps, self.simulator.chunk)
+        finally:
+            # An interruption leaves whole episodes, and these bound as they are.
+            if which:
+                self.free = Episodes.of(parts)
+            else:
+                self.episodes = Episodes.of(parts)

@@ -7,39 +7,29 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 from goalmeter._arguments import MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg.simulator import by_states
-from goalmeter.meg.simulator.acting import Actor, table_actor
-from goalmeter.meg.simulator.agents import actor_of
-from goalmeter.meg.simulator.box_simulator import BoxSimulator
+from goalmeter.meg.simulator.asked_world import of_environment, of_table
 from goalmeter.meg.simulator.by_states import StatesMeasure
-from goalmeter.meg.simulator.continuous_acting import continuous_actor
 from goalmeter.meg.simulator.ends import Towards
 from goalmeter.meg.simulator.from_start import StartMeasure
-from goalmeter.meg.simulator.gymnasium_simulator import (
-    GymnasiumSimulator,
-    StateOf,
-    opened,
-    time_limit,
-)
-from goalmeter.meg.simulator.protocol import Simulator
-from goalmeter.meg.simulator.reference_densities import is_box, reference_density
+from goalmeter.meg.simulator.learnt_utility import LearntUtility
+from goalmeter.meg.simulator.naming import StateOf
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
 )
-from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
-from goalmeter.meg.simulator.utilities import REWARD, Utility, named_utilities, ranges_of
+from goalmeter.meg.simulator.utilities import REWARD, Utility
 from goalmeter.tabular.mdp import TabularMDP
 
 # The name of the best combination of all utilities among the results.
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
-_MOST_HORIZON = 10**6
 # Fewer steps than this show nothing of any world.
 _LEAST_STEPS = 100
 # Of the error, where the bound from the start may have to take the place of that by states.
@@ -52,7 +42,7 @@ def from_simulator(
     env: Any,
     agent: Any,
     *,
-    utility: Utility | Mapping[str, Utility] = REWARD,
+    utility: Utility | LearntUtility | Mapping[str, Utility | LearntUtility] = REWARD,
     combined: bool = False,
     horizon: int | None = None,
     budget: int = 200_000,
@@ -88,7 +78,8 @@ def from_simulator(
             only actions, what it did counts, and its own entropy bounds nothing. With continuous
             actions: a model, or such a function that gives an action or a `GaussianAnswer`.
         utility: what each decision pays: "reward"; a function of (observation, info) as `step`
-            returned them after the action; or several by name, measured on the same steps.
+            returned them after the action; a `LearntUtility`, which is fitted to some episodes and
+            bounded with others; or several by name, measured on the same steps.
         combined: whether MEG towards the best linear combination of several utilities (or of one,
             whose sign is free anyway) is measured too: an unknown utility that is linear in given
             features. It comes under the name "best combination", with its `weights`; its upper end
@@ -142,34 +133,24 @@ def from_simulator(
     level = finite(level, "level", least=0.5, most=1 - 1e-9)
     precision = finite(precision, "precision", least=0.0, most=1.0)
     tell = _listener(progress)
-    simulator: Simulator
-    actor: Actor
     with ExitStack() as closing:
+        asked: dict[str, Any] = {"utility": utility, "horizon": horizon, "bounds": bounds}
+        asked |= {"seed": seed, "reference": reference}
         if isinstance(env, TabularMDP):
-            steps = _horizon(horizon, env.horizon, "this MDP")
-            _no_reference(reference)
-            simulator = _of_table(env, utility, bounds, seed)
-            actor = table_actor(agent, env.n_states, env.n_actions, steps)
+            world = of_table(env, agent, **asked)
         else:
-            world = opened(env)
-            # What was made here is closed here; a caller's own environment stays open.
-            if isinstance(env, str):
-                closing.callback(world.close)
-            named = named_utilities(utility, bounds)
-            continuous = is_box(world.action_space)
-            if continuous:
-                density = reference_density(reference, world.action_space)
-                simulator = BoxSimulator(world, named, seed=seed, reference=density)
-            else:
-                _no_reference(reference)
-                simulator = GymnasiumSimulator(world, named, seed=seed, state=state)
-            steps = _horizon(horizon, time_limit(world), simulator.name)
-            actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
-        states = StatesMeasure(
-            simulator, actor, steps, _STATES_SHARE * (1 - level), seed, budget, precision
-        )
-        told = _teller(tell, simulator.utilities.names)
-        results = _by_best_means(states, level, told, combined)
+            world = of_environment(env, agent, budget=budget, state=state, closing=closing, **asked)
+        left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
+        states = StatesMeasure(*world[:3], _STATES_SHARE * (1 - level), seed, left, precision)
+        told = _teller(tell, world.simulator.utilities.names)
+        try:
+            results = _by_best_means(states, level, told, combined)
+        except SimulatorInterrupted as so_far:
+            if world.fits is None:
+                raise
+            raise SimulatorInterrupted(world.fits.told(so_far.results)) from so_far
+        if world.fits is not None:
+            results = world.fits.told(results)
     several = isinstance(utility, Mapping) or combined
     return results if several else next(iter(results.values()))
 
@@ -198,11 +179,19 @@ def _by_best_means(
     if combined:
         notes.append("the best combination of utilities is measured by states only")
     start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
-    results = _results(
-        start, level, tell, notes, f"episodes of {simulator.reference} from the start"
-    )
+    # An interruption before its first episodes leaves what the states have shown by then.
+    before = _Fallback(states, by_states.METHOD) if states.begun else None
+    method = f"episodes of {simulator.reference} from the start"
+    results = _results(start, level, tell, notes, method, before=before)
     assert results is not None, "the bound from the start always ends"
     return results
+
+
+class _Fallback(NamedTuple):
+    """A measurement that an interruption falls back on, and its method in words."""
+
+    measure: StatesMeasure
+    method: str
 
 
 def _results(
@@ -212,6 +201,7 @@ def _results(
     notes: list[str],
     method: str,
     combined: bool = False,
+    before: _Fallback | None = None,
 ) -> dict[str, SimulatorResult] | None:
     """What a measurement comes to; None if there are too many states for it."""
 
@@ -222,16 +212,19 @@ def _results(
         if isinstance(measure, StatesMeasure) and not measure.explore():
             return None
         stopped = measure.run(told)
+        results = _collected(measure, level, notes, method, stopped)
+        if combined and isinstance(measure, StatesMeasure):
+            results[COMBINATION] = _combination(measure, next(iter(results.values())))
+        return results
     # What was drawn by then bounds as it would have at the end: the limits hold at every look.
     except KeyboardInterrupt as interrupt:
-        if not measure.begun:
+        if measure.begun:
+            known = _collected(measure, level, notes, method, "interrupt")
+        elif before is not None:
+            known = _collected(before.measure, level, [], before.method, "interrupt")
+        else:
             raise
-        known = _collected(measure, level, notes, method, "interrupt")
         raise SimulatorInterrupted(known) from interrupt
-    results = _collected(measure, level, notes, method, stopped)
-    if combined and isinstance(measure, StatesMeasure):
-        results[COMBINATION] = _combination(measure, next(iter(results.values())))
-    return results
 
 
 def _combination(measure: StatesMeasure, like: SimulatorResult) -> SimulatorResult:
@@ -260,7 +253,9 @@ def _collected(
     actions, why = simulator.n_actions, simulator.why_unbounded
     unbounded = [f"there is no upper end: {why}"] if why else []
     out = {}
+    measurement = uuid4().hex
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
+    remarks = measure.remarks()
     for name, known, assumed in each:
         out[name] = SimulatorResult(
             value=float(known.value),
@@ -274,56 +269,12 @@ def _collected(
             steps=dict(measure.steps),
             binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
             episodes=len(episodes.decisions),
-            notes=(*notes, *([assumed] if assumed else []), *unbounded),
+            notes=(*notes, *remarks, *([assumed] if assumed else []), *unbounded),
             stopped=stopped,
             reference=simulator.reference,
+            measurement=measurement,
         )
     return out
-
-
-def _of_table(mdp: TabularMDP, utility: Any, bounds: Any, seed: int) -> TabularSimulator:
-    """A table to be run; its utilities are arrays."""
-    if callable(utility):
-        raise InvalidParameterError(
-            "utility is a function, but a TabularMDP shows no observation that it could be of; "
-            "give an array [S] or [S, A], or several by name"
-        )
-    several = utility if isinstance(utility, Mapping) else {_array_name(utility): utility}
-    arrays = {
-        name: mdp.reward if isinstance(array, str) and array == REWARD else array
-        for name, array in several.items()
-    }
-    return TabularSimulator(mdp, seed=seed, utilities=arrays, bounds=ranges_of(arrays, bounds))
-
-
-def _no_reference(reference: Any) -> None:
-    if reference is not None:
-        raise InvalidParameterError(
-            f"reference is {reference!r}, but actions are discrete here, and compared with free "
-            f"choice; leave reference= out"
-        )
-
-
-def _array_name(utility: Any) -> str:
-    return REWARD if isinstance(utility, str) else "utility"
-
-
-def _horizon(asked: int | None, limit: int | None, what: str) -> int:
-    if asked is None:
-        if limit is None:
-            raise InvalidParameterError(
-                f"{what} has no time limit, so it does not say how many decisions are measured; "
-                f"give horizon="
-            )
-        return limit
-    horizon = whole(asked, "horizon", least=1, most=_MOST_HORIZON)
-    if limit is not None and horizon > limit:
-        raise InvalidParameterError(
-            f"horizon is {horizon}, but {what} cuts episodes off after {limit} decisions: what "
-            f"would follow is not known; give a horizon up to {limit}, or make the environment "
-            f"with a longer limit (gymnasium.make(..., max_episode_steps={horizon}))"
-        )
-    return horizon
 
 
 def _teller(

@@ -140,6 +140,8 @@ def _result(values: Mapping[str, Any]) -> SimulatorResult:
         method=_text(values["method"]),
         stopped=_text(values["stopped"]),
         reference=_text(values["reference"]),
+        measurement=KEY,
+        fitted_episodes=int(values["fitted_episodes"]),
     )
 
 

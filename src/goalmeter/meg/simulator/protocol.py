@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -105,8 +105,8 @@ class Simulator(Protocol):
         """Least and most that a step has paid so far of a utility, by its number."""
 
     @property
-    def walked(self) -> Collection[tuple[int, int, Outcome]]:
-        """State, action and outcome of steps in episodes, for `Exploration.compare`."""
+    def walked(self) -> Mapping[tuple[int, int, Outcome], int]:
+        """How often episodes took which outcome of which action in which state."""
 
     @property
     def chunk(self) -> int:
@@ -130,8 +130,12 @@ class Simulator(Protocol):
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's distribution at each decision in each state that was met, [T, S, A].
 
-        None for an agent that remembers, or that gives no distributions.
+        None for an agent that remembers, that gives no distributions, or that was seen not to
+        answer a state always alike.
         """
+
+    def remarks(self, actor: Actor) -> list[str]:
+        """What a reader of a measurement by states has to know, as sentences for its notes."""
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
@@ -39,6 +39,10 @@ class SimulatorResult:
         weights: of the utilities, by name, where this is a combination of several.
         stopped: "interrupt" if the measurement was ended early, "budget" or "precision".
         reference: what the agent's actions are compared with, in words.
+        fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
+            rests on them.
+        utility_function: a learnt utility, as a function of (observation, info).
+        measurement: names the call that gave this result; another call has another name.
     """
 
     value: float
@@ -56,6 +60,9 @@ class SimulatorResult:
     weights: Mapping[str, float] | None = None
     stopped: str = "budget"
     reference: str = "free choice"
+    fitted_episodes: int = 0
+    utility_function: Callable[[Any, Any], float] | None = None
+    measurement: str = field(default="", repr=False, compare=False)
 
     @property
     def lower(self) -> float:
@@ -84,12 +91,13 @@ class SimulatorResult:
 
         Returns:
             The difference of the estimates, nats, and an interval of the difference at `level`:
-            that of all utilities of a measurement holds for all of them at once.
+            the intervals of all utilities of one call hold together with that probability, so
+            nothing is paid for a second one.
 
         Raises:
             InvalidParameterError: the other result is of another measurement.
         """
-        if (self.world, self.level, self.steps) != (other.world, other.level, other.steps):
+        if not self.measurement or self.measurement != other.measurement:
             raise InvalidParameterError(
                 f"the results towards {self.utility!r} and {other.utility!r} are of different "
                 f"measurements; give both utilities to one call, by name"
@@ -115,6 +123,7 @@ class SimulatorResult:
             "steps": dict(self.steps),
             "binding": dict(self.binding),
             "episodes": self.episodes,
+            "fitted_episodes": self.fitted_episodes,
             "stopped": self.stopped,
             "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),

@@ -1,18 +1,16 @@
-"""How a Gymnasium environment is put back into a state, and which states are the same: by kind.
-
-A saver knows what makes up the state of a kind of environment. `key` names the state: equal keys
-promise the same future, so it holds all that the dynamics and the reward read, but no generator. A
-copy of the whole environment goes back to where it was, but does not say which copies are alike.
-"""
+"""The kinds of Gymnasium environments that are known: how each goes back into a state."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
+from goalmeter.meg.simulator.minigrid_states import minigrid_saver
+from goalmeter.meg.simulator.own_code import layers
+from goalmeter.meg.simulator.saver import Saver
 
 # Wrappers that keep nothing an environment's future depends on, but for counting steps.
 _TRANSPARENT = frozenset(
@@ -20,55 +18,31 @@ _TRANSPARENT = frozenset(
     | {"FullyObsWrapper", "ImgObsWrapper", "RGBImgObsWrapper", "ReshapeObservation"}
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
 )
-
-
-@dataclass(frozen=True)
-class Saver:
-    """What is saved of one environment.
-
-    Attributes:
-        name: of the kind, in words.
-        save: what is to be kept of the present state of the environment, which is its argument.
-        restore: puts it back; gives an environment that takes the place of this one, or None.
-        key: the name of the present state; None where there is none.
-        chance: whether a step with an action leaves something to chance, where the kind knows it
-            better than its generator tells.
-        one_start: whether every episode begins in one state, likewise.
-    """
-
-    name: str
-    save: Callable[[Any], Any]
-    restore: Callable[[Any], Any]
-    key: Callable[[], Hashable] | None = None
-    chance: Callable[[int], bool] | None = None
-    one_start: Callable[[], bool] | None = None
+# Whose wrappers are meant, and of whose kinds it is known that they draw from `np_random` alone.
+_PACKAGES = ("gymnasium", "minigrid")
+_SEALED = ("goalmeter", *_PACKAGES)
+# These call what a user gives them, which may draw whatever it likes.
+_CALLING = frozenset({"TransformObservation"})
 
 
 def saver_of(env: Any) -> Saver | None:
     """The saver of an environment; None where its wrappers or its kind are not known.
 
-    What is not known can still be copied as a whole: see `copier`.
+    What is not known can still be copied as a whole: see `copies`.
     """
-    layer = env
-    while layer is not env.unwrapped:
-        if type(layer).__name__ not in _TRANSPARENT:
-            return None
-        layer = layer.env
+    outer = layers(env)[:-1]
+    names = {type(layer).__name__ for layer in outer}
+    if names - _TRANSPARENT or not all(_is_of(layer, _PACKAGES) for layer in outer):
+        return None
     bare = env.unwrapped
-    for kind in (_grid_world, _toy_text, _classic_control, _minigrid):
+    for kind in (_grid_world, _toy_text, _classic_control, minigrid_saver):
         if saver := kind(bare):
-            return saver
+            return replace(saver, sealed=_is_of(bare, _SEALED) and not names & _CALLING)
     return None
 
 
-def can_be_copied(env: Any) -> bool:
-    """Whether a deep copy of the environment can be made."""
-    try:
-        copy.deepcopy(env)
-    # Whatever a handle of a window, a socket or a foreign library raises.
-    except Exception:
-        return False
-    return True
+def _is_of(layer: Any, packages: tuple[str, ...]) -> bool:
+    return type(layer).__module__.partition(".")[0] in packages
 
 
 def _grid_world(bare: Any) -> Saver | None:
@@ -92,7 +66,10 @@ def _grid_world(bare: Any) -> Saver | None:
         _, bare.state, bare._facing, bare._steps = saved
         bare._running = True
 
-    return Saver("goalmeter's grid worlds", save, restore, key)
+    # A world that is not fixed is drawn at each reset, from the seed itself.
+    return Saver(
+        "goalmeter's grid worlds", save, restore, key, one_start=lambda: bare._draw is None
+    )
 
 
 def _toy_text(bare: Any) -> Saver | None:
@@ -138,26 +115,3 @@ def _classic_control(bare: Any) -> Saver | None:
         return np.array(bare.state, dtype=np.float64).tobytes()
 
     return Saver("Gymnasium's classic control", save, restore, key)
-
-
-def _minigrid(bare: Any) -> Saver | None:
-    """MiniGrid: the grid, the agent, what it carries, and the steps that its reward reads."""
-    if not all(hasattr(bare, name) for name in ("grid", "agent_pos", "agent_dir", "carrying")):
-        return None
-    kept = ("agent_pos", "agent_dir", "step_count")
-
-    def save(_: Any) -> Any:
-        # Objects may be opened, carried and moved, so they are copied with the grid.
-        return copy.deepcopy((bare.grid, bare.carrying)), [getattr(bare, name) for name in kept]
-
-    def restore(saved: Any) -> None:
-        bare.grid, bare.carrying = copy.deepcopy(saved[0])
-        for name, value in zip(kept, saved[1], strict=True):
-            setattr(bare, name, value)
-
-    def key() -> Hashable:
-        carried = bare.carrying.encode() if bare.carrying is not None else None
-        place = tuple(int(x) for x in bare.agent_pos), int(bare.agent_dir), int(bare.step_count)
-        return bare.grid.encode().tobytes(), carried, place, getattr(bare, "mission", None)
-
-    return Saver("MiniGrid", save, restore, key)

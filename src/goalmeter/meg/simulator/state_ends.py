@@ -87,7 +87,10 @@ class StateEnds:
         best = 0.0
         if sign:
             start = min(size or self.unit, _LARGEST / self._scale)
-            evidence = partial(self._signed_estimate, fitted, sign)
+            # A sample of a faultless agent may do better than anything can in the world as seen;
+            # then evidence rises for ever, so less of it is believed.
+            doubt = self._doubt(collected, abs(more))
+            evidence = partial(self._signed_estimate, fitted, sign, doubt)
             best, _ = largest_concave(evidence, start, _LARGEST / self._scale)
         if best == 0.0:
             return Choice(self.unit, 0.0, 0.0)
@@ -184,8 +187,17 @@ class StateEnds:
         # The same limit in every line, so it is paid for once.
         return Line(upper_limit(agent, low=low, high=high, error=error) - collects, height)
 
-    def _signed_estimate(self, episodes: Episodes, sign: float, size: float) -> float:
-        return self.estimate(episodes, sign * size)
+    def _signed_estimate(self, episodes: Episodes, sign: float, doubt: float, size: float) -> float:
+        return self.estimate(episodes, sign * size) - size * doubt
+
+    def _doubt(self, collected: FloatArray, more: float) -> float:
+        """Two standard errors of the average, as of a sample with one episode of free choice."""
+        if self.returns is not None:
+            return 0.0
+        n = len(collected)
+        errors = more / (n + 1) + 2.0 * float(collected.std()) / math.sqrt(n)
+        # Never so much that nothing is left to be explained: more episodes will tell.
+        return min(errors, more / 2.0)
 
     @property
     def _scale(self) -> float:

@@ -55,7 +55,7 @@ class TabularSimulator:
         named = {REWARD: mdp.reward} if utilities is None else dict(utilities)
         self._mdp, self._seed = mdp, seed
         # A table has no more to its states than their numbers: there is nothing to compare.
-        self.walked: set[tuple[int, int, Outcome]] = set()
+        self.walked: Counter[tuple[int, int, Outcome]] = Counter()
         self._after, self._probability = mdp.transition.to_successors()
         self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
         low, high = self._paid.min(axis=(0, 1)), self._paid.max(axis=(0, 1))
@@ -118,6 +118,10 @@ class TabularSimulator:
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's table, [T, S, A]."""
         return actor.table if isinstance(actor, TableActor) else None
+
+    def remarks(self, actor: Actor) -> list[str]:
+        """Nothing: a table promises what it is."""
+        return []
 
     def seen(self, which: int) -> tuple[float, float]:
         """What the array holds."""

@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from goalmeter._arguments import finite
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidUtilityError
+from goalmeter._text import in_a_line
 
 REWARD = "reward"
 UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
@@ -75,10 +78,12 @@ class NamedUtilities:
     Attributes:
         functions: by name; None is the environment's own reward.
         bounds: ranges that the caller vouches for, by name.
+        learnt: names of those that stand for the best of a class, of which an upper end is asked.
     """
 
     functions: Mapping[str, UtilityFunction | None]
     bounds: Mapping[str, Range]
+    learnt: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,11 +100,10 @@ class NamedUtilities:
         """
         out = []
         for name, function in self.functions.items():
-            value = reward if function is None else function(observation, info)
-            try:
-                number = float(value)
-            except (TypeError, ValueError):
-                number = math.nan
+            value = (
+                reward if function is None else _called(function, name, observation, info, where)
+            )
+            number = _number(value)
             if not abs(number) <= _LARGEST:
                 raise InvalidUtilityError(
                     f"the utility {name!r} is {value!r} {where()}, expected a finite number up to "
@@ -114,6 +118,30 @@ class NamedUtilities:
                 )
             out.append(number)
         return tuple(out)
+
+
+def _called(
+    function: UtilityFunction, name: str, observation: Any, info: Any, where: Callable[[], str]
+) -> Any:
+    try:
+        return function(observation, info)
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidUtilityError(
+            f"the utility {name!r} raised {in_a_line(cause)} {where()}, expected a finite "
+            f"number for every (observation, info) that step gives"
+        ) from cause
+
+
+def _number(value: Any) -> float:
+    """A single number as a float, NaN for anything else: an array or a text is no number."""
+    if isinstance(value, (str, bytes)) or np.ndim(value):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def named_utilities(

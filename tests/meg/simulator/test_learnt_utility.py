@@ -1,0 +1,224 @@
+"""Utilities that are learnt first: they hold up on other episodes, and nothing leaks from these."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, MissingExtraError
+from goalmeter.meg import GaussianAnswer, LearntUtility, SimulatorResult, from_simulator
+from goalmeter.meg.simulator.utility_fit import Recorded, fitted_module
+from goalmeter.tabular import TabularMDP
+
+gymnasium = pytest.importorskip("gymnasium")
+torch = pytest.importorskip("torch")
+
+CELLS = 6
+
+
+class Cells(gymnasium.Env[Any, Any]):
+    """Six cells in a row, from the third; the last pays 1. `scrambled` from some step on."""
+
+    def __init__(self, slip: float = 0.0, scrambled: float = np.inf) -> None:
+        self.observation_space = gymnasium.spaces.Discrete(CELLS)
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.slip, self.scrambled, self.steps, self.cell = slip, scrambled, 0, 2
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.cell = 2
+        return self.cell, {}
+
+    def step(self, action: int) -> Any:
+        self.steps += 1
+        if self.steps > self.scrambled:
+            action = 1 - action
+        if not self.slip or self.np_random.random() >= self.slip:
+            self.cell = min(max(self.cell + 2 * int(action) - 1, 0), CELLS - 1)
+        return self.cell, float(self.cell == CELLS - 1), False, False, {}
+
+
+def going(observation: int) -> np.ndarray:
+    return np.array([0.1, 0.9])
+
+
+def free(observation: int) -> np.ndarray:
+    return np.array([0.5, 0.5])
+
+
+def network(inputs: int = CELLS) -> Any:
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(inputs, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)
+    return torch.nn.Sequential(*layers)
+
+
+def measured(agent: Any, utility: Any, **options: Any) -> Any:
+    given: dict[str, Any] = {"horizon": 10, "budget": 6000} | options
+    return from_simulator(given.pop("env", None) or Cells(), agent, utility=utility, **given)
+
+
+def paid(result: SimulatorResult) -> list[float]:
+    assert result.utility_function is not None
+    return [result.utility_function(cell, {}) for cell in range(CELLS)]
+
+
+@pytest.mark.parametrize("state", ["observation", None])
+@pytest.mark.parametrize("slip", [0.0, 0.1])
+def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: Any) -> None:
+    asked = {"reward": "reward", "linear": LearntUtility(), "net": LearntUtility(module=network())}
+    results = measured(
+        going, asked, env=Cells(slip), state=state, bounds={"reward": (0, 1)}, budget=10_000
+    )
+    for name in ("linear", "net"):
+        result = results[name]
+        assert result.interval[0] > 0.6 * results["reward"].interval[0] > 0.2
+        # The goal is worth more than where it began, and all in [-1, 1].
+        assert paid(result)[-1] * np.sign(result.rationality) > paid(result)[2]
+        assert np.abs(paid(result)).max() <= 1.0
+        assert result.fitted_episodes > 100
+        assert f"{result.steps['fit']:,} fit" in str(result)
+        assert "bounded with others" in result.notes[-1]
+        assert not any("no bounds were given" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("state", ["observation", None])
+def test_an_agent_without_a_goal_has_none(state: Any) -> None:
+    for asked in (LearntUtility(), LearntUtility(module=network())):
+        result = measured(free, asked, state=state, env=Cells(0.1))
+        assert result.interval[0] == 0.0
+        assert result.utility == "learnt"
+
+
+def test_the_upper_end_is_that_of_every_utility() -> None:
+    plain = measured(going, "reward", state="observation")
+    learnt = measured(going, LearntUtility(), state="observation")
+    # That of the reward alone is lower: the agent does not only pursue it.
+    assert learnt.interval[1] > plain.interval[1]
+    assert learnt.binding["upper"] == "the agent's own entropy"
+
+
+def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
+    asked = LearntUtility(steps=1000)
+    first = measured(going, asked, env=Cells(scrambled=1000))
+    other = measured(going, asked, env=Cells())
+    assert first.steps["fit"] == other.steps["fit"] == 1000
+    assert paid(first) == paid(other)
+    # The agent walked away from what it had gone to, in all episodes that bound it.
+    assert first.rationality <= 0.0 < other.rationality
+
+
+def test_the_same_numbers_for_a_seed_and_the_users_module_as_it_was() -> None:
+    module = network()
+    before = copy.deepcopy(module.state_dict())
+    drawn = torch.get_rng_state()
+    first, again = (measured(going, LearntUtility(module=module), seed=3) for _ in range(2))
+    assert first.to_json() == again.to_json()
+    assert paid(first) == paid(again)
+    assert all(torch.equal(module.state_dict()[key], before[key]) for key in before)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert paid(measured(going, LearntUtility(module=module), seed=4)) != paid(first)
+    assert json.loads(json.dumps(first.to_json()))["fitted_episodes"] == first.fitted_episodes
+
+
+def test_features_of_ones_own_and_continuous_actions() -> None:
+    class Balanced(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            return self.env.reset(seed=seed, options={"x_init": 0.1, "y_init": 0.1})
+
+    result = from_simulator(
+        Balanced(gymnasium.make("Pendulum-v1")),
+        lambda seen: GaussianAnswer([2.0], 0.2, 0.2),
+        utility=LearntUtility(features=lambda seen, info: [seen[2] / 8, seen[2] ** 2 / 64]),
+        reference="gaussian(1)",
+        horizon=5,
+        budget=6000,
+    )
+    assert isinstance(result, SimulatorResult)
+    # It pushes one way as hard as it can, which the speed shows.
+    assert result.interval[0] > 0.2
+    utility = result.utility_function
+    assert utility is not None
+    fast, slow = (utility(np.array([1.0, 0.0, speed]), {}) for speed in (1.5, -0.5))
+    assert (fast - slow) * result.rationality > 0
+
+
+def test_observations_of_several_parts_are_flat() -> None:
+    asked = LearntUtility()
+    space = gymnasium.spaces.Dict()
+    seen = {"b": np.array([[1, 2]]), "a": 3, "c": (4, np.array([5.0]))}
+    np.testing.assert_array_equal(asked.seen(seen, {}, space, "it"), [3, 1, 2, 4, 5])
+
+
+def test_a_fit_stops_early_where_others_gain_nothing() -> None:
+    # Features are noise, so what tells single episodes apart does not help on those set aside.
+    rng = np.random.default_rng(0)
+    agent, others = (
+        Recorded(rng.normal(size=(80, 40)).astype(np.float32), np.full(40, 2)) for _ in range(2)
+    )
+    module = fitted_module(LearntUtility(), agent, others, horizon=2, name="it")
+    told = module(torch.from_numpy(agent.features)).detach().numpy()
+    assert np.abs(told).max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("utility", "options", "error", "words"),
+    [
+        (lambda: LearntUtility(steps=3), {}, InvalidParameterError, "steps"),
+        (lambda: LearntUtility(features=3), {}, InvalidParameterError, "features is 3"),
+        (lambda: LearntUtility(steps=4000), {}, InvalidParameterError, "half of the budget"),
+        (LearntUtility, {"bounds": (0, 1)}, InvalidParameterError, "bounds of its own"),
+        (
+            lambda: LearntUtility(features=lambda seen, info: "red"),
+            {},
+            InvalidUtilityError,
+            "expected an array of numbers",
+        ),
+        (
+            lambda: LearntUtility(features=lambda seen, info: [np.inf]),
+            {},
+            InvalidUtilityError,
+            "not all finite",
+        ),
+        (
+            lambda: LearntUtility(features=lambda seen, info: np.zeros(seen + 1)),
+            {},
+            InvalidUtilityError,
+            "expected the same at every step",
+        ),
+        (
+            lambda: LearntUtility(module=network(3)),
+            {},
+            InvalidUtilityError,
+            r"of features of shape \[\d+, 6\]",
+        ),
+        (
+            lambda: LearntUtility(
+                module=torch.nn.Linear(1, 1), features=lambda seen, info: [seen * 5e37]
+            ),
+            {},
+            InvalidParameterError,
+            "diverged",
+        ),
+    ],
+)
+def test_bad_arguments(
+    utility: Any, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        measured(going, utility(), **options)
+
+
+def test_a_table_has_nothing_to_learn_from() -> None:
+    mdp = TabularMDP([[[0, 1], [1, 0]], [[0, 1], [1, 0]]], [0, 1], horizon=2)
+    with pytest.raises(InvalidParameterError, match="combined=True"):
+        from_simulator(mdp, [[0.5, 0.5]] * 2, utility=LearntUtility())
+
+
+def test_without_torch_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(MissingExtraError, match=r"goalmeter\[neural\]"):
+        measured(going, LearntUtility())

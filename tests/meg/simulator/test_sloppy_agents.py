@@ -1,0 +1,264 @@
+"""Agents that answer in odd forms, or not always alike; and calls that are interrupted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from meg.simulator.worlds import ROW, Corridor, gymnasium, table
+
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter.meg import known_utility
+from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
+from goalmeter.meg.simulator.acting import chosen, told
+from goalmeter.meg.simulator.result import SimulatorResult
+
+EXACT = known_utility(table(0, 5), [ROW] * 4).value
+
+
+def measured(agent: Any, env: Any = None, budget: int = 3000, **options: Any) -> SimulatorResult:
+    options = {"state": "observation", "bounds": (-1, -1), "horizon": 5} | options
+    result = from_simulator(Corridor() if env is None else env, agent, budget=budget, **options)
+    assert isinstance(result, SimulatorResult)
+    return result
+
+
+@pytest.mark.parametrize(
+    "answer", [1, np.int64(1), np.array(1), np.array([1]), [1], np.array([[1]])]
+)
+def test_a_whole_number_is_an_action_in_any_array(answer: Any) -> None:
+    assert told(answer, 2, "it") == (1, None)
+    assert chosen(answer, 2, np.random.default_rng(0), "it") == (1, None)
+
+
+def test_an_array_of_one_action_is_no_distribution() -> None:
+    exact = known_utility(table(0, 5), [[0.0, 1.0]] * 4).value
+    result = measured(lambda seen: np.array([1]))
+    plain = measured(lambda seen: 1)
+    assert result.interval == plain.interval
+    assert result.interval[0] <= exact <= result.interval[1] + 1e-9
+    assert result.interval[0] > 0
+
+
+def drawing(answer: Callable[[int], Any]) -> Callable[[Any], Any]:
+    """An agent that draws its action itself, and says only which."""
+    return lambda seen: answer(int(random.random() < ROW[1]))
+
+
+@pytest.mark.parametrize("answer", [int, lambda action: np.eye(2)[action]], ids=["int", "one-hot"])
+def test_an_agent_that_draws_its_action_itself(answer: Any) -> None:
+    result = measured(drawing(answer))
+    assert result.interval[0] <= EXACT <= result.interval[1]
+    assert result.interval[1] - result.interval[0] > 0.05
+    # Draws from the global generator are of the seed, too.
+    assert result.to_json() == measured(drawing(answer)).to_json()
+
+
+def test_distributions_that_differ_from_time_to_time() -> None:
+    rows = np.array([[0.9, 0.1], [0.0, 1.0]])
+    result = measured(lambda seen: rows[int(random.random() < 2 / 3)])
+    assert "different distributions" in result.notes[0]
+    assert result.interval[0] <= EXACT <= result.interval[1]
+
+
+def test_a_rare_lapse_is_noticed_in_the_episodes() -> None:
+    asked = []
+
+    def lapsing(seen: int) -> np.ndarray:
+        asked.append(seen)
+        return ROW if len(asked) % 40 else np.array([1.0, 0.0])
+
+    assert any("different distributions" in note for note in measured(lapsing).notes)
+
+
+def test_a_function_that_answers_alike_is_computed_and_a_note_says_so() -> None:
+    result = measured(lambda seen: ROW, budget=500)
+    np.testing.assert_allclose(result.interval, EXACT, atol=2e-4)
+    assert "answering an observation always alike" in result.notes[0]
+    # A table promises it by what it is.
+    assert not measured([ROW] * 4, budget=500).notes
+
+
+def test_a_name_of_the_state_that_is_coarser_than_what_the_agent_sees() -> None:
+    class Clocked(Corridor):
+        """Shows the step, which decides nothing, beside the cell."""
+
+        at = 0
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            self.at = 0
+            return super().reset(seed=seed)
+
+        def step(self, action: int) -> Any:
+            self.at += 1
+            return super().step(action)
+
+        def shown(self) -> Any:
+            return np.array([self.cell, self.at])
+
+    rows = np.array([[0.3, 0.7], [0.8, 0.2]])
+    # The agent's row depends on the step, so MEG is that of the policy by time in the table.
+    by_time = np.stack([np.tile(rows[t % 2], (4, 1)) for t in range(5)])
+    exact = known_utility(table(0, 5), by_time).value
+    result = measured(
+        lambda seen: rows[int(seen[1]) % 2], Clocked(), state=lambda seen, info: int(seen[0])
+    )
+    assert "different" in result.notes[0]
+    assert result.interval[0] <= exact <= result.interval[1]
+
+
+def test_an_agent_that_changes_what_it_is_shown() -> None:
+    class Shown(Corridor):
+        def shown(self) -> Any:
+            return np.array([float(self.cell)])
+
+    rows = np.array([[0.3, 0.7], [0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])
+
+    def scaling(seen: np.ndarray) -> np.ndarray:
+        row = rows[int(seen[0])]
+        seen /= 10
+        return row
+
+    exact = known_utility(table(0, 5), rows).value
+    np.testing.assert_allclose(measured(scaling, Shown(), budget=500).interval, exact, atol=2e-4)
+
+
+def test_rows_in_single_precision_that_miss_one_by_rounding() -> None:
+    row = (ROW * (1 + 1e-6)).astype(np.float32)
+    result = measured(lambda seen: row, budget=500)
+    np.testing.assert_allclose(result.interval, EXACT, atol=2e-4)
+
+
+class Raising:
+    def begin(self, generator: np.random.Generator) -> Any:
+        def act(seen: Any) -> Any:
+            raise RuntimeError("no\nbattery")
+
+        return act
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        (Raising(), "Raising raised no battery at decision 0 of episode 0"),
+        (lambda seen: np.array([[0.3, 0.7]]), "expected an action 0..1 or an array"),
+        (lambda seen: np.array([np.nan, 1.0]), "no distributions"),
+        (lambda seen: None, "answered None"),
+        (lambda seen: [[1], [2, 3]], "answered"),
+        (lambda seen: np.array([2]), "expected an action 0..1"),
+        (lambda seen: -1, "expected an action 0..1"),
+    ],
+)
+def test_one_sentence(agent: Any, words: str) -> None:
+    with pytest.raises(InvalidPolicyError, match=words):
+        measured(agent)
+
+
+class Interrupted(Corridor):
+    """The keyboard interrupts its k-th step or reset."""
+
+    def __init__(self, at: int, tally: list[int]) -> None:
+        super().__init__()
+        self.at, self.tally = at, tally
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        made = Interrupted(self.at, self.tally)
+        made.cell = self.cell
+        return made
+
+    def _count(self) -> None:
+        self.tally[0] += 1
+        if self.tally[0] == self.at:
+            raise KeyboardInterrupt
+
+    def reset(self, **options: Any) -> Any:
+        self._count()
+        return super().reset(**options)
+
+    def step(self, action: int) -> Any:
+        self._count()
+        return super().step(action)
+
+    def slips(self) -> bool:
+        return bool(self.np_random.random() < 0.25)
+
+
+NOISY = known_utility(table(0.25, 5), [ROW] * 4).value
+
+
+@pytest.mark.parametrize("state", ["observation", None])
+def test_an_interruption_at_any_step(state: str | None) -> None:
+    gave_results = 0
+    for at in [*range(1, 40), *range(40, 1000, 61)]:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            measured(lambda seen: ROW, Interrupted(at, [0]), budget=1500, state=state)
+        if isinstance(caught.value, SimulatorInterrupted):
+            gave_results += 1
+            result = caught.value.results["reward"]
+            assert result.stopped == "interrupt"
+            assert 0 <= result.interval[0] <= NOISY <= result.interval[1]
+            assert result.interval[1] <= 5 * np.log(2) + 1e-9
+        else:
+            # Only before the first episode is over nothing was played.
+            assert at < 15
+    assert gave_results > 30
+
+
+def test_an_interruption_of_the_bound_from_the_start_falls_back_on_the_states() -> None:
+    class Wide(Interrupted):
+        """Shows more states than can be tried."""
+
+        def __deepcopy__(self, memo: Any) -> Any:
+            made = Wide(self.at, self.tally)
+            made.cell = self.cell
+            return made
+
+        def shown(self) -> Any:
+            return float(np.round(self.np_random.random(), 6))
+
+    kinds = set()
+    for at in [*range(10, 860, 50), *range(860, 960, 7)]:
+        try:
+            measured(lambda seen: ROW, Wide(at, [0]), budget=200)
+        except SimulatorInterrupted as interruption:
+            result = interruption.results["reward"]
+            kinds.add(result.method)
+            assert result.interval[0] <= NOISY <= result.interval[1]
+    assert len(kinds) == 2
+
+
+def test_what_is_made_here_is_closed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Any] = []
+    monkeypatch.setattr(Corridor, "close", lambda self: closed.append(self))
+    measured(lambda seen: ROW, Corridor, budget=200)
+    assert len(closed) == 1
+    with pytest.raises(KeyboardInterrupt):
+        measured(lambda seen: ROW, lambda: Interrupted(5, [0]), budget=200)
+    assert len(closed) == 2
+    measured(lambda seen: ROW, Corridor(), budget=200)
+    assert len(closed) == 2
+
+
+def test_results_of_two_calls_are_not_subtracted() -> None:
+    options: dict[str, Any] = {"utility": {"one": "reward", "other": lambda s, i: float(s == 3)}}
+    first, again = (
+        from_simulator(
+            Corridor(), lambda seen: ROW, horizon=5, state="observation", budget=500, **options
+        )
+        for _ in range(2)
+    )
+    assert isinstance(first, dict) and isinstance(again, dict)
+    assert first["one"] == again["one"]
+    difference, (low, high) = first["one"].less(first["other"])
+    assert low <= difference <= high
+    with pytest.raises(InvalidParameterError, match="different measurements"):
+        first["one"].less(again["other"])
+
+
+def test_episodes_that_are_cut_off_and_horizons_beyond_the_limit() -> None:
+    limited = gymnasium.wrappers.TimeLimit(Corridor(), 4)
+    with pytest.raises(InvalidParameterError, match="give a horizon up to 4"):
+        measured(lambda seen: ROW, limited)
