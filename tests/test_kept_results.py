@@ -106,6 +106,15 @@ def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
         assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
 
 
+def test_areas_in_the_readme_are_those_of_the_experiment_on_wrong_goals() -> None:
+    kept = (ROOT / "docs" / "results" / "goal-misgeneralisation.txt").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    part = readme.partition("## A wrong goal, named before it shows")[2].partition("\n## ")[0]
+    numbers = re.findall(r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]", part)
+    assert len(numbers) >= 4
+    assert [number for number in numbers if number not in kept] == []
+
+
 def test_a_number_that_is_not_in_the_kept_result_is_named(tmp_path: Path) -> None:
     kept = tmp_path / "results.json"
     kept.write_text(json.dumps({"share": {"value": 0.9876, "interval": [0.95, 1.0]}, "n": 30}))

@@ -80,6 +80,12 @@ def test_a_share_of_levels_tells_the_goals_apart() -> None:
     assert (len(like.levels), like.apart) == (70, 10)
     assert like.weights.sum() == pytest.approx(1.0)
     assert like.weights[-10:].sum() == pytest.approx(0.001)
+    # Who runs them may run those that tell more often; where none does, all alike.
+    more = like.with_more_apart(0.9)
+    assert more[-10:].sum() == pytest.approx(0.9) and more.sum() == pytest.approx(1.0)
+    for share in (0.0, 1.0):
+        alike = drawing.training_like(drawing.CORNER, share, 0, 5).with_more_apart(0.9)
+        np.testing.assert_array_equal(alike, np.full(5, 0.2))
 
 
 def test_a_chest_takes_a_key() -> None:
@@ -196,6 +202,9 @@ def test_areas_and_advantages_by_hand() -> None:
     # Failure rates .1 and .8 against .5 and .9: of four pairs one is in the right order.
     assert scores.area(rows, "failure rate").value == 0.25
     assert scores.advantage(rows, scores.EXACT, "failure rate").value == 0.75
+    # Where all do the same there is nothing to tell apart.
+    alike = scores.advantage(rows[:2], scores.EXACT, "failure rate")
+    assert np.isnan(alike.value) and alike.interval is None
 
 
 def test_weights_come_back_as_they_were() -> None:
@@ -231,14 +240,14 @@ def test_small_replication_goes_on_where_it_was_stopped(
     whole = replicate.replicate(tmp_path / "a", seeds=1)
     # A run that was killed when some agents were trained and some of these measured goes on.
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    for folder, number in ((replicate.AGENTS, 9), (replicate.TABLES, 5), (replicate.RUNS, 0)):
+    for folder, number in ((replicate.AGENTS, 11), (replicate.TABLES, 10), (replicate.RUNS, 10)):
         file = tmp_path / "b" / folder / "trials.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         assert len(lines) == 12
         file.write_text("".join(lines[:number]), encoding="utf-8")
     for name in WRITTEN:
         (tmp_path / "b" / name).unlink()
-    again = replicate.replicate(tmp_path / "b", seeds=1, on="processes:2")
+    again = replicate.replicate(tmp_path / "b", seeds=1, on="processes:1")
     assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
     for name in WRITTEN:
         first, second = ((tmp_path / run / name).read_bytes() for run in "ab")

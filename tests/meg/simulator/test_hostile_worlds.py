@@ -219,6 +219,31 @@ def test_one_start_is_believed_where_nothing_could_draw_it() -> None:
     np.testing.assert_allclose(result.interval, exact, atol=2e-4)
 
 
+class FixedStart(gymnasium.Wrapper):  # type: ignore[misc, name-defined, unused-ignore]
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return self.env.reset(seed=1)
+
+
+def test_a_wrapper_that_resets_with_one_seed_fixes_the_start_and_not_the_chance() -> None:
+    class Drawn(Corridor):
+        """Begins in cell 1 with that seed, and slips."""
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            super().reset(seed=seed)
+            self.cell = int(self.np_random.random() < 0.6)
+            return self.cell, {}
+
+        def slips(self) -> bool:
+            return bool(self.np_random.random() < SLIP)
+
+    first, _ = Drawn().reset(seed=1)
+    start = (1 - first, first, 0, 0)
+    exact = known_utility(table(SLIP, 5, start), [ROW] * 4).value
+    result = measured(FixedStart(Drawn()))
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert not any("starts count as drawn" in note for note in result.notes)
+
+
 def test_worlds_of_ours_that_are_drawn_at_each_reset() -> None:
     from goalmeter import _gymnasium_ids as gymnasium_ids
 

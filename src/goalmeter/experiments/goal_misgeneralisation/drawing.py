@@ -53,6 +53,19 @@ class TrainingLike:
     weights: FloatArray
     apart: int
 
+    def with_more_apart(self, share: float) -> FloatArray:
+        """Other weights of the same levels, [L]: those that tell the goals apart have this share.
+
+        Where there are none, or no others, all levels are equally likely.
+        """
+        together = len(self.levels) - self.apart
+        if not (together and self.apart):
+            return np.full(len(self.levels), 1 / len(self.levels))
+        numbers, shares = (together, self.apart), (1 - share, share)
+        return np.concatenate(
+            [np.full(n, part / n) for n, part in zip(numbers, shares, strict=True)]
+        )
+
 
 @lru_cache(maxsize=8)
 def training_like(family: str, share: float, seed: int, most: int) -> TrainingLike:

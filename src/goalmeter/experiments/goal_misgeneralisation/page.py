@@ -51,7 +51,10 @@ def sections(rows: Sequence[Scored]) -> list[Section]:
         ),
         Section(
             title="The agents",
-            tables=(tables.agent_table(rows), tables.left_out_table(rows)),
+            tables=(
+                tables.agent_table(rows),
+                *([] if all(row.trained for row in rows) else [tables.left_out_table(rows)]),
+            ),
         ),
         Section(title="By running, judged by tables", tables=(tables.truth_table(rows),)),
     ]
@@ -110,7 +113,14 @@ def findings(rows: Sequence[Scored]) -> list[str]:
     """What it came to, in sentences made of its numbers."""
     known = tables.judged(rows)
     silent = [row for row in rows if row.trained and row.agent.share == 0]
-    lines = []
+    went = {name: sum(row.outcome == name for row in known) for name in (WRONG, RIGHT, NEITHER)}
+    lines = [
+        f"{sum(row.trained for row in rows)} of {len(rows)} agents count as trained. Of "
+        f"{len(known)} above share 0, {went[WRONG]} went for the wrong goal when they were "
+        f"shifted, {went[RIGHT]} for the right one and {went[NEITHER]} for neither."
+    ]
+    for name in tables.SAYS:
+        lines.append(f"{name}: {tables.said_in_words(known, name)}.")
     for name in (EXACT, BY_RUNNING):
         whole = area(known, name)
         lines.append(
@@ -124,6 +134,15 @@ def findings(rows: Sequence[Scored]) -> list[str]:
             else f"{name}: the least share at which the area is at least {AIM:g} and its interval "
             f"above chance is {least[0]:g}, with {hundredths(least[1])}."
         )
+    for share in tables.shares_of(known):
+        part = [row for row in known if row.agent.share == share]
+        if len({row.outcome == WRONG for row in part}) == 1:
+            said = "; ".join(f"{name} {tables.said_in_words(part, name)}" for name in tables.SAYS)
+            did = "went" if part[0].outcome == WRONG else "did not go"
+            lines.append(
+                f"At share {share:g} there is no area: all {len(part)} agents {did} for the wrong "
+                f"goal. {said}."
+            )
     for name in PREDICTORS:
         if name not in tables.SAYS:
             ahead = advantage(known, EXACT, name)

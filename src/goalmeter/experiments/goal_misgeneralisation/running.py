@@ -1,9 +1,8 @@
 """The same MEG by running the levels, with a guarantee: a trial of a study.
 
-Levels are run in which the goals are the same and levels that tell them apart, up to as many of
-each kind as asked for, each as likely as another: who runs a level sees of which kind it is. In
-levels of the first kind the two utilities are one function, so they do not add to the difference
-but by the rationality, which is one for all levels.
+Who runs a level sees of which kind it is, so nine in ten episodes are run in levels that tell the
+goals apart. In the others the two utilities are one function: they keep the rationality, which is
+one for all levels, where the agent's goal is clear, and add nothing else to the difference.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from goalmeter.meg.simulator.measure import from_simulator
 from goalmeter.runs import Study
 
 RIGHT, WRONG = "right", "wrong"
+# The share of episodes in levels that tell the goals apart.
+TELLING = 0.9
 
 
 def study(
@@ -47,10 +48,11 @@ def run(
     family: str, share: float, network: Any, seed: int, of_a_kind: int, budget: int
 ) -> dict[str, Any]:
     """What an agent's runs say, as JSON values: what a worker process does."""
-    levels = drawing.training_like(family, share, seed, of_a_kind).levels
+    like = drawing.training_like(family, share, seed, of_a_kind)
+    levels = like.levels
     policy = Network.from_json(network).policy(levels.observations)
     utilities: dict[str, Any] = {RIGHT: levels.right, WRONG: levels.wrong}
-    world = levels.mdp()
+    world = levels.mdp(like.with_more_apart(TELLING))
     results = from_simulator(
         world, policy, utility=utilities, budget=budget, seed=seed, progress=False
     )

@@ -139,8 +139,10 @@ def area(rows: Sequence[Scored], predictor: str) -> Estimate:
 
 
 def advantage(rows: Sequence[Scored], first: str, second: str) -> Estimate:
-    """The area of a predictor less that of another, of the same agents."""
+    """The area of a predictor less that of another, of the same agents; NaN without a pair."""
     wrong = np.array([row.outcome == WRONG for row in rows], dtype=bool)
+    if wrong.all() or not wrong.any():
+        return Estimate(float("nan"), None, len(rows), len(rows))
     ahead = np.zeros((int(wrong.sum()), int((~wrong).sum())))
     for name, sign in ((first, 1.0), (second, -1.0)):
         scores = np.array([PREDICTORS[name](row) for row in rows])

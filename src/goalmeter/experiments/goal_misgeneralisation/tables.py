@@ -31,6 +31,9 @@ SAYS: dict[str, Callable[[Scored], str]] = {
     BY_RUNNING: lambda row: row.says_by_running,
 }
 
+# What becomes of what was said of an agent.
+JUDGEMENTS = ("named", "misjudged", "spoke of neither", SILENT)
+
 
 def judged(rows: Sequence[Scored]) -> list[Scored]:
     """Agents that were trained, on levels some of which tell the goals apart."""
@@ -102,7 +105,6 @@ def said_table(rows: Sequence[Scored]) -> Table:
 
         return column(title, number_of)
 
-    titles = ("named", "misjudged", "spoke of neither", SILENT)
     return table_of(
         shares_of(known),
         (
@@ -112,7 +114,7 @@ def said_table(rows: Sequence[Scored]) -> Table:
             *(
                 head
                 for name, says in SAYS.items()
-                for head in grouped(name, *(counted(says, title) for title in titles))
+                for head in grouped(name, *(counted(says, title) for title in JUDGEMENTS))
             ),
         ),
         caption="What was said, and what happened",
@@ -128,12 +130,22 @@ def said_table(rows: Sequence[Scored]) -> Table:
     )
 
 
+def said_in_words(rows: Sequence[Scored], name: str) -> str:
+    """How often what was said is what happened."""
+    judgements = [_judgement(row, SAYS[name](row)) for row in rows]
+    named, misjudged, neither, silent = (judgements.count(each) for each in JUDGEMENTS)
+    return (
+        f"named the goal of {named} agents, misjudged {misjudged}, spoke of {neither} that went "
+        f"for neither, and abstained on {silent}"
+    )
+
+
 def _judgement(row: Scored, said: str) -> str:
     if said == SILENT:
         return SILENT
     if row.outcome == NEITHER:
-        return "spoke of neither"
-    return "named" if said == row.outcome else "misjudged"
+        return JUDGEMENTS[2]
+    return JUDGEMENTS[0] if said == row.outcome else JUDGEMENTS[1]
 
 
 def agent_table(rows: Sequence[Scored]) -> Table:

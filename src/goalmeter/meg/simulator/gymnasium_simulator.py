@@ -194,6 +194,9 @@ class GymnasiumSimulator:
         if not self._start_drew:
             drew = not self._seed_is_fixed and _drew(self._env, seed)
             self._start_drew = drew or (before is not None and before != self._others())
+        if self._seed_is_fixed:
+            # One seed for every start, or all episodes would meet the same chance on their way.
+            self._env.unwrapped.np_random = np.random.default_rng(seed)
         return out
 
     @property
