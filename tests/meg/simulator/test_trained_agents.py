@@ -261,3 +261,15 @@ def test_a_model_is_asked_once_for_each_observation(
     monkeypatch.setattr(type(walker.policy), "get_distribution", counted)
     result = single(from_simulator(maze(), walker, horizon=12, budget=10_000))
     assert result.episodes > 10 and len(asked) == len(set(asked)) > 3
+
+
+def test_a_gaussian_policy_swings_a_pendulum() -> None:
+    env = gymnasium.make("Pendulum-v1")
+    model = ppo(env, 512)
+    result = from_simulator(env, model, horizon=20, budget=4000, reference="uniform")
+    assert isinstance(result, SimulatorResult)
+    # Of continuous actions there is no most predictable agent.
+    assert result.maximum is None and "uniform" in result.reference
+    assert 0 <= result.lower <= result.value <= result.upper_bound
+    with pytest.raises(InvalidParameterError, match="reference"):
+        from_simulator(env, model, horizon=20, budget=4000)
