@@ -243,7 +243,7 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
         ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
         ([*WORLD, "--utility", "a=mine.py:breaks"], "mine.py:breaks fails: TypeError"),
         ([*WORLD, "--utility", "mine.py:number"], "is 3, expected a function"),
-        ([*WORLD, "--utility", "b=rewards"], "expected reward, NAME=reward or"),
+        ([*WORLD, "--utility", "b=rewards"], "expected reward, learnt, NAME=reward or"),
         ([*WORLD, "--utility", "reward", "--utility", "reward"], "'reward' is given twice"),
         ([*WORLD, "--bounds", "1"], "--bounds is '1', expected"),
         ([*WORLD, "--bounds", "0,1", "--bounds", "a=0,1"], "with a name and without"),
@@ -276,3 +276,17 @@ def test_what_a_file_says_cannot_steer_the_terminal(run: Run, mine: Path) -> Non
     )
     done = run("meg", "simulator", *WORLD, "--agent", "bad.py:agent")
     assert done.status == 2 and "\x1b" not in done.err and "\\x1b[31m" in done.err
+
+
+def test_continuous_actions_and_a_learnt_utility(run: Run, mine: Path) -> None:
+    (mine / "swing.py").write_text(
+        "def agent(observation):\n    return [2.0 if observation[2] > 0 else -2.0]\n"
+    )
+    command = ["meg", "simulator", "Pendulum-v1", "--agent", "swing.py:agent", "--horizon", "10"]
+    utilities = ["--utility", "reward", "--utility", "learnt", "--budget", "3000"]
+    result = of_json(run(*command, *utilities, "--reference", "uniform", "--out", "run", "--json"))
+    assert [each["utility"] for each in result["utilities"]] == ["reward", "learnt"]
+    assert "uniform" in result["reference"] and result["maximum"] is None
+    assert result["interval"][0] <= result["meg"]
+    refused = run(*command, "--reference", "flat")
+    assert refused.status == 2 and "uniform" in refused.err and "flat" in refused.err

@@ -76,8 +76,9 @@ def meg_simulator(
         default=...,
     ),
     utility: list[str] | None = option(
-        "What a decision pays: reward (the default), or NAME=FILE.py:FUNCTION with a function of "
-        "(observation, info); repeat for more, and for their differences.",
+        "What a decision pays: reward (the default), learnt (fitted to some episodes, bounded with "
+        "others), or NAME=FILE.py:FUNCTION with a function of (observation, info); repeat for "
+        "more, and for their differences.",
         "NAME=FILE.py:FUNCTION",
     ),
     combined: bool = option(

@@ -15,7 +15,12 @@ from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.user_code import split_name
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.user_files import UserFiles, contents
-from goalmeter.meg.simulator import SimulatorInterrupted, SimulatorProgress, from_simulator
+from goalmeter.meg.simulator import (
+    LearntUtility,
+    SimulatorInterrupted,
+    SimulatorProgress,
+    from_simulator,
+)
 from goalmeter.meg.simulator.gymnasium_simulator import opened, time_limit
 from goalmeter.meg.simulator.measurement import KEY, KIND, Measurement
 from goalmeter.meg.simulator.naming import OBSERVATION
@@ -23,6 +28,9 @@ from goalmeter.meg.simulator.utilities import REWARD, Utility
 from goalmeter.pages.meg.simulator_page import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs.store import RunStore, made_here
+
+# The utility that is fitted to what the agent does.
+LEARNT = "learnt"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -54,10 +62,11 @@ def measure_simulator(
     """MEG of an agent in a Gymnasium environment, as `goalmeter.meg.from_simulator` has it.
 
     `env` is an id, MODULE:ID or FILE.py:FUNCTION; `agent` a name of the registry, sb3:PATH.zip or
-    FILE.py:NAME; each of `utilities` is reward, FILE.py:FUNCTION or NAME= one of these; `state` is
-    observation or FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST];
-    `reference` uniform or gaussian(SCALE,CENTRE) for continuous actions; each of `env_options`
-    KEY=JSON. With `out` a folder keeps the results, and a page that shows them.
+    FILE.py:NAME; each of `utilities` is reward, learnt (linear in the observation, and fitted to
+    some episodes), FILE.py:FUNCTION, or NAME= one of these; `state` is observation or
+    FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST]; `reference` uniform or
+    gaussian(SCALE,CENTRE) for continuous actions; each of `env_options` KEY=JSON.
+    With `out` a folder keeps the results, and a page that shows them.
 
     Raises:
         Interrupted: interrupted at the keyboard; it has the outcome so far.
@@ -188,9 +197,9 @@ def _agent(agent: str, files: UserFiles) -> Any:
         ) from cause
 
 
-def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility]:
+def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility | LearntUtility]:
     """Utilities by name: what is typed before =, else the name of the function."""
-    out: dict[str, Utility] = {}
+    out: dict[str, Utility | LearntUtility] = {}
     for text in spelled or (REWARD,):
         name, equals, what = text.partition("=")
         if not equals:
@@ -201,12 +210,13 @@ def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility]:
                 f"--utility {shown(text)}: {why}; give every utility a name of its own, as "
                 f"NAME=FILE.py:FUNCTION or NAME={REWARD}"
             )
-        if what != REWARD and split_name(what) is None:
+        if what not in (REWARD, LEARNT) and split_name(what) is None:
             raise InvalidParameterError(
-                f"--utility is {shown(text)}, expected {REWARD}, NAME={REWARD} or "
+                f"--utility is {shown(text)}, expected {REWARD}, {LEARNT}, NAME={REWARD} or "
                 f"NAME=FILE.py:FUNCTION with a function of (observation, info)"
             )
-        out[name] = REWARD if what == REWARD else files.function(what, "utility")
+        known: dict[str, Utility | LearntUtility] = {REWARD: REWARD, LEARNT: LearntUtility()}
+        out[name] = known[what] if what in known else files.function(what, "utility")
     return out
 
 
