@@ -89,8 +89,8 @@ def scatter(rows: Sequence[Scored]) -> Figure:
                         label=f"went for {outcome}" + (", MEG abstained" if silent else ""),
                     )
             axes.set_title(f"share {share:g}", fontweight="bold", fontsize=9)
+            axes.set_xlabel("nats a level")
         grid[0].set_ylabel("wrong less right goal,\nshare of shifted levels")
-        figure.supxlabel("MEG towards the wrong goal less the right one, nats a level", fontsize=9)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
         svg = to_svg(figure, "goal-misgeneralisation")
@@ -103,8 +103,9 @@ def scatter(rows: Sequence[Scored]) -> Figure:
     return Figure(
         svg=svg,
         alt=f"A point an agent, a panel a share. {in_words}.",
-        caption="Each trained agent: what MEG by tables said from training-like levels, and what "
-        "it did in shifted ones. Hollow: the interval of the difference holds 0.",
+        caption="Each trained agent. Across: MEG by tables towards the wrong goal less MEG towards "
+        "the right one, from training-like levels, in a level that tells the goals apart. Upwards: "
+        "what it did when it was shifted. Hollow: the interval of the difference holds 0.",
         wide=True,
     )
 
