@@ -34,6 +34,8 @@ def intervals(measurement: Measurement, name: str) -> Figure:
         f"{percent(measurement.first.level, 0)}"
         f"{scale if measurement.first.maximum is not None else f' ({NO_MAXIMUM})'}."
     )
+    if not all(math.isfinite(result.upper_bound) for result in results):
+        caption += " An interval without an upper end goes on to the right."
     svg = range_bars(name, bars, x_label="MEG, nats")
     return Figure(svg=svg, alt=f"{caption} {words}", caption=caption, wide=True)
 
