@@ -20,12 +20,8 @@ from goalmeter.meg.simulator.utilities.named_utilities import (
     ranges_of,
 )
 from goalmeter.meg.simulator.worlds.box_simulator import BoxSimulator
-from goalmeter.meg.simulator.worlds.gymnasium_simulator import (
-    GymnasiumSimulator,
-    opened,
-    time_limit,
-    world_name,
-)
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
+from goalmeter.meg.simulator.worlds.opening import opened, time_limit, world_name
 from goalmeter.meg.simulator.worlds.protocol import Simulator
 from goalmeter.meg.simulator.worlds.reference_densities import is_box, reference_density
 from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator

@@ -133,6 +133,12 @@ def states_of(root: object) -> dict[int, tuple[Any, object]]:
     return {id(generator): (generator, _state(generator)) for generator in every}
 
 
+def other_states(env: Any) -> dict[int, tuple[Any, object]]:
+    """The same but for Gymnasium's own generator, which `reset` makes anew."""
+    gymnasiums = getattr(env.unwrapped, "_np_random", None)
+    return {place: each for place, each in states_of(env).items() if each[0] is not gymnasiums}
+
+
 def anew(generator: Any, source: np.random.Generator) -> Any:
     """Another generator of the same kind with a seed that is drawn from `source`."""
     torch = sys.modules.get("torch")

@@ -1,0 +1,104 @@
+"""The states that were met so far, numbered from 0, each with a way back to it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from goalmeter.meg.simulator.states.copies import can_be_copied, copier
+from goalmeter.meg.simulator.states.naming import StateOf, name_of, state_namer
+from goalmeter.meg.simulator.states.saver import Saver
+from goalmeter.meg.simulator.states.saving import saver_of
+
+
+class MetStates:
+    """States of one environment, in the order in which they were met.
+
+    Args:
+        env: the environment.
+        state: which states are the same; see `from_simulator`.
+
+    Attributes:
+        why_not: why there is no way back to a state, as words; "" where there is one.
+        is_sealed: whether all chance is known to come from Gymnasium's generator, `np_random`.
+        observations: what each state showed when it was met.
+        observations_differ: whether a state was seen to show something else later.
+
+    Raises:
+        InvalidParameterError: `state` is neither a function nor a known word.
+    """
+
+    def __init__(self, env: Any, state: str | StateOf | None) -> None:
+        self._saver, self.why_not = _way_back(env, state)
+        self.is_sealed = self._saver is not None and self._saver.sealed
+        self._state_of = state_namer(state)
+        self._numbers: dict[Hashable, int] = {}
+        self._saved: list[Any] = []
+        self.observations: list[Any] = []
+        self.observations_differ = False
+
+    def __len__(self) -> int:
+        return len(self._saved)
+
+    def number(self, env: Any, observation: Any, info: Any) -> int:
+        """The number of the present state; it is saved when it is met for the first time."""
+        if self._state_of is not None:
+            key = self._state_of(observation, info)
+        else:
+            assert self.saver.key is not None, "a copy has no key, and then a state is asked for"
+            key = self.saver.key()
+        number = self._numbers.get(key, len(self._saved))
+        if number == len(self._saved):
+            # Environments may change in place what they show.
+            saved, shown = self.saver.save(env), copy.deepcopy(observation)
+            self._saved.append(saved)
+            self.observations.append(shown)
+            self._numbers[key] = number
+        elif not self.is_sealed and not self.observations_differ:
+            self.observations_differ = name_of(observation) != name_of(self.observations[number])
+        return number
+
+    def renewed(self, number: int, env: Any, generator: np.random.Generator) -> Any:
+        """The environment in a state, to be stepped with a generator: `env` itself or a copy."""
+        if self.saver.renew is not None:
+            return self.saver.renew(self._saved[number], generator)
+        # A copy takes the place of the environment; other savers change it and give nothing.
+        return self.saver.restore(self._saved[number]) or env
+
+    def put_back(self, number: int) -> None:
+        """Put the environment into a state, for agents that look at it; no copy is made."""
+        if self.saver.renew is None:
+            self.saver.restore(self._saved[number])
+
+    def chance(self, action: int) -> bool | None:
+        """Whether the present state leaves the outcome of an action to chance; None: not known."""
+        return self.saver.chance(action) if self.saver.chance else None
+
+    def one_start(self) -> bool | None:
+        """Whether every episode begins in one state; None where the kind does not know it."""
+        if self._saver is None or self._saver.one_start is None:
+            return None
+        return self._saver.one_start()
+
+    @property
+    def saver(self) -> Saver:
+        """The way back."""
+        assert self._saver is not None, "only asked of simulators that return to states"
+        return self._saver
+
+
+def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]:
+    """The way back to a state, or why there is none."""
+    if saver := saver_of(env):
+        return saver, ""
+    if not can_be_copied(env):
+        return None, "the simulator cannot be put back into a state: no copy of it can be made"
+    if state is None:
+        return None, (
+            "which of its states are the same is not known; give state='observation' if what is "
+            "observed determines what can follow, or a function that names the state"
+        )
+    return copier(), ""

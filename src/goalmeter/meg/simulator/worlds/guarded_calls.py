@@ -1,0 +1,88 @@
+"""Calls of a caller's code: its errors say who raised them, and where in a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPolicyError
+from goalmeter._text import in_a_line
+from goalmeter.meg.simulator.agents.acting import Answer
+
+
+def answer_of(
+    answer: Answer, observation: Any, decision: int, name: str, where: Callable[[], str]
+) -> Any:
+    """What an agent answers to an observation at a decision, numbered from 0.
+
+    Raises:
+        InvalidPolicyError: the agent raised an error that is not ours.
+    """
+    try:
+        return answer(observation, decision)
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidPolicyError(
+            f"{name} raised {in_a_line(cause)} {where()}, expected an action or a "
+            f"distribution over actions"
+        ) from cause
+
+
+def reset_of(env: Any, seed: int, where: Callable[[], str]) -> tuple[Any, Any]:
+    """The observation and the info of a reset with a seed.
+
+    Raises:
+        InvalidParameterError: the environment raised an error, or gave something else.
+    """
+    out = _of_environment(partial(env.reset, seed=seed), where)
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise InvalidParameterError(
+            f"the environment's reset gave {out!r}, expected a pair "
+            f"(observation, info), as Gymnasium has it since version 0.26"
+        )
+    return out
+
+
+def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, bool, bool, Any]:
+    """Observation, reward, whether terminated, whether truncated, and info of a step.
+
+    Raises:
+        InvalidParameterError: the environment raised an error, or gave something else.
+    """
+    out = _of_environment(partial(env.step, action), where)
+    if not isinstance(out, tuple) or len(out) != 5:
+        raise InvalidParameterError(
+            f"the environment's step gave {out!r} {where()}, expected "
+            f"(observation, reward, terminated, truncated, info), as Gymnasium has it since "
+            f"version 0.26"
+        )
+    return out
+
+
+def at_decision(decision: int, episode: int) -> str:
+    """A place for errors."""
+    return f"at decision {decision} of episode {episode}"
+
+
+def at_reset(episode: int) -> str:
+    """A place for errors."""
+    return f"when episode {episode} was begun"
+
+
+def in_state(state: int) -> str:
+    """A place for errors."""
+    return f"at a step from state {state}"
+
+
+def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> Any:
+    try:
+        return function()
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidParameterError(
+            f"the environment raised {in_a_line(cause)} {where()}; mend it, or choose actions "
+            f"and a horizon that it allows"
+        ) from cause
