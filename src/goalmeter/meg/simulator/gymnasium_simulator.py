@@ -36,6 +36,7 @@ from goalmeter.meg.simulator.saver import Saver
 from goalmeter.meg.simulator.saving import saver_of
 from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
 from goalmeter.meg.simulator.utilities import NamedUtilities
+from goalmeter.meg.simulator.wrappers import check_layers, one_of, why_no_return
 
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
@@ -459,6 +460,8 @@ def _saving(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]:
     """The way back to a state, or why there is none."""
     if saver := saver_of(env):
         return saver, ""
+    if why := why_no_return(env):
+        return None, why
     if not can_be_copied(env):
         return None, "the simulator cannot be put back into a state: no copy of it can be made"
     if state is None:
@@ -488,11 +491,11 @@ def opened(env: Any, **options: Any) -> Any:
             ) from cause
     if isinstance(env, type):
         return opened(env(), **options)
-    if hasattr(env, "step") and hasattr(env, "envs"):
-        # A vector of environments runs copies of one; a single one is enough here.
-        return env.envs[0]
+    if hasattr(env, "step") and (hasattr(env, "envs") or hasattr(env, "num_envs")):
+        return opened(one_of(env))
     if hasattr(env, "step") and hasattr(env, "reset"):
         if hasattr(env, "unwrapped") and hasattr(env, "action_space"):
+            check_layers(env)
             return env
         raise InvalidParameterError(
             f"env is {env!r}, which has no action_space or is not derived from gymnasium.Env; "
