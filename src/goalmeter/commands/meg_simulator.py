@@ -21,10 +21,10 @@ from goalmeter.meg.simulator import (
     SimulatorProgress,
     from_simulator,
 )
-from goalmeter.meg.simulator.gymnasium_simulator import opened, time_limit
 from goalmeter.meg.simulator.measurement import KEY, KIND, Measurement
-from goalmeter.meg.simulator.naming import OBSERVATION
-from goalmeter.meg.simulator.utilities import REWARD, Utility
+from goalmeter.meg.simulator.states.naming import OBSERVATION
+from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import opened, time_limit
 from goalmeter.pages.meg.simulator_page import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs.store import RunStore, made_here

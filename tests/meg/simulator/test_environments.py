@@ -14,9 +14,9 @@ from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
-from goalmeter.meg.simulator.gymnasium_simulator import GymnasiumSimulator, name_of
-from goalmeter.meg.simulator.saving import saver_of
-from goalmeter.meg.simulator.utilities import named_utilities
+from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator, name_of
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 gymnasium = pytest.importorskip("gymnasium")

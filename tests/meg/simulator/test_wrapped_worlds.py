@@ -12,9 +12,9 @@ from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
-from goalmeter.meg.simulator.gymnasium_simulator import GymnasiumSimulator
 from goalmeter.meg.simulator.result import SimulatorResult
-from goalmeter.meg.simulator.utilities import named_utilities
+from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
 
 ENV = {"horizon": 5, "budget": 1000, "bounds": (-1, -1), "state": "observation"}
 

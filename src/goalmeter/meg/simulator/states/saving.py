@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.meg.simulator.minigrid_states import minigrid_saver
-from goalmeter.meg.simulator.own_code import layers
-from goalmeter.meg.simulator.saver import Saver
+from goalmeter.meg.simulator.states.minigrid_states import minigrid_saver
+from goalmeter.meg.simulator.states.own_code import layers
+from goalmeter.meg.simulator.states.saver import Saver
 
 # Wrappers that keep nothing an environment's future depends on, but for counting steps.
 _TRANSPARENT = frozenset(

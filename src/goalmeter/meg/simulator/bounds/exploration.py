@@ -15,10 +15,10 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agreement import disagree
-from goalmeter.meg.simulator.outcomes import END, LISTING, Outcome, OutcomeTable
-from goalmeter.meg.simulator.protocol import Simulator
+from goalmeter.meg.simulator.bounds.agreement import disagree
+from goalmeter.meg.simulator.bounds.outcomes import LISTING, OutcomeTable
 from goalmeter.meg.simulator.seeds import SUCCESSORS, seeded
+from goalmeter.meg.simulator.worlds.protocol import END, Outcome, Simulator
 
 _LEFT_OUT = (
     "what is taken for the state leaves out something that the simulator's dynamics or utility "

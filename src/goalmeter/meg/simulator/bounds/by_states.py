@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import Actor
-from goalmeter.meg.simulator.combination import best_weights
-from goalmeter.meg.simulator.confidence import ConfidenceSet
-from goalmeter.meg.simulator.ends import (
+from goalmeter.meg.simulator.agents.acting import Actor
+from goalmeter.meg.simulator.bounds.combination import best_weights
+from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
+from goalmeter.meg.simulator.bounds.ends import (
     LOWER,
     SOFT,
     UPPER,
@@ -29,11 +29,11 @@ from goalmeter.meg.simulator.ends import (
     nothing_known,
     without_planning,
 )
-from goalmeter.meg.simulator.exploration import Exploration
-from goalmeter.meg.simulator.possible_worlds import AS_SEEN, PossibleWorlds
-from goalmeter.meg.simulator.protocol import Episodes, Simulator
-from goalmeter.meg.simulator.state_ends import StateEnds, interval
-from goalmeter.meg.simulator.utilities import Range
+from goalmeter.meg.simulator.bounds.exploration import Exploration
+from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, PossibleWorlds
+from goalmeter.meg.simulator.bounds.state_ends import StateEnds, interval
+from goalmeter.meg.simulator.utilities.named_utilities import Range
+from goalmeter.meg.simulator.worlds.protocol import Episodes, Simulator
 
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.simulator.own_code import layers
+from goalmeter.meg.simulator.states.own_code import layers
 
 # Around a vector of Stable-Baselines3, these change nothing that a model of it would miss.
 _SHOW_THE_SAME = frozenset({"VecMonitor", "VecTransposeImage", "VecCheckNan", "VecVideoRecorder"})

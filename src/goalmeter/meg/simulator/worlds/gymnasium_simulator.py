@@ -20,23 +20,29 @@ from goalmeter._errors import (
 )
 from goalmeter._text import in_a_line
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import Actor, Answer, FunctionActor, chosen, information, told
-from goalmeter.meg.simulator.copies import can_be_copied, copier
-from goalmeter.meg.simulator.generators import generators_in, seeded_from, states_of
-from goalmeter.meg.simulator.naming import StateOf, name_of, state_namer
-from goalmeter.meg.simulator.outcomes import END, Outcome
-from goalmeter.meg.simulator.own_code import (
+from goalmeter.meg.simulator.agents.acting import (
+    Actor,
+    Answer,
+    FunctionActor,
+    chosen,
+    information,
+    told,
+)
+from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
+from goalmeter.meg.simulator.states.copies import can_be_copied, copier
+from goalmeter.meg.simulator.states.generators import generators_in, seeded_from, states_of
+from goalmeter.meg.simulator.states.naming import StateOf, name_of, state_namer
+from goalmeter.meg.simulator.states.own_code import (
     draws_unseen,
     layers,
     start_ignores_seed,
     start_seed_is_fixed,
 )
-from goalmeter.meg.simulator.protocol import FREE_CHOICE, UNKNOWN, Episodes
-from goalmeter.meg.simulator.saver import Saver
-from goalmeter.meg.simulator.saving import saver_of
-from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
-from goalmeter.meg.simulator.utilities import NamedUtilities
-from goalmeter.meg.simulator.wrappers import check_layers, one_of, why_no_return
+from goalmeter.meg.simulator.states.saver import Saver
+from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.states.wrappers import check_layers, one_of, why_no_return
+from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
+from goalmeter.meg.simulator.worlds.protocol import END, FREE_CHOICE, UNKNOWN, Episodes, Outcome
 
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
