@@ -92,8 +92,8 @@ def from_simulator(
             within this share of the estimate; 0 to spend all.
         seed: of everything that is drawn. The result is a function of it and the other arguments.
         state: which states are the same. None: what is known of this kind of environment (our grid
-            worlds, Gymnasium's toy text and classic control, MiniGrid). "observation": what is
-            observed determines what can follow. Or a function of (observation, info) that names
+            worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": what
+            is observed determines what can follow. Or a function of (observation, info) that names
             the state. The guarantee holds if that is true.
         bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
             decisions from some state on may pay together; by name for several utilities. Without

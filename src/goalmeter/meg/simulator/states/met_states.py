@@ -12,6 +12,7 @@ from goalmeter.meg.simulator.states.copies import can_be_copied, copier
 from goalmeter.meg.simulator.states.naming import StateOf, name_of, state_namer
 from goalmeter.meg.simulator.states.saver import Saver
 from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.states.wrappers import why_no_return
 
 
 class MetStates:
@@ -94,6 +95,8 @@ def _way_back(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]
     """The way back to a state, or why there is none."""
     if saver := saver_of(env):
         return saver, ""
+    if why := why_no_return(env):
+        return None, why
     if not can_be_copied(env):
         return None, "the simulator cannot be put back into a state: no copy of it can be made"
     if state is None:

@@ -7,6 +7,7 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._text import in_a_line
 from goalmeter.meg.simulator.states.own_code import layers
+from goalmeter.meg.simulator.states.wrappers import check_layers, one_of
 
 
 def opened(env: Any, **options: Any) -> Any:
@@ -28,11 +29,11 @@ def opened(env: Any, **options: Any) -> Any:
             ) from cause
     if isinstance(env, type):
         return opened(env(), **options)
-    if hasattr(env, "step") and hasattr(env, "envs"):
-        # A vector of environments runs copies of one; a single one is enough here.
-        return env.envs[0]
+    if hasattr(env, "step") and (hasattr(env, "envs") or hasattr(env, "num_envs")):
+        return opened(one_of(env))
     if hasattr(env, "step") and hasattr(env, "reset"):
         if hasattr(env, "unwrapped") and hasattr(env, "action_space"):
+            check_layers(env)
             return env
         raise InvalidParameterError(
             f"env is {env!r}, which has no action_space or is not derived from gymnasium.Env; "
