@@ -98,7 +98,8 @@ class GymnasiumSimulator:
         if not hasattr(space, "n"):
             raise InvalidParameterError(
                 f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
-                f"real numbers; wrap it so that it takes one of them"
+                f"real numbers; wrap it so that it takes one of them "
+                f"(gymnasium.wrappers.TransformAction)"
             )
         return int(space.n)
 
@@ -484,13 +485,19 @@ def opened(env: Any, **options: Any) -> Any:
             return gymnasium.make(env, **options)
         except (gymnasium.error.Error, ImportError, TypeError) as cause:
             raise InvalidParameterError(
-                f"gymnasium cannot make {env!r}: {in_a_line(cause)}; check the id and the options"
+                f"gymnasium cannot make {env!r}: {in_a_line(cause).rstrip('.')}; check the options "
+                f"and the id, which is MODULE:ID for an environment of another package"
             ) from cause
     if isinstance(env, type):
         return opened(env(), **options)
     if hasattr(env, "step") and hasattr(env, "envs"):
         # A vector of environments runs copies of one; a single one is enough here.
         return env.envs[0]
+    if hasattr(env, "step") and hasattr(env, "num_envs"):
+        raise InvalidParameterError(
+            f"env is {type(env).__name__}, a vector of environments none of which can be taken out "
+            f"of it; give a single one, such as gymnasium.make(ID), or a function that makes one"
+        )
     if hasattr(env, "step") and hasattr(env, "reset"):
         if hasattr(env, "unwrapped") and hasattr(env, "action_space"):
             return env
