@@ -38,6 +38,8 @@ from goalmeter.meg.simulator.worlds.protocol import Episodes, Simulator
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
+# Of what exploring may take: for looking at states as they were met another time.
+_VERIFYING = 0.3
 # Each round spends so much of what was spent before.
 _GROWTH = 0.6
 
@@ -265,6 +267,7 @@ class StatesMeasure:
 
     def _expand(self, budget: int) -> None:
         self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)
+        self.exploration.verify(int(_VERIFYING * budget))
 
     def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
         """One more round, shared out between the agent's episodes and the world's states."""

@@ -50,6 +50,8 @@ _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
 _SEEDS = 2**31
 # How often a caller's function is asked about each state, and by how much its answers may differ.
 _ASKED, _ALIKE = 3, 1e-6
+# A state and the action that was taken in it; None for a start.
+Came = tuple[int, int] | None
 
 
 class GymnasiumSimulator:
@@ -90,6 +92,9 @@ class GymnasiumSimulator:
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
         self._observed: list[Any] = []
+        # Out of which decision each state was first met, and copies that were made after another.
+        self._came: list[Came] = []
+        self._met_again: dict[int, Any] = {}
         self._start_drew = False
         self._starts: set[int] = set()
         # Rows that a caller's function gave in each state, and the table that is made of them.
@@ -172,7 +177,8 @@ class GymnasiumSimulator:
             gained += differs
             decisions += 1
             if self.returns_to_states:
-                after = END if terminated else self._number(observation, info)
+                came = None if truncated else (here, action)
+                after = END if terminated else self._number(observation, info, came)
                 self.walked[here, action, Outcome(after, paid)] += 1
                 here = after
             if terminated:
@@ -352,15 +358,31 @@ class GymnasiumSimulator:
         A step leaves nothing to chance if it leaves every generator that can be seen as it was:
         Gymnasium's, and for kinds of environments that are not known all others too.
         """
-        assert self._saver is not None, "only asked of simulators that return to states"
+        return self._from(self._saved[state], state, action, count, generator)
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Steps from a copy that was made when the state was met after another decision.
+
+        What differs between the two, and the state's name leaves out, may show here.
+        """
+        saved = self._met_again.get(state)
+        if saved is None:
+            return Counter()
+        return self._from(saved, state, action, count, generator)[0]
+
+    def _from(
+        self, saved: Any, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
         if self._is_sealed:
-            return self._drawn(state, action, count, generator)
+            return self._drawn(saved, state, action, count, generator)
         sequence = np.random.SeedSequence(int(generator.integers(_SEEDS)))
         with self._seeded(sequence, False):
-            return self._drawn(state, action, count, generator)
+            return self._drawn(saved, state, action, count, generator)
 
     def _drawn(
-        self, state: int, action: int, count: int, generator: np.random.Generator
+        self, saved: Any, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
         assert self._saver is not None, "only asked of simulators that return to states"
         seen: Counter[Outcome] = Counter()
@@ -371,9 +393,9 @@ class GymnasiumSimulator:
                 break
             # A copy takes the place of the environment; other savers change it and give nothing.
             if self._saver.renew is not None:
-                self._env = self._saver.renew(self._saved[state], generator)
+                self._env = self._saver.renew(saved, generator)
             else:
-                self._env = self._saver.restore(self._saved[state]) or self._env
+                self._env = self._saver.restore(saved) or self._env
             bare = self._env.unwrapped
             bare.np_random = generator
             chance = self._saver.chance(action) if self._saver.chance else None
@@ -381,9 +403,10 @@ class GymnasiumSimulator:
             asks = certain and not (chance is not None and self._is_sealed)
             before = self._generators(chance) if asks else None
             stepped = bare if self._is_plain else self._env
-            observation, reward, terminated, _, info = self._step(stepped, action, where)
+            observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._pay(reward, observation, info, where)
-            after = END if terminated else self._number(observation, info)
+            came = None if cut else (state, action)
+            after = END if terminated else self._number(observation, info, came)
             drew = bool(chance) or (asks and before != self._generators(chance))
             certain &= not drew and bare.np_random is generator
             seen[Outcome(after, paid)] += 1
@@ -395,8 +418,14 @@ class GymnasiumSimulator:
             return self._env.unwrapped.np_random.bit_generator.state
         return states_of(self._env) if chance is None else self._others()
 
-    def _number(self, observation: Any, info: Any) -> int:
-        """The number of the present state; it is saved when it is met for the first time."""
+    def _number(self, observation: Any, info: Any, came: Came = None) -> int:
+        """The number of the present state; it is saved when it is met for the first time.
+
+        Args:
+            observation: what is observed in it.
+            info: what came with it.
+            came: the state and the action that led here; None at a start or where it was cut off.
+        """
         assert self._saver is not None, "only asked of simulators that return to states"
         if self._state_of is not None:
             key = self._state_of(observation, info)
@@ -409,9 +438,14 @@ class GymnasiumSimulator:
             saved, shown = self._saver.save(self._env), copy.deepcopy(observation)
             self._saved.append(saved)
             self._observed.append(shown)
+            self._came.append(came)
             self._numbers[key] = number
-        elif not self._is_sealed and not self._observations_differ:
+            return number
+        if not self._is_sealed and not self._observations_differ:
             self._observations_differ = name_of(observation) != name_of(self._observed[number])
+        another = came is not None and came != self._came[number]
+        if another and self._saver.renew is not None and number not in self._met_again:
+            self._met_again[number] = self._saver.save(self._env)
         return number
 
 
