@@ -214,7 +214,9 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
     def at_the_keyboard(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("goalmeter.meg.simulator.by_states.StatesMeasure._spend", at_the_keyboard)
+    monkeypatch.setattr(
+        "goalmeter.meg.simulator.bounds.by_states.StatesMeasure._spend", at_the_keyboard
+    )
     command = ["meg", "simulator", *WORLD, "--agent", "mine.py:Memory", "--precision", "0"]
     done = run(*command, "--json", "--out", "run")
     assert done.status == 130

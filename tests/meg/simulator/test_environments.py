@@ -15,10 +15,10 @@ from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
-from goalmeter.meg.simulator.acting import stable_baselines_actor
-from goalmeter.meg.simulator.gymnasium_simulator import GymnasiumSimulator, name_of
-from goalmeter.meg.simulator.saving import saver_of
-from goalmeter.meg.simulator.utilities import named_utilities
+from goalmeter.meg.simulator.agents.acting import stable_baselines_actor
+from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator, name_of
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -339,7 +339,7 @@ def test_names_of_observations() -> None:
         (
             {"env": lambda: gymnasium.make_vec("CartPole-v1", num_envs=2)},
             InvalidParameterError,
-            "none of which can be taken out",
+            "copies cannot be taken out",
         ),
         ({"agent": 3}, InvalidParameterError, "expected a name, a model"),
         ({"agent": "greedy"}, InvalidParameterError, "walks in grid worlds"),

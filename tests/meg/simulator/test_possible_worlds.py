@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goalmeter.meg.simulator.confidence import ConfidenceSet
-from goalmeter.meg.simulator.ends import entropies, largest_concave
-from goalmeter.meg.simulator.exploration import Exploration
-from goalmeter.meg.simulator.lines import Line, highest
-from goalmeter.meg.simulator.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
-from goalmeter.meg.simulator.summit import summit
-from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
+from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
+from goalmeter.meg.simulator.bounds.ends import entropies, largest_concave
+from goalmeter.meg.simulator.bounds.exploration import Exploration
+from goalmeter.meg.simulator.bounds.lines import Line, highest
+from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
+from goalmeter.meg.simulator.bounds.summit import summit
+from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
 HORIZON = 6

@@ -13,7 +13,8 @@ from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
-from goalmeter.meg.simulator.acting import chosen, told
+from goalmeter.meg.simulator.agents.acting import chosen, told
+from goalmeter.meg.simulator.measurement import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
 
 EXACT = known_utility(table(0, 5), [ROW] * 4).value
@@ -258,6 +259,13 @@ def test_results_of_two_calls_are_not_subtracted() -> None:
     assert low <= difference <= high
     with pytest.raises(InvalidParameterError, match="different measurements"):
         first["one"].less(again["other"])
+    kept = [
+        Measurement.from_json(Measurement("agent", 5, 500, 0, each).to_json(), "a file").results
+        for each in (first, again)
+    ]
+    assert kept[0]["one"].less(kept[0]["other"]) == (difference, (low, high))
+    with pytest.raises(InvalidParameterError, match="different measurements"):
+        kept[0]["one"].less(kept[1]["other"])
 
 
 def test_episodes_that_are_cut_off_and_horizons_beyond_the_limit() -> None:

@@ -8,27 +8,27 @@ from typing import Any, NamedTuple
 
 from goalmeter._arguments import whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.simulator.acting import Actor, table_actor
-from goalmeter.meg.simulator.agents import actor_of
-from goalmeter.meg.simulator.box_simulator import BoxSimulator
-from goalmeter.meg.simulator.continuous_acting import continuous_actor
+from goalmeter.meg.simulator.agents.acting import Actor, table_actor
+from goalmeter.meg.simulator.agents.callers_agent import actor_of
+from goalmeter.meg.simulator.agents.continuous_acting import continuous_actor
 from goalmeter.meg.simulator.fitting import Fits, fits_of, learnt_of
-from goalmeter.meg.simulator.gymnasium_simulator import (
-    GymnasiumSimulator,
-    opened,
-    time_limit,
-    world_name,
-)
-from goalmeter.meg.simulator.naming import StateOf
-from goalmeter.meg.simulator.protocol import Simulator
-from goalmeter.meg.simulator.reference_densities import is_box, reference_density
-from goalmeter.meg.simulator.tabular_simulator import TabularSimulator
-from goalmeter.meg.simulator.utilities import (
+from goalmeter.meg.simulator.states.naming import StateOf
+from goalmeter.meg.simulator.utilities.named_utilities import (
     REWARD,
     NamedUtilities,
     named_utilities,
     ranges_of,
 )
+from goalmeter.meg.simulator.worlds.box_simulator import BoxSimulator
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import (
+    GymnasiumSimulator,
+    opened,
+    time_limit,
+    world_name,
+)
+from goalmeter.meg.simulator.worlds.protocol import Simulator
+from goalmeter.meg.simulator.worlds.reference_densities import is_box, reference_density
+from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator
 from goalmeter.tabular.mdp import TabularMDP
 
 _MOST_HORIZON = 10**6

@@ -10,12 +10,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require
 from goalmeter._types import AnyArray
-from goalmeter.meg.simulator.acting import Actor
-from goalmeter.meg.simulator.learnt_utility import FrozenUtility, LearntUtility
-from goalmeter.meg.simulator.protocol import Simulator
+from goalmeter.meg.simulator.agents.acting import Actor
 from goalmeter.meg.simulator.result import SimulatorResult
-from goalmeter.meg.simulator.utilities import NamedUtilities
-from goalmeter.meg.simulator.utility_fit import Recorded, fitted_module, outputs
+from goalmeter.meg.simulator.utilities.learnt_utility import FrozenUtility, LearntUtility
+from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
+from goalmeter.meg.simulator.utilities.utility_fit import Recorded, fitted_module, outputs
+from goalmeter.meg.simulator.worlds.protocol import Simulator
 
 # Of the budget, unless a utility says how many steps; the most of them; the fewest episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8

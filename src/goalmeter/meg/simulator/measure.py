@@ -12,19 +12,19 @@ from uuid import uuid4
 
 from goalmeter._arguments import MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.simulator import by_states
 from goalmeter.meg.simulator.asked_world import of_environment, of_table
-from goalmeter.meg.simulator.by_states import StatesMeasure
-from goalmeter.meg.simulator.ends import Towards
-from goalmeter.meg.simulator.from_start import StartMeasure
-from goalmeter.meg.simulator.learnt_utility import LearntUtility
-from goalmeter.meg.simulator.naming import StateOf
+from goalmeter.meg.simulator.bounds import by_states
+from goalmeter.meg.simulator.bounds.by_states import StatesMeasure
+from goalmeter.meg.simulator.bounds.ends import Towards
+from goalmeter.meg.simulator.bounds.from_start import StartMeasure
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
 )
-from goalmeter.meg.simulator.utilities import REWARD, Utility
+from goalmeter.meg.simulator.states.naming import StateOf
+from goalmeter.meg.simulator.utilities.learnt_utility import LearntUtility
+from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
 from goalmeter.tabular.mdp import TabularMDP
 
 # The name of the best combination of all utilities among the results.
@@ -92,8 +92,8 @@ def from_simulator(
             within this share of the estimate; 0 to spend all.
         seed: of everything that is drawn. The result is a function of it and the other arguments.
         state: which states are the same. None: what is known of this kind of environment (our grid
-            worlds, Gymnasium's toy text and classic control, MiniGrid). "observation": what is
-            observed determines what can follow. Or a function of (observation, info) that names
+            worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": what
+            is observed determines what can follow. Or a function of (observation, info) that names
             the state. The guarantee holds if that is true.
         bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
             decisions from some state on may pay together; by name for several utilities. Without

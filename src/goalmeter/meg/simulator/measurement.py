@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import combinations
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from goalmeter._errors import InvalidFileError
 from goalmeter._text import shown
@@ -98,7 +99,9 @@ class Measurement:
             InvalidFileError: it is none.
         """
         try:
-            results = [_result(each) for each in values["utilities"]]
+            # Results of one file are of one call, and of no other file's.
+            measurement = uuid4().hex
+            results = [_result(each, measurement) for each in values["utilities"]]
             return cls(
                 agent=_text(values["agent"]),
                 horizon=int(values["horizon"]),
@@ -121,7 +124,7 @@ class Measurement:
         return self
 
 
-def _result(values: Mapping[str, Any]) -> SimulatorResult:
+def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
     low, high = map(_number, values["interval"])
     weights = values["weights"]
     return SimulatorResult(
@@ -140,7 +143,7 @@ def _result(values: Mapping[str, Any]) -> SimulatorResult:
         method=_text(values["method"]),
         stopped=_text(values["stopped"]),
         reference=_text(values["reference"]),
-        measurement=KEY,
+        measurement=measurement,
         fitted_episodes=int(values["fitted_episodes"]),
     )
 

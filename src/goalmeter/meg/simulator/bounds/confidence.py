@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.meg.simulator.outcomes import Arrays
+from goalmeter.meg.simulator.bounds.outcomes import Arrays
 
 _LISTED, _UNLISTED = 0.5, 0.02
 # sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.

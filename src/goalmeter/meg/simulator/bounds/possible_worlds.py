@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.confidence import ConfidenceSet
-from goalmeter.meg.simulator.utilities import Range
+from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
+from goalmeter.meg.simulator.utilities.named_utilities import Range
 
 # Which of the possible worlds: the one as observed, or the most or least favourable.
 AS_SEEN, MOST, LEAST = "as seen", "most", "least"

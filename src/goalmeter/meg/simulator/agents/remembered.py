@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import FunctionActor
+from goalmeter.meg.simulator.agents.acting import FunctionActor
 
 # Observations that are kept; of pictures of 64 by 64 in colours this is 250 MB.
 _MOST = 20_000

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.meg.simulator.generators import generators_in
-from goalmeter.meg.simulator.saver import Saver
+from goalmeter.meg.simulator.states.generators import generators_in
+from goalmeter.meg.simulator.states.saver import Saver
 
 # Spaces, the generator and the picture: no step reads or changes them.
 _LEFT_OUT = frozenset(

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.meg.simulator.minigrid_states import minigrid_saver
-from goalmeter.meg.simulator.own_code import layers
-from goalmeter.meg.simulator.saver import Saver
+from goalmeter.meg.simulator.states.minigrid_states import minigrid_saver
+from goalmeter.meg.simulator.states.mujoco_states import mujoco_saver
+from goalmeter.meg.simulator.states.own_code import layers
+from goalmeter.meg.simulator.states.saver import Saver
 
 # Wrappers that keep nothing an environment's future depends on, but for counting steps.
 _TRANSPARENT = frozenset(
     {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "FlattenObservation", "DtypeObservation"}
     | {"FullyObsWrapper", "ImgObsWrapper", "RGBImgObsWrapper", "ReshapeObservation"}
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
+    | {"DiscretizeAction"}
 )
 # Whose wrappers are meant, and of whose kinds it is known that they draw from `np_random` alone.
 _PACKAGES = ("gymnasium", "minigrid")
@@ -35,7 +37,7 @@ def saver_of(env: Any) -> Saver | None:
     if names - _TRANSPARENT or not all(_is_of(layer, _PACKAGES) for layer in outer):
         return None
     bare = env.unwrapped
-    for kind in (_grid_world, _toy_text, _classic_control, minigrid_saver):
+    for kind in (_grid_world, _toy_text, _classic_control, minigrid_saver, mujoco_saver):
         if saver := kind(bare):
             return replace(saver, sealed=_is_of(bare, _SEALED) and not names & _CALLING)
     return None

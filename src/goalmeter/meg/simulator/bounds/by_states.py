@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import Actor
-from goalmeter.meg.simulator.combination import best_weights
-from goalmeter.meg.simulator.confidence import ConfidenceSet
-from goalmeter.meg.simulator.ends import (
+from goalmeter.meg.simulator.agents.acting import Actor
+from goalmeter.meg.simulator.bounds.combination import best_weights
+from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
+from goalmeter.meg.simulator.bounds.ends import (
     LOWER,
     SOFT,
     UPPER,
@@ -29,15 +29,17 @@ from goalmeter.meg.simulator.ends import (
     nothing_known,
     without_planning,
 )
-from goalmeter.meg.simulator.exploration import Exploration
-from goalmeter.meg.simulator.possible_worlds import AS_SEEN, PossibleWorlds
-from goalmeter.meg.simulator.protocol import Episodes, Simulator
-from goalmeter.meg.simulator.state_ends import StateEnds, interval
-from goalmeter.meg.simulator.utilities import Range
+from goalmeter.meg.simulator.bounds.exploration import Exploration
+from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, PossibleWorlds
+from goalmeter.meg.simulator.bounds.state_ends import StateEnds, interval
+from goalmeter.meg.simulator.utilities.named_utilities import Range
+from goalmeter.meg.simulator.worlds.protocol import Episodes, Simulator
 
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
+# Of what exploring may take: for looking at states as they were met another time.
+_VERIFYING = 0.3
 # Each round spends so much of what was spent before.
 _GROWTH = 0.6
 
@@ -275,6 +277,7 @@ class StatesMeasure:
 
     def _expand(self, budget: int) -> None:
         self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)
+        self.exploration.verify(int(_VERIFYING * budget))
 
     def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
         """One more round, shared out between the agent's episodes and the world's states."""

@@ -10,7 +10,6 @@ too many unlisted outcomes starts anew with a longer list.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,22 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.meg.simulator.worlds.protocol import END, Outcome
 
-# The number of the state in which an episode has ended.
-END = -1
 # Draws that are spent on the list of outcomes; one outcome in so many stays unlisted for long.
 LISTING = 24
 # A pair starts anew when so many counted draws, and this share of them, were unlisted.
 _UNLISTED, _UNLISTED_SHARE = 4, 2e-3
 # Longer lists are of outcomes that hardly come twice, and would bound nothing.
 _LONGEST = 400
-
-
-class Outcome(NamedTuple):
-    """What a decision led to: the number of the next state or `END`, and what was paid, [U]."""
-
-    after: int
-    paid: tuple[float, ...]
 
 
 @dataclass
@@ -172,8 +163,3 @@ class OutcomeTable:
             np.array([len(pair.listed) for pair in self.pairs], dtype=np.int64),
             np.array([pair.order for pair in self.pairs], dtype=np.int64),
         )
-
-
-def merged(draws: list[Outcome]) -> Counter[Outcome]:
-    """How often each outcome came."""
-    return Counter(draws)

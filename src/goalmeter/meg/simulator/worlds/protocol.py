@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.meg.simulator.acting import Actor
-from goalmeter.meg.simulator.outcomes import Outcome
-from goalmeter.meg.simulator.utilities import NamedUtilities
+from goalmeter.meg.simulator.agents.acting import Actor
+from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
 
+# The number of the state in which an episode has ended.
+END = -1
 # The state of an episode's start where states have no names.
 UNKNOWN = -2
 # What discrete actions are compared with: each with the same probability.
 FREE_CHOICE = "free choice"
+
+
+class Outcome(NamedTuple):
+    """What a decision led to: the number of the next state or `END`, and what was paid, [U]."""
+
+    after: int
+    paid: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -143,4 +151,12 @@ class Simulator(Protocol):
         """Up to `count` steps from a state, and whether none of them left anything to chance.
 
         Fewer than asked for, but at least two, are made where nothing is left to chance.
+        """
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Steps from the same state as it was met another time, by a way of its own.
+
+        They show whether the state's name holds all that decides; empty where it was met once.
         """

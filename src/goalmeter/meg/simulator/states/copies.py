@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter.meg.simulator.generators import anew, generators_in
-from goalmeter.meg.simulator.saver import Saver
+from goalmeter.meg.simulator.states.generators import anew, generators_in
+from goalmeter.meg.simulator.states.saver import Saver
 
 
 class Copied(NamedTuple):

@@ -14,7 +14,7 @@ from goalmeter.agents.abilities import Ability, NamedAgent
 from goalmeter.agents.navigators.memoryless import Memoryless
 from goalmeter.agents.registry import agent as named
 from goalmeter.gridworld.draws import Draws
-from goalmeter.meg.simulator.acting import (
+from goalmeter.meg.simulator.agents.acting import (
     Actor,
     Answer,
     Answered,
@@ -23,7 +23,7 @@ from goalmeter.meg.simulator.acting import (
     stable_baselines_actor,
     table_actor,
 )
-from goalmeter.meg.simulator.remembered import remembered
+from goalmeter.meg.simulator.agents.remembered import remembered
 
 _ASKER = "MEG from a simulator"
 _SB3 = "sb3:"

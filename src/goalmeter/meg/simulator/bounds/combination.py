@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.possible_worlds import AS_SEEN, PossibleWorlds
+from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, PossibleWorlds
 
 # Weights this large tell apart what an episode can collect by a thousand nats: an optimum farther
 # out is at infinity for all that can be bounded.

@@ -10,7 +10,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.learners.global_generators import borrowed_generators
-from goalmeter.meg.simulator.acting import Actor, Answer, EpisodicActor, FunctionActor
+from goalmeter.meg.simulator.agents.acting import Actor, Answer, EpisodicActor, FunctionActor
 
 _SEEDS = 2**31
 

@@ -20,22 +20,29 @@ from goalmeter._errors import (
 )
 from goalmeter._text import in_a_line
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import Actor, Answer, FunctionActor, chosen, information, told
-from goalmeter.meg.simulator.copies import can_be_copied, copier
-from goalmeter.meg.simulator.generators import generators_in, seeded_from, states_of
-from goalmeter.meg.simulator.naming import StateOf, name_of, state_namer
-from goalmeter.meg.simulator.outcomes import END, Outcome
-from goalmeter.meg.simulator.own_code import (
+from goalmeter.meg.simulator.agents.acting import (
+    Actor,
+    Answer,
+    FunctionActor,
+    chosen,
+    information,
+    told,
+)
+from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
+from goalmeter.meg.simulator.states.copies import can_be_copied, copier
+from goalmeter.meg.simulator.states.generators import generators_in, seeded_from, states_of
+from goalmeter.meg.simulator.states.naming import StateOf, name_of, state_namer
+from goalmeter.meg.simulator.states.own_code import (
     draws_unseen,
     layers,
     start_ignores_seed,
     start_seed_is_fixed,
 )
-from goalmeter.meg.simulator.protocol import FREE_CHOICE, UNKNOWN, Episodes
-from goalmeter.meg.simulator.saver import Saver
-from goalmeter.meg.simulator.saving import saver_of
-from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
-from goalmeter.meg.simulator.utilities import NamedUtilities
+from goalmeter.meg.simulator.states.saver import Saver
+from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.states.wrappers import check_layers, one_of, why_no_return
+from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
+from goalmeter.meg.simulator.worlds.protocol import END, FREE_CHOICE, UNKNOWN, Episodes, Outcome
 
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
@@ -43,6 +50,8 @@ _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
 _SEEDS = 2**31
 # How often a caller's function is asked about each state, and by how much its answers may differ.
 _ASKED, _ALIKE = 3, 1e-6
+# A state and the action that was taken in it; None for a start.
+Came = tuple[int, int] | None
 
 
 class GymnasiumSimulator:
@@ -83,6 +92,9 @@ class GymnasiumSimulator:
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
         self._observed: list[Any] = []
+        # Out of which decision each state was first met, and copies that were made after another.
+        self._came: list[Came] = []
+        self._met_again: dict[int, Any] = {}
         self._start_drew = False
         self._starts: set[int] = set()
         # Rows that a caller's function gave in each state, and the table that is made of them.
@@ -166,7 +178,8 @@ class GymnasiumSimulator:
             gained += differs
             decisions += 1
             if self.returns_to_states:
-                after = END if terminated else self._number(observation, info)
+                came = None if truncated else (here, action)
+                after = END if terminated else self._number(observation, info, came)
                 self.walked[here, action, Outcome(after, paid)] += 1
                 here = after
             if terminated:
@@ -346,15 +359,31 @@ class GymnasiumSimulator:
         A step leaves nothing to chance if it leaves every generator that can be seen as it was:
         Gymnasium's, and for kinds of environments that are not known all others too.
         """
-        assert self._saver is not None, "only asked of simulators that return to states"
+        return self._from(self._saved[state], state, action, count, generator)
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Steps from a copy that was made when the state was met after another decision.
+
+        What differs between the two, and the state's name leaves out, may show here.
+        """
+        saved = self._met_again.get(state)
+        if saved is None:
+            return Counter()
+        return self._from(saved, state, action, count, generator)[0]
+
+    def _from(
+        self, saved: Any, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
         if self._is_sealed:
-            return self._drawn(state, action, count, generator)
+            return self._drawn(saved, state, action, count, generator)
         sequence = np.random.SeedSequence(int(generator.integers(_SEEDS)))
         with self._seeded(sequence, False):
-            return self._drawn(state, action, count, generator)
+            return self._drawn(saved, state, action, count, generator)
 
     def _drawn(
-        self, state: int, action: int, count: int, generator: np.random.Generator
+        self, saved: Any, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
         assert self._saver is not None, "only asked of simulators that return to states"
         seen: Counter[Outcome] = Counter()
@@ -365,9 +394,9 @@ class GymnasiumSimulator:
                 break
             # A copy takes the place of the environment; other savers change it and give nothing.
             if self._saver.renew is not None:
-                self._env = self._saver.renew(self._saved[state], generator)
+                self._env = self._saver.renew(saved, generator)
             else:
-                self._env = self._saver.restore(self._saved[state]) or self._env
+                self._env = self._saver.restore(saved) or self._env
             bare = self._env.unwrapped
             bare.np_random = generator
             chance = self._saver.chance(action) if self._saver.chance else None
@@ -375,9 +404,10 @@ class GymnasiumSimulator:
             asks = certain and not (chance is not None and self._is_sealed)
             before = self._generators(chance) if asks else None
             stepped = bare if self._is_plain else self._env
-            observation, reward, terminated, _, info = self._step(stepped, action, where)
+            observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._pay(reward, observation, info, where)
-            after = END if terminated else self._number(observation, info)
+            came = None if cut else (state, action)
+            after = END if terminated else self._number(observation, info, came)
             drew = bool(chance) or (asks and before != self._generators(chance))
             certain &= not drew and bare.np_random is generator
             seen[Outcome(after, paid)] += 1
@@ -389,8 +419,14 @@ class GymnasiumSimulator:
             return self._env.unwrapped.np_random.bit_generator.state
         return states_of(self._env) if chance is None else self._others()
 
-    def _number(self, observation: Any, info: Any) -> int:
-        """The number of the present state; it is saved when it is met for the first time."""
+    def _number(self, observation: Any, info: Any, came: Came = None) -> int:
+        """The number of the present state; it is saved when it is met for the first time.
+
+        Args:
+            observation: what is observed in it.
+            info: what came with it.
+            came: the state and the action that led here; None at a start or where it was cut off.
+        """
         assert self._saver is not None, "only asked of simulators that return to states"
         if self._state_of is not None:
             key = self._state_of(observation, info)
@@ -403,9 +439,14 @@ class GymnasiumSimulator:
             saved, shown = self._saver.save(self._env), copy.deepcopy(observation)
             self._saved.append(saved)
             self._observed.append(shown)
+            self._came.append(came)
             self._numbers[key] = number
-        elif not self._is_sealed and not self._observations_differ:
+            return number
+        if not self._is_sealed and not self._observations_differ:
             self._observations_differ = name_of(observation) != name_of(self._observed[number])
+        another = came is not None and came != self._came[number]
+        if another and self._saver.renew is not None and number not in self._met_again:
+            self._met_again[number] = self._saver.save(self._env)
         return number
 
 
@@ -460,6 +501,8 @@ def _saving(env: Any, state: str | StateOf | None) -> tuple[Saver | None, str]:
     """The way back to a state, or why there is none."""
     if saver := saver_of(env):
         return saver, ""
+    if why := why_no_return(env):
+        return None, why
     if not can_be_copied(env):
         return None, "the simulator cannot be put back into a state: no copy of it can be made"
     if state is None:
@@ -490,16 +533,11 @@ def opened(env: Any, **options: Any) -> Any:
             ) from cause
     if isinstance(env, type):
         return opened(env(), **options)
-    if hasattr(env, "step") and hasattr(env, "envs"):
-        # A vector of environments runs copies of one; a single one is enough here.
-        return env.envs[0]
-    if hasattr(env, "step") and hasattr(env, "num_envs"):
-        raise InvalidParameterError(
-            f"env is {type(env).__name__}, a vector of environments none of which can be taken out "
-            f"of it; give a single one, such as gymnasium.make(ID), or a function that makes one"
-        )
+    if hasattr(env, "step") and (hasattr(env, "envs") or hasattr(env, "num_envs")):
+        return opened(one_of(env))
     if hasattr(env, "step") and hasattr(env, "reset"):
         if hasattr(env, "unwrapped") and hasattr(env, "action_space"):
+            check_layers(env)
             return env
         raise InvalidParameterError(
             f"env is {env!r}, which has no action_space or is not derived from gymnasium.Env; "

@@ -12,7 +12,7 @@ import numpy as np
 from goalmeter._arguments import finite, whole
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import AnyArray
-from goalmeter.meg.simulator.utilities import Range
+from goalmeter.meg.simulator.utilities.named_utilities import Range
 
 Features = Callable[[Any, Any], Any]
 # Numbered observations are shown as one 1 among zeros up to so many.

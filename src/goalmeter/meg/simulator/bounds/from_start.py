@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from goalmeter.meg.simulator.acting import Actor
-from goalmeter.meg.simulator.ends import (
+from goalmeter.meg.simulator.agents.acting import Actor
+from goalmeter.meg.simulator.bounds.ends import (
     LOWER,
     SOFT,
     UPPER,
@@ -27,8 +27,8 @@ from goalmeter.meg.simulator.ends import (
     fitted_and_fresh,
     without_planning,
 )
-from goalmeter.meg.simulator.protocol import Episodes, Simulator
-from goalmeter.meg.simulator.utilities import Range
+from goalmeter.meg.simulator.utilities.named_utilities import Range
+from goalmeter.meg.simulator.worlds.protocol import Episodes, Simulator
 from goalmeter.statistics.betting import lower_limit, upper_limit
 
 # Of the steps: what the agent's own episodes take.

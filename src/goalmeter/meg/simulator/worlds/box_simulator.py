@@ -14,16 +14,19 @@ import numpy as np
 
 from goalmeter._errors import InvalidPolicyError
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.acting import Actor, Answer
-from goalmeter.meg.simulator.clipped_gaussians import largest_relative_entropy, relative_entropy
-from goalmeter.meg.simulator.continuous_acting import GaussianAnswer
-from goalmeter.meg.simulator.gymnasium_simulator import GymnasiumSimulator
-from goalmeter.meg.simulator.reference_densities import (
+from goalmeter.meg.simulator.agents.acting import Actor, Answer
+from goalmeter.meg.simulator.agents.continuous_acting import GaussianAnswer
+from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
+from goalmeter.meg.simulator.worlds.clipped_gaussians import (
+    largest_relative_entropy,
+    relative_entropy,
+)
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
+from goalmeter.meg.simulator.worlds.reference_densities import (
     GaussianReference,
     ReferenceDensity,
     UniformReference,
 )
-from goalmeter.meg.simulator.utilities import NamedUtilities
 
 _ONLY_ACTIONS = "the agent gives continuous actions and not the density that they are drawn from"
 

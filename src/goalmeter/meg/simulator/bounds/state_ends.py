@@ -18,11 +18,17 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.ends import Ends, entropies, largest_concave
-from goalmeter.meg.simulator.lines import Line, highest
-from goalmeter.meg.simulator.possible_worlds import AS_SEEN, LEAST, MOST, Plan, PossibleWorlds
-from goalmeter.meg.simulator.protocol import Episodes
-from goalmeter.meg.simulator.summit import summit
+from goalmeter.meg.simulator.bounds.ends import Ends, entropies, largest_concave
+from goalmeter.meg.simulator.bounds.lines import Line, highest
+from goalmeter.meg.simulator.bounds.possible_worlds import (
+    AS_SEEN,
+    LEAST,
+    MOST,
+    Plan,
+    PossibleWorlds,
+)
+from goalmeter.meg.simulator.bounds.summit import summit
+from goalmeter.meg.simulator.worlds.protocol import Episodes
 from goalmeter.statistics.betting import lower_limit, upper_limit
 
 # Multiples of the rationality that fits best, at which a lower end is tried.

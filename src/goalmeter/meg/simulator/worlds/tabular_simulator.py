@@ -11,11 +11,10 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
-from goalmeter.meg.simulator.acting import Actor, TableActor
-from goalmeter.meg.simulator.outcomes import END, Outcome
-from goalmeter.meg.simulator.protocol import FREE_CHOICE, Episodes
+from goalmeter.meg.simulator.agents.acting import Actor, TableActor
 from goalmeter.meg.simulator.seeds import EPISODES, seeded
-from goalmeter.meg.simulator.utilities import REWARD, NamedUtilities, Range
+from goalmeter.meg.simulator.utilities.named_utilities import REWARD, NamedUtilities, Range
+from goalmeter.meg.simulator.worlds.protocol import END, FREE_CHOICE, Episodes, Outcome
 from goalmeter.tabular.mdp import TabularMDP
 
 _CHUNK = 64
@@ -141,6 +140,12 @@ class TabularSimulator:
             if n:
                 seen[Outcome(END if self._ends[after] else int(after), paid)] += int(n)
         return seen, certain
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Nothing: a table's states are what they are, however they were met."""
+        return Counter()
 
     @cached_property
     def _cumulative(self) -> FloatArray:

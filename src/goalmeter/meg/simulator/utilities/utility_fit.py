@@ -20,7 +20,7 @@ from goalmeter._errors import InvalidParameterError, InvalidUtilityError, requir
 from goalmeter._text import in_a_line
 from goalmeter._types import AnyArray, IntArray
 from goalmeter.agents.learners.global_generators import borrowed_generators
-from goalmeter.meg.simulator.learnt_utility import LearntUtility
+from goalmeter.meg.simulator.utilities.learnt_utility import LearntUtility
 
 # Episodes that are added to those of the reference, as if they had collected the most.
 _UNSEEN = 1.0

@@ -20,7 +20,11 @@ _SOURCES = frozenset(
     {"urandom", "getrandom", "SystemRandom", "secrets", "token_bytes", "randbelow", "uuid1"}
     | {"uuid4", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"}
     | {"default_rng", "RandomState", "Random", "SeedSequence", "PCG64", "MT19937", "Philox"}
+    # These look into a generator, or make another of it, and leave its own state alone.
+    | {"spawn", "jumped", "bit_generator", "seed_seq", "PRNGKey"}
 )
+# A copy of a generator draws, and the generator stays as it was.
+_COPYING, _COPIED = "deepcopy", frozenset({"np_random", "_np_random"})
 # Where Gymnasium keeps the seed itself.
 _SEED_NAMES = frozenset({"np_random_seed", "_np_random_seed"})
 _ROOT = "gymnasium"
@@ -36,7 +40,7 @@ def layers(env: Any) -> list[Any]:
 
 def draws_unseen(env: Any) -> bool:
     """Whether what `step` runs names a source of chance that leaves no state to compare."""
-    return any(_SOURCES & _names_behind(type(layer), "step") for layer in layers(env))
+    return any(_draws_from_nothing(_names_behind(type(layer), "step")) for layer in layers(env))
 
 
 def start_seed_is_fixed(env: Any) -> bool:
@@ -44,7 +48,7 @@ def start_seed_is_fixed(env: Any) -> bool:
 
     Then all that what it wraps draws from that seed is the same in every episode.
     """
-    if any(_SOURCES & _names_behind(type(layer), "reset") for layer in layers(env)):
+    if any(_draws_from_nothing(_names_behind(type(layer), "reset")) for layer in layers(env)):
         return False
     for layer in layers(env)[:-1]:
         resets = [vars(kind)["reset"] for kind in _own_kinds(type(layer)) if "reset" in vars(kind)]
@@ -62,13 +66,18 @@ def start_ignores_seed(env: Any) -> bool:
     the code cannot be read.
     """
     for layer in layers(env):
-        if (_SOURCES | _SEED_NAMES) & _names_behind(type(layer), "reset"):
+        names = _names_behind(type(layer), "reset")
+        if _SEED_NAMES & names or _draws_from_nothing(names):
             return False
         for kind in _own_kinds(type(layer)):
             reset = vars(kind).get("reset")
             if reset is not None and not _hands_seed_on(reset, layer is not env.unwrapped):
                 return False
     return any(each.__module__.partition(".")[0] == _ROOT for each in type(env.unwrapped).__mro__)
+
+
+def _draws_from_nothing(names: set[str]) -> bool:
+    return bool(_SOURCES & names or (_COPYING in names and _COPIED & names))
 
 
 def _own_kinds(kind: type) -> list[type]:

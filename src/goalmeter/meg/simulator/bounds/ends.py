@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.protocol import Episodes
+from goalmeter.meg.simulator.worlds.protocol import Episodes
 from goalmeter.statistics.betting import upper_limit
 
 # Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent

@@ -1,0 +1,1 @@
+"""Who acts: tables, functions, models and named agents, each as an `Actor`."""

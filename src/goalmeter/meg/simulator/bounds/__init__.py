@@ -1,0 +1,1 @@
+"""The two bounds, by states and from the start, and what they are made of."""

@@ -1,0 +1,104 @@
+"""Wrappers and vectors that would make an interval one of another world, and odd generators."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from meg.simulator.worlds import ROW, Corridor, gymnasium, table
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.meg import known_utility
+from goalmeter.meg.simulator import from_simulator
+from goalmeter.meg.simulator.result import SimulatorResult
+from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
+from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
+
+ENV = {"horizon": 5, "budget": 1000, "bounds": (-1, -1), "state": "observation"}
+
+
+def measured(env: Any, **options: Any) -> SimulatorResult:
+    result = from_simulator(env, lambda observation: ROW, **(ENV | options))
+    assert isinstance(result, SimulatorResult)
+    return result
+
+
+def test_a_scale_that_is_learnt_on_the_way_is_refused_until_it_is_fixed() -> None:
+    env = gymnasium.wrappers.NormalizeReward(Corridor())
+    with pytest.raises(InvalidParameterError, match="NormalizeReward goes on learning"):
+        measured(env, bounds=None)
+    env.update_running_mean = False
+    exact = known_utility(table(0, 5), [ROW] * 4).value
+    np.testing.assert_allclose(measured(env, bounds=None).interval, exact, atol=2e-4)
+
+
+def test_a_vector_that_shows_something_else_than_its_copies_is_refused() -> None:
+    vectors = pytest.importorskip("stable_baselines3.common.vec_env")
+    vector = vectors.DummyVecEnv([Corridor, Corridor])
+    exact = known_utility(table(0, 5), [ROW] * 4).value
+    result = measured(vectors.VecCheckNan(vector))
+    np.testing.assert_allclose(result.interval, exact, atol=2e-4)
+    for wrap in (
+        vectors.VecNormalize(vector, norm_obs=False),
+        vectors.VecCheckNan(vectors.VecNormalize(vector, norm_obs=False)),
+    ):
+        with pytest.raises(InvalidParameterError, match="wrapped in VecNormalize"):
+            measured(wrap)
+
+
+def test_a_vector_that_hides_its_copies_is_refused() -> None:
+    vector = gymnasium.vector.SyncVectorEnv([Corridor])
+    with pytest.raises(InvalidParameterError, match="cannot be taken out"):
+        measured(gymnasium.wrappers.vector.RecordEpisodeStatistics(vector))
+
+
+def test_a_wrapper_that_resets_by_itself_is_no_way_back_to_a_state() -> None:
+    limited = gymnasium.wrappers.TimeLimit(Corridor(), 5)
+    result = measured(gymnasium.wrappers.Autoreset(limited))
+    exact = known_utility(table(0, 5), [ROW] * 4).value
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert any("Autoreset resets by itself" in note for note in result.notes)
+
+
+class Spawned(Corridor):
+    """Begins in cell 2 by a generator whose making leaves Gymnasium's as it was."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.cell = 2 if self.other().random() < 0.25 else 0
+        return self.cell, {}
+
+    def other(self) -> np.random.Generator:
+        return self.np_random.spawn(1)[0]
+
+
+class OfACopy(Spawned):
+    def other(self) -> np.random.Generator:
+        return copy.deepcopy(self.np_random)
+
+
+class SlippingBy(Corridor):
+    """Slips by a generator whose making leaves Gymnasium's as it was."""
+
+    def slips(self) -> bool:
+        return bool(self.np_random.spawn(1)[0].random() < 0.25)
+
+
+@pytest.mark.parametrize("kind", [Spawned, OfACopy])
+def test_starts_of_generators_that_are_made_of_gymnasiums(kind: Any) -> None:
+    exact = known_utility(table(0, 5, (0.75, 0, 0.25, 0)), [ROW] * 4).value
+    result = measured(kind())
+    assert result.interval[0] <= exact <= result.interval[1]
+    simulator = GymnasiumSimulator(kind(), named_utilities("reward"), seed=1, state="observation")
+    # Whichever start comes first, one start is not believed.
+    simulator.play(simulator.free_choice(), 1, 0)
+    assert not simulator.one_start
+
+
+def test_chance_of_generators_that_are_made_of_gymnasiums() -> None:
+    exact = known_utility(table(0.25, 5), [ROW] * 4).value
+    result = measured(SlippingBy(), budget=4000)
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert result.interval[1] - result.interval[0] > 0.01
