@@ -236,7 +236,7 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
         (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
         ([*WORLD, "--agent", "none.py:walker"], "there is no file none.py"),
         ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),
-        ([*WORLD, "--agent", "mine.py:breaks"], "mine.py:breaks fails, in line"),
+        ([*WORLD, "--agent", "mine.py:breaks"], "in line 53: KeyError: 'food'; mend it"),
         ([*WORLD, "--agent", "mine.py:number"], "expected a name, a model"),
         ([*WORLD, "--agent", "nobody"], "nobody"),
         ([*WORLD, "--agent", "greedy"], "walks in grid worlds"),

@@ -27,7 +27,7 @@ from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
 from goalmeter.meg.simulator.worlds.opening import opened, time_limit
 from goalmeter.pages.meg.simulator_page import part_of, short_tables
 from goalmeter.report import require_report_extra
-from goalmeter.runs.store import RunStore, made_here
+from goalmeter.runs import Study, carry_out, keys_in
 
 # The utility that is fitted to what the agent does.
 LEARNT = "learnt"
@@ -91,17 +91,18 @@ def measure_simulator(
         until_measured.callback(world.close)
         measured["horizon"] = time_limit(world) if horizon is None else horizon
         acting = _agent(agent, files)
-        if out is None:
-            measurement = _measured(world, acting, agent, measured, tell)
-        else:
-            what = _what(env, agent, utilities, state, options, measured)
-            store = until_measured.enter_context(RunStore(out, what, made_by=made_here()))
-            if KEY in store.values:
-                tell(f"{out} holds this measurement already")
-            else:
-                made = _measured(world, acting, agent, measured, tell)
-                store.add(KEY, made.to_json())
-            measurement = Measurement.from_json(store.values[KEY], str(out))
+        study = Study(
+            "this measurement",
+            lambda: _measured(world, acting, agent, measured, tell),
+            {KEY: {}},
+            noun="measurement",
+            what=_what(env, agent, utilities, state, options, measured),
+            from_json=lambda _, kept: Measurement.from_json(kept, str(out)),
+            to_json=Measurement.to_json,
+        )
+        if out is not None and KEY in keys_in(out):
+            tell(f"{out} holds this measurement already")
+        measurement = carry_out(study, out=out)[KEY]
     return _outcome(measurement) if out is None else _kept(measurement, out)
 
 

@@ -107,12 +107,17 @@ def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
             raise
         except (Exception, SystemExit) as cause:
             raise InvalidParameterError(
-                f"{spelled} fails{line_of(cause, where)}: {type(cause).__name__}: "
-                f"{in_a_line(cause)}; mend it"
+                f"{spelled} fails{line_of(cause, where)}: {_named(cause)}; mend it"
             ) from cause
 
     call.__name__ = spelled
     return call
+
+
+def _named(cause: BaseException) -> str:
+    """An error in a line that begins with its class."""
+    name, words = type(cause).__name__, in_a_line(cause)
+    return words if words.startswith(name) else f"{name}: {words}"
 
 
 def contents(names: list[str]) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
+from goalmeter.meg.simulator.agents.acting import stable_baselines_actor
 from goalmeter.meg.simulator.states.naming import name_of
 from goalmeter.meg.simulator.states.saving import saver_of
 from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
@@ -60,6 +62,14 @@ def corridor_table(slip: float, horizon: int) -> TabularMDP:
             p[cell, action, cell] += slip
     p[3, :, 3] = 1
     return TabularMDP(p, [-1.0, -1.0, -1.0, 0.0], horizon=horizon)
+
+
+class Lamps(Corridor):
+    """Has two lamps, each of which is switched on or off."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = gymnasium.spaces.MultiDiscrete([2, 2])
 
 
 ROW = np.array([0.3, 0.7])
@@ -243,6 +253,9 @@ def test_many_states_are_bounded_from_the_start() -> None:
     assert "give a larger budget" in result.notes[0]
     # Free choice rarely balances for sixty steps, and the agent does.
     assert 1.0 < result.interval[0] < math.log(60_000)
+    # The steps that looked for states are told too.
+    assert result.steps["states"] >= 0.3 * 60_000
+    assert 0.95 * 60_000 <= sum(result.steps.values()) <= 60_200
 
 
 def test_minigrid_goes_back_to_its_states() -> None:
@@ -296,6 +309,12 @@ def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) 
     assert result.interval[0] - 1e-3 <= exact <= result.interval[1] + 1e-3
 
 
+def test_a_model_whose_actions_have_no_numbers() -> None:
+    model = SimpleNamespace(action_space=gymnasium.spaces.MultiDiscrete([2, 3]), policy=None)
+    with pytest.raises(InvalidParameterError, match=r"wrapper .* function that numbers"):
+        stable_baselines_actor(model)
+
+
 def _probabilities(model: Any, state: int) -> np.ndarray:
     import torch
 
@@ -317,10 +336,17 @@ def test_names_of_observations() -> None:
         ({"env": "Nowhere-v0"}, InvalidParameterError, "cannot make 'Nowhere-v0'"),
         ({"env": 3}, InvalidParameterError, "expected a Gymnasium environment"),
         ({"env": "Pendulum-v1"}, InvalidParameterError, "no reference says what"),
+        ({"env": Lamps()}, InvalidParameterError, "TransformAction"),
+        (
+            {"env": lambda: gymnasium.make_vec("CartPole-v1", num_envs=2)},
+            InvalidParameterError,
+            "copies cannot be taken out",
+        ),
         ({"agent": 3}, InvalidParameterError, "expected a name, a model"),
         ({"agent": "greedy"}, InvalidParameterError, "walks in grid worlds"),
         ({"agent": lambda seen: 7}, InvalidPolicyError, "answered 7"),
         ({"agent": lambda seen: [0.5, 0.6]}, InvalidPolicyError, "sum to"),
+        ({"agent": lambda seen: [1.5, -0.5]}, InvalidPolicyError, "least entry is -0.5"),
         ({"agent": lambda seen: "left"}, InvalidPolicyError, "answered 'left'"),
         ({"state": "observed"}, InvalidParameterError, "state is 'observed'"),
         ({"utility": {}}, InvalidParameterError, "empty dictionary"),

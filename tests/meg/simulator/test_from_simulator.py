@@ -231,3 +231,11 @@ def test_a_round_that_takes_no_step_does_not_go_on_for_ever(
     result = from_simulator(CLIFF, NEAR, budget=20_000)
     assert result.stopped == "budget"
     assert 20_000 <= sum(result.steps.values()) < 21_000
+
+
+def test_what_is_paid_too_rarely_to_be_seen_at_once_does_not_end_the_measurement() -> None:
+    wins, loses = [0, 0.002, 0.998], [0, 0, 1]
+    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+    lottery = TabularMDP([[wins, loses], *stay], [0, 1, 0], horizon=2)
+    result = from_simulator(lottery, [[0.9, 0.1]] * 3, budget=2000)
+    assert result.stopped == "budget"

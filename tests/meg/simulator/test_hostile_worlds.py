@@ -424,3 +424,44 @@ def test_a_utility_that_is_true_or_false() -> None:
     result = measured(Corridor(), utility=lambda seen, info: seen == 3, bounds=None, budget=500)
     same = measured(Corridor(), utility=lambda s, i: float(s == 3), bounds=None, budget=500)
     assert result.interval == same.interval
+
+
+class Tiring(Corridor):
+    """Pays less with each decision, which the cell does not tell."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.decision = 0
+        return super().reset(seed=seed)
+
+    def pays(self) -> Any:
+        self.decision += 1
+        return -float(self.decision)
+
+
+class DrawnBefore(Corridor):
+    """Whether a step slips was drawn at the step before it, and stands in no observation."""
+
+    slippery = False
+
+    def slips(self) -> bool:
+        now, self.slippery = self.slippery, bool(self.np_random.random() < SLIP)
+        return now
+
+
+class Congruential(Corridor):
+    """Slips by a generator of its own making, whose state is a plain number."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        out = super().reset(seed=seed)
+        self.word = int(self.np_random.integers(2**31))
+        return out
+
+    def slips(self) -> bool:
+        self.word = (1103515245 * self.word + 12345) % 2**31
+        return self.word / 2**31 < 0.5
+
+
+@pytest.mark.parametrize("kind", [Tiring, DrawnBefore, Congruential])
+def test_what_a_faultless_agent_never_meets_twice_is_met_on_other_ways(kind: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="leaves out something"):
+        from_simulator(kind(), lambda observation: 1, horizon=6, state="observation", budget=4000)

@@ -162,7 +162,7 @@ def _by_best_means(
     combined: bool,
 ) -> dict[str, SimulatorResult]:
     """By states where that can be done, else from the start with the error and steps left."""
-    simulator, budget, error = states.simulator, states.budget, 1 - level
+    simulator, budget, error, before = states.simulator, states.budget, 1 - level, 0
     if simulator.returns_to_states:
         results = _results(states, level, tell, [], by_states.METHOD, combined)
         if results is not None:
@@ -172,17 +172,19 @@ def _by_best_means(
             f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
             f"a larger budget, a shorter horizon, or state= a coarser name of the state"
         ]
-        budget -= sum(states.steps.values())
+        before = sum(states.steps.values())
+        budget -= before
         error -= states.error
     else:
         notes = [f"{simulator.why_not}; the bound is that from the start"]
     if combined:
         notes.append("the best combination of utilities is measured by states only")
-    start = StartMeasure(simulator, states.actor, states.horizon, error, max(budget, _LEAST_STEPS))
+    budget = max(budget, _LEAST_STEPS)
+    start = StartMeasure(simulator, states.actor, states.horizon, error, budget, before)
     # An interruption before its first episodes leaves what the states have shown by then.
-    before = _Fallback(states, by_states.METHOD) if states.begun else None
+    fallback = _Fallback(states, by_states.METHOD) if states.begun else None
     method = f"episodes of {simulator.reference} from the start"
-    results = _results(start, level, tell, notes, method, before=before)
+    results = _results(start, level, tell, notes, method, before=fallback)
     assert results is not None, "the bound from the start always ends"
     return results
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 # What draws are for.
-EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, OTHER_GENERATORS = range(6)
+EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, OTHER_GENERATORS, AGAIN = range(7)
 
 
 def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:

@@ -142,8 +142,8 @@ def checked_rows(rows: FloatArray, what: str) -> FloatArray:
     if not ((rows >= 0).all() and (np.abs(sums - 1.0) <= _SUM_TOLERANCE).all()):
         raise InvalidPolicyError(
             f"{what} has rows that are no distributions over actions (they sum to "
-            f"{float(sums.min()):.6g} to {float(sums.max()):.6g}), expected probabilities that "
-            f"sum to 1"
+            f"{float(sums.min()):.6g} to {float(sums.max()):.6g}, and the least entry is "
+            f"{float(rows.min()):.6g}), expected probabilities from 0 on that sum to 1"
         )
     return np.asarray(rows / sums)
 
@@ -212,8 +212,9 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
     """
     if not hasattr(model.action_space, "n"):
         raise InvalidParameterError(
-            f"the model acts in {model.action_space}, expected Discrete(n): continuous actions "
-            f"need a reference density, which is not supported yet"
+            f"the model acts in {model.action_space}, expected Discrete(n) or a Box of real "
+            f"numbers; give the environment numbered actions by a wrapper "
+            f"(gymnasium.wrappers.TransformAction), and a function that numbers the model's"
         )
     name = type(model).__name__
     policy = model.policy

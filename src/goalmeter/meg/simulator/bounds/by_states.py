@@ -38,6 +38,8 @@ from goalmeter.meg.simulator.worlds.protocol import Episodes, Simulator
 METHOD = "table of states with a confidence set of worlds"
 # Of the budget: the first episodes, and what exploring may take before anything is bounded.
 _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
+# Of what exploring may take: for looking at states as they were met another time.
+_VERIFYING = 0.3
 # Each round spends so much of what was spent before.
 _GROWTH = 0.6
 
@@ -71,6 +73,7 @@ class StatesMeasure:
     def __post_init__(self) -> None:
         self.exploration = Exploration(self.simulator, self.horizon, self.seed)
         self._chunks = 0
+        self._explored = False
         count = len(self.simulator.utilities.names)
         self._best: list[float | None] = [None] * count
 
@@ -95,7 +98,8 @@ class StatesMeasure:
         self._play(int(_FIRST_EPISODES * self.budget))
         self._expand(int(FIRST_STATES * self.budget))
         self.exploration.compare(self.simulator.walked)
-        return self._is_complete
+        self._explored = self._is_complete
+        return self._explored
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
         """Measure until the budget is spent or the ends are close; what ended it."""
@@ -104,6 +108,8 @@ class StatesMeasure:
             rough, widths, noises = self._rough(worlds)
             tell(rough)
             close = all(each.ends.low >= (1 - self.precision) * each.value for each in rough)
+            # Where chance is, what a goal pays may be too rare to have been seen by now.
+            close &= self._without_chance(worlds) or all(each.value > 0 for each in rough)
             left = self.budget - sum(self.steps.values())
             if close or left < self.simulator.chunk:
                 return "precision" if close else "budget"
@@ -143,14 +149,16 @@ class StatesMeasure:
             value = min(max(value, bounds.low), bounds.high)
             # Nothing was proven at any rationality if the lower end is 0.
             beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
+            # An interruption may leave states that nothing was tried in; no world was seen then.
+            if not self._explored:
+                value, beta = bounds.low, choice.beta if bounds.low > 0 else 0.0
             out.append(Towards(value, beta, bounds))
         return out
 
     def assumed(self) -> list[str]:
         """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
         worlds = self._worlds()
-        drawn = worlds.worlds.arrays.listed > 0
-        chance = not (self._is_complete and worlds.worlds.arrays.certain[drawn].all())
+        chance = not self._without_chance(worlds)
         return [
             each.in_words() if each.assumed and (chance or not self.simulator.one_start) else ""
             for each in worlds.ranges
@@ -235,10 +243,14 @@ class StatesMeasure:
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
         """The agent's policy, where what it collects can be computed from the table."""
-        drawn = worlds.worlds.arrays.listed > 0
-        if not self._is_complete or not worlds.worlds.arrays.certain[drawn].all():
+        if not self._without_chance(worlds):
             return None
         return self.simulator.policy(self.actor, self.horizon)
+
+    def _without_chance(self, worlds: PossibleWorlds) -> bool:
+        """Whether everything that can be reached was tried, and nothing is left to chance."""
+        drawn = worlds.worlds.arrays.listed > 0
+        return self._is_complete and bool(worlds.worlds.arrays.certain[drawn].all())
 
     def _plain(self, worlds: PossibleWorlds, fresh: Episodes) -> Ends:
         """The upper end that holds for every utility."""
@@ -265,6 +277,7 @@ class StatesMeasure:
 
     def _expand(self, budget: int) -> None:
         self.exploration.expand(np.unique(self.episodes.starts).tolist(), budget)
+        self.exploration.verify(int(_VERIFYING * budget))
 
     def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
         """One more round, shared out between the agent's episodes and the world's states."""

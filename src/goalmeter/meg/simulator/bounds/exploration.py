@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
+from itertools import product
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.bounds.agreement import disagree
 from goalmeter.meg.simulator.bounds.outcomes import LISTING, OutcomeTable
-from goalmeter.meg.simulator.seeds import SUCCESSORS, seeded
+from goalmeter.meg.simulator.seeds import AGAIN, SUCCESSORS, seeded
 from goalmeter.meg.simulator.worlds.protocol import END, Outcome, Simulator
 
 _LEFT_OUT = (
@@ -50,6 +51,9 @@ class Exploration:
         self._depth: dict[int, int] = {}
         self._next: dict[int, set[int]] = {}
         self._waiting: deque[int] = deque()
+        # Pairs that were tried as the state was met another time, and what that led to.
+        self._verified: set[tuple[int, int]] = set()
+        self._again: Counter[tuple[int, int, Outcome]] = Counter()
 
     def complete(self, starts: Iterable[int]) -> bool:
         """Whether every action was tried in all states that can be decided in, from some starts."""
@@ -77,8 +81,30 @@ class Exploration:
             self._waiting.popleft()
         self.table.grow(self._simulator.n_states)
 
+    def verify(self, budget: int) -> None:
+        """Take steps from states as they were met another time; `compare` looks at them.
+
+        Args:
+            budget: steps that may be taken.
+        """
+        limit = self.steps + budget
+        for state, action in product(self._next, range(self.table.n_actions)):
+            if self.steps >= limit:
+                return
+            if (state, action) in self._verified:
+                continue
+            count = 1 if self.table.pair(state, action).certain else _FIRST
+            generator = np.random.default_rng(seeded(self._seed, AGAIN, state, action))
+            seen = self._simulator.draw_again(state, action, count, generator)
+            # Nothing is seen where it was met once; it may be met another time yet.
+            if seen:
+                self._verified.add((state, action))
+            self.steps += seen.total()
+            for outcome, times in seen.items():
+                self._again[state, action, outcome] += times
+
     def compare(self, walked: Mapping[tuple[int, int, Outcome], int]) -> None:
-        """See that episodes went where steps from saved states lead.
+        """See that episodes, and other visits, went where steps from saved states lead.
 
         Args:
             walked: how often episodes took which outcome of which action in which state.
@@ -91,7 +117,7 @@ class Exploration:
         # An interruption may have come between meeting a state and making room for it.
         self.table.grow(self._simulator.n_states)
         by_pair: dict[tuple[int, int], Counter[Outcome]] = {}
-        for (state, action, outcome), times in walked.items():
+        for (state, action, outcome), times in [*walked.items(), *self._again.items()]:
             if state in self._next:
                 by_pair.setdefault((state, action), Counter())[outcome] += times
         for rank, ((state, action), outcomes) in enumerate(by_pair.items()):
@@ -100,7 +126,7 @@ class Exploration:
             other = next((each for each in outcomes if each not in listed), None)
             if pair.certain and other is not None:
                 raise InvalidParameterError(
-                    f"action {action} in state {state} led to {_in_words(other)} in an episode "
+                    f"action {action} in state {state} led to {_in_words(other)} on one visit "
                     f"and to {_in_words(pair.listed[0])} from the saved state, though nothing was "
                     f"drawn: {_LEFT_OUT}"
                 )
@@ -109,8 +135,8 @@ class Exploration:
             if disagree(counts, [*pair.counts, pair.unlisted], rank):
                 raise InvalidParameterError(
                     f"action {action} in state {state} led elsewhere in {outcomes.total()} steps "
-                    f"of episodes than in {pair.n} steps from the saved state, more than chance "
-                    f"allows: {_LEFT_OUT}"
+                    f"of other visits than in {pair.n} steps from the saved state, more than "
+                    f"chance allows: {_LEFT_OUT}"
                 )
 
     def _met(self, state: int, depth: int) -> None:

@@ -50,6 +50,7 @@ class StartMeasure:
         horizon: H.
         error: 1 - level.
         budget: steps in all.
+        before: steps that were taken in vain, to look for states.
         episodes: of the agent.
         free: of free choice.
     """
@@ -59,6 +60,7 @@ class StartMeasure:
     horizon: int
     error: float
     budget: int
+    before: int = 0
     episodes: Episodes = field(init=False)
     free: Episodes = field(init=False)
 
@@ -74,7 +76,8 @@ class StartMeasure:
     @property
     def steps(self) -> dict[str, int]:
         """Steps that were taken so far, by purpose."""
-        return {"agent": self.episodes.steps, self.simulator.reference: self.free.steps}
+        taken = {"agent": self.episodes.steps, self.simulator.reference: self.free.steps}
+        return taken | ({"states": self.before} if self.before else {})
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
         """Measure until the budget is spent; what ended it."""

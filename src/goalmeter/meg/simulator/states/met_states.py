@@ -14,6 +14,9 @@ from goalmeter.meg.simulator.states.saver import Saver
 from goalmeter.meg.simulator.states.saving import saver_of
 from goalmeter.meg.simulator.states.wrappers import why_no_return
 
+# A state and the action that was taken in it; None for a start.
+Came = tuple[int, int] | None
+
 
 class MetStates:
     """States of one environment, in the order in which they were met.
@@ -38,14 +41,24 @@ class MetStates:
         self._state_of = state_namer(state)
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
+        # Out of which decision each state was first met, and copies that were made after another.
+        self._came: list[Came] = []
+        self._met_again: dict[int, Any] = {}
         self.observations: list[Any] = []
         self.observations_differ = False
 
     def __len__(self) -> int:
         return len(self._saved)
 
-    def number(self, env: Any, observation: Any, info: Any) -> int:
-        """The number of the present state; it is saved when it is met for the first time."""
+    def number(self, env: Any, observation: Any, info: Any, came: Came) -> int:
+        """The number of the present state; it is saved when it is met for the first time.
+
+        Args:
+            env: the environment, in that state.
+            observation: what is observed in it.
+            info: what came with it.
+            came: the state and the action that led here; None at a start or where it was cut off.
+        """
         if self._state_of is not None:
             key = self._state_of(observation, info)
         else:
@@ -57,17 +70,34 @@ class MetStates:
             saved, shown = self.saver.save(env), copy.deepcopy(observation)
             self._saved.append(saved)
             self.observations.append(shown)
+            self._came.append(came)
             self._numbers[key] = number
-        elif not self.is_sealed and not self.observations_differ:
+            return number
+        if not self.is_sealed and not self.observations_differ:
             self.observations_differ = name_of(observation) != name_of(self.observations[number])
+        another = came is not None and came != self._came[number]
+        if another and self.saver.renew is not None and number not in self._met_again:
+            self._met_again[number] = self.saver.save(env)
         return number
 
-    def renewed(self, number: int, env: Any, generator: np.random.Generator) -> Any:
-        """The environment in a state, to be stepped with a generator: `env` itself or a copy."""
+    def was_met_again(self, number: int) -> bool:
+        """Whether there is a copy of a state as it was met after another decision."""
+        return number in self._met_again
+
+    def renewed(self, number: int, env: Any, generator: np.random.Generator, *, again: bool) -> Any:
+        """The environment in a state, to be stepped with a generator: `env` itself or a copy.
+
+        Args:
+            number: of the state.
+            env: the environment.
+            generator: of the steps.
+            again: as it was met after another decision than the first time.
+        """
+        saved = self._met_again[number] if again else self._saved[number]
         if self.saver.renew is not None:
-            return self.saver.renew(self._saved[number], generator)
+            return self.saver.renew(saved, generator)
         # A copy takes the place of the environment; other savers change it and give nothing.
-        return self.saver.restore(self._saved[number]) or env
+        return self.saver.restore(saved) or env
 
     def put_back(self, number: int) -> None:
         """Put the environment into a state, for agents that look at it; no copy is made."""

@@ -21,7 +21,7 @@ from goalmeter.meg.simulator.states.generators import (
     seeded_from,
     states_of,
 )
-from goalmeter.meg.simulator.states.met_states import MetStates
+from goalmeter.meg.simulator.states.met_states import Came, MetStates
 from goalmeter.meg.simulator.states.naming import StateOf
 from goalmeter.meg.simulator.states.own_code import draws_unseen, layers
 from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
@@ -87,7 +87,8 @@ class GymnasiumSimulator:
         if not hasattr(space, "n"):
             raise InvalidParameterError(
                 f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
-                f"real numbers; wrap it so that it takes one of them"
+                f"real numbers; wrap it so that it takes one of them "
+                f"(gymnasium.wrappers.TransformAction)"
             )
         return int(space.n)
 
@@ -155,7 +156,8 @@ class GymnasiumSimulator:
             gained += differs
             decisions += 1
             if self.returns_to_states:
-                after = END if terminated else self._number(observation, info)
+                came = None if truncated else (here, action)
+                after = END if terminated else self._number(observation, info, came)
                 self.walked[here, action, Outcome(after, paid)] += 1
                 here = after
             if terminated:
@@ -214,14 +216,30 @@ class GymnasiumSimulator:
         A step leaves nothing to chance if it leaves every generator that can be seen as it was:
         Gymnasium's, and for kinds of environments that are not known all others too.
         """
+        return self._from(False, state, action, count, generator)
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Steps from a copy that was made when the state was met after another decision.
+
+        What differs between the two, and the state's name leaves out, may show here.
+        """
+        if not self._states.was_met_again(state):
+            return Counter()
+        return self._from(True, state, action, count, generator)[0]
+
+    def _from(
+        self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
         if self._states.is_sealed:
-            return self._drawn(state, action, count, generator)
+            return self._drawn(again, state, action, count, generator)
         sequence = np.random.SeedSequence(int(generator.integers(_SEEDS)))
         with self._seeded(sequence, False):
-            return self._drawn(state, action, count, generator)
+            return self._drawn(again, state, action, count, generator)
 
     def _drawn(
-        self, state: int, action: int, count: int, generator: np.random.Generator
+        self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
         seen: Counter[Outcome] = Counter()
         certain = not self._draws_unseen
@@ -229,7 +247,7 @@ class GymnasiumSimulator:
         for done in range(count):
             if done >= 2 and certain and len(seen) == 1:
                 break
-            self._env = self._states.renewed(state, self._env, generator)
+            self._env = self._states.renewed(state, self._env, generator, again=again)
             bare = self._env.unwrapped
             bare.np_random = generator
             chance = self._states.chance(action)
@@ -237,9 +255,10 @@ class GymnasiumSimulator:
             asks = certain and not (chance is not None and self._states.is_sealed)
             before = self._generators(chance) if asks else None
             stepped = bare if self._is_plain else self._env
-            observation, reward, terminated, _, info = self._step(stepped, action, where)
+            observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._payments.pay(reward, observation, info, where)
-            after = END if terminated else self._number(observation, info)
+            came = None if cut else (state, action)
+            after = END if terminated else self._number(observation, info, came)
             drew = bool(chance) or (asks and before != self._generators(chance))
             certain &= not drew and bare.np_random is generator
             seen[Outcome(after, paid)] += 1
@@ -251,5 +270,5 @@ class GymnasiumSimulator:
             return self._env.unwrapped.np_random.bit_generator.state
         return states_of(self._env) if chance is None else other_states(self._env)
 
-    def _number(self, observation: Any, info: Any) -> int:
-        return self._states.number(self._env, observation, info)
+    def _number(self, observation: Any, info: Any, came: Came = None) -> int:
+        return self._states.number(self._env, observation, info, came)

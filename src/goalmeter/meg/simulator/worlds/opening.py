@@ -25,7 +25,8 @@ def opened(env: Any, **options: Any) -> Any:
             return gymnasium.make(env, **options)
         except (gymnasium.error.Error, ImportError, TypeError) as cause:
             raise InvalidParameterError(
-                f"gymnasium cannot make {env!r}: {in_a_line(cause)}; check the id and the options"
+                f"gymnasium cannot make {env!r}: {in_a_line(cause).rstrip('.')}; check the options "
+                f"and the id, which is MODULE:ID for an environment of another package"
             ) from cause
     if isinstance(env, type):
         return opened(env(), **options)

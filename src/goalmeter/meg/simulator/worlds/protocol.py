@@ -152,3 +152,11 @@ class Simulator(Protocol):
 
         Fewer than asked for, but at least two, are made where nothing is left to chance.
         """
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Steps from the same state as it was met another time, by a way of its own.
+
+        They show whether the state's name holds all that decides; empty where it was met once.
+        """

@@ -141,6 +141,12 @@ class TabularSimulator:
                 seen[Outcome(END if self._ends[after] else int(after), paid)] += int(n)
         return seen, certain
 
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Nothing: a table's states are what they are, however they were met."""
+        return Counter()
+
     @cached_property
     def _cumulative(self) -> FloatArray:
         return np.asarray(np.cumsum(self._probability, axis=-1))
