@@ -78,6 +78,19 @@ def wrong(observation, info):
 
 
 number = 3
+
+
+class StaysOpen(Corridor):
+    def close(self):
+        raise OSError("it stays open")
+
+
+def ends_everything(observation, info):
+    raise GeneratorExit
+
+
+def now_and_then(observation, info):
+    return float(info["cell"] == 3 and np.random.default_rng().random() < 0.02)
 """
 WORLD = ["mine.py:Corridor", "--state", "observation", "--horizon", "6", "--budget", "2000"]
 
@@ -202,6 +215,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert of_json(done) == result and "holds this measurement already" in done.err
     refused = run(*command, "--seed", "3")
     assert refused.status == 2 and "holds another run: seed is 0 there, and 3 here" in refused.err
+    assert "already" not in refused.err
     assert "finished" in run("status", "run").out
     again = of_json(run("report", "run", "--out", "again.html", "--json"))
     assert again["runs"][0]["meg"] == result["meg"]
@@ -245,6 +259,9 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
         ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
         ([*WORLD, "--utility", "a=mine.py:breaks"], "mine.py:breaks fails: TypeError"),
         ([*WORLD, "--utility", "mine.py:number"], "is 3, expected a function"),
+        ([*WORLD, "--utility", "mine.py:ends_everything"], "fails, in line 69: GeneratorExit"),
+        ([*WORLD, "--utility", "none.py:f"], "the path of a utility is FILE.py:NAME"),
+        (["FrozenLake-v1", "--env-option", "map_name=none"], "cannot make 'FrozenLake-v1'"),
         ([*WORLD, "--utility", "b=rewards"], "expected reward, learnt, NAME=reward or"),
         ([*WORLD, "--utility", "reward", "--utility", "reward"], "'reward' is given twice"),
         ([*WORLD, "--bounds", "1"], "--bounds is '1', expected"),
@@ -270,6 +287,18 @@ def test_bad_input_is_one_line_on_standard_error(
     assert done.out == "" and "Traceback" not in done.err
     errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
     assert len(errors) == 1 and message in errors[0]
+
+
+def test_a_world_that_fails_to_close_is_measured(run: Run, mine: Path) -> None:
+    done = run("meg", "simulator", "mine.py:StaysOpen", *WORLD[1:], "--agent", "mine.py:walker")
+    assert done.status == 0 and done.err.count("goalmeter: ") == 0
+
+
+def test_a_utility_that_is_drawn_now_and_then_is_chance(run: Run, mine: Path) -> None:
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:walker", "--json", "--utility"]
+    sure, drawn = (of_json(run(*command, f"mine.py:{name}")) for name in ("last", "now_and_then"))
+    # What is paid now and then is, at another rationality, as much of a goal.
+    assert drawn["interval"][0] <= sure["meg"] <= drawn["interval"][1]
 
 
 def test_what_a_file_says_cannot_steer_the_terminal(run: Run, mine: Path) -> None:

@@ -97,7 +97,7 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
     """
     path = Path(path)
     if not path.is_file():
-        article = "an" if kind[0] in "aeiou" else "a"
+        article = "an" if kind[0] in "aeio" else "a"
         raise InvalidFileError(
             f"there is no file {path}; the path of {article} {kind} is FILE.py:NAME"
         )
@@ -116,7 +116,10 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as cause:
+    except KeyboardInterrupt:
+        sys.modules.pop(spec.name, None)
+        raise
+    except BaseException as cause:
         sys.modules.pop(spec.name, None)
         raise InvalidFileError(
             f"{path} fails when it is run{line_of(cause, where)}: {type(cause).__name__}: {cause}; "

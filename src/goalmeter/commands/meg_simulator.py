@@ -24,7 +24,7 @@ from goalmeter.meg.simulator import (
 from goalmeter.meg.simulator.measurement import KEY, KIND, Measurement
 from goalmeter.meg.simulator.states.naming import OBSERVATION
 from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
-from goalmeter.meg.simulator.worlds.opening import opened, time_limit
+from goalmeter.meg.simulator.worlds.opening import closed, opened, time_limit
 from goalmeter.pages.meg.simulator_page import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs import Study, carry_out, keys_in
@@ -88,7 +88,7 @@ def measure_simulator(
         measured["state"] = _state(state, files)
         tell(f"making {env}")
         world = _environment(env, options, files)
-        until_measured.callback(world.close)
+        until_measured.callback(closed, world)
         measured["horizon"] = time_limit(world) if horizon is None else horizon
         acting = _agent(agent, files)
         study = Study(
@@ -100,9 +100,11 @@ def measure_simulator(
             from_json=lambda _, kept: Measurement.from_json(kept, str(out)),
             to_json=Measurement.to_json,
         )
-        if out is not None and KEY in keys_in(out):
-            tell(f"{out} holds this measurement already")
+        kept_already = out is not None and KEY in keys_in(out)
         measurement = carry_out(study, out=out)[KEY]
+        # Only now is it known to be this measurement and no other.
+        if kept_already:
+            tell(f"{out} holds this measurement already")
     return _outcome(measurement) if out is None else _kept(measurement, out)
 
 

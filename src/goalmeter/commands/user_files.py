@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import update_wrapper
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -103,15 +104,17 @@ def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
     def call(*arguments: Any, **options: Any) -> Any:
         try:
             return function(*arguments, **options)
-        except GoalmeterError:
+        except (GoalmeterError, KeyboardInterrupt):
             raise
-        except (Exception, SystemExit) as cause:
+        # Whatever else a user's code raises to end the program ends the command in a sentence.
+        except BaseException as cause:
             raise InvalidParameterError(
                 f"{spelled} fails{line_of(cause, where)}: {_named(cause)}; mend it"
             ) from cause
 
     call.__name__ = spelled
-    return call
+    # What looks for chance in a function's code looks into what is called here.
+    return update_wrapper(call, function, assigned=(), updated=())
 
 
 def _named(cause: BaseException) -> str:

@@ -186,3 +186,52 @@ def test_features_that_fail_are_named() -> None:
     utility = {"mine": LearntUtility(features=lambda seen, info: 1 / 0)}
     with pytest.raises(InvalidUtilityError, match="the utility 'mine' raised"):
         from_simulator(Corridor(), agent, utility=utility, horizon=5, budget=500)
+
+
+class Fails:
+    """An agent that fails when an episode begins."""
+
+    def begin(self, generator: np.random.Generator) -> Any:
+        raise OSError("no memory of it")
+
+
+def test_an_agent_that_cannot_begin_is_named() -> None:
+    with pytest.raises(GoalmeterError, match=r"Fails raised .* when episode 0 was begun"):
+        measured(Corridor(), Fails())
+
+
+def test_a_function_that_makes_no_environment_is_named() -> None:
+    def broken() -> Any:
+        raise OSError("no device")
+
+    with pytest.raises(InvalidParameterError, match=r"broken made no environment: .*no device"):
+        measured(broken)
+
+
+def test_an_environment_that_fails_to_close_is_measured() -> None:
+    class Open(Corridor):
+        def close(self) -> None:
+            raise OSError("it stays open")
+
+    assert measured(Open).interval == measured(Corridor()).interval
+
+
+def test_wrappers_that_lead_nowhere_are_refused() -> None:
+    class Lost(Corridor):
+        @property
+        def unwrapped(self) -> Any:
+            return Corridor()
+
+    with pytest.raises(InvalidParameterError, match="no way through its wrappers"):
+        measured(Lost())
+
+
+def test_an_old_generator_counts_as_drawn_from() -> None:
+    class Old(Corridor):
+        def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+            self._np_random = np.random.RandomState(0)
+            self.cell = 0
+            return 0, {}
+
+    result = measured(Old(), bounds=(-1, -1))
+    assert any("others may be drawn" in note for note in result.notes)

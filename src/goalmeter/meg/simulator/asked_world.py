@@ -21,7 +21,7 @@ from goalmeter.meg.simulator.utilities.named_utilities import (
 )
 from goalmeter.meg.simulator.worlds.box_simulator import BoxSimulator
 from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
-from goalmeter.meg.simulator.worlds.opening import opened, time_limit, world_name
+from goalmeter.meg.simulator.worlds.opening import closed, opened, time_limit, world_name
 from goalmeter.meg.simulator.worlds.protocol import Simulator
 from goalmeter.meg.simulator.worlds.reference_densities import is_box, reference_density
 from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator
@@ -96,7 +96,7 @@ def of_environment(
     world = opened(env)
     # What was made here is closed here; a caller's own environment stays open.
     if isinstance(env, (str, type)) or not hasattr(env, "step"):
-        closing.callback(world.close)
+        closing.callback(closed, world)
     learnt = learnt_of(utility, bounds)
     continuous = is_box(world.action_space)
     density = reference_density(reference, world.action_space) if continuous else None

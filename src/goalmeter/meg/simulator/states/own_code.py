@@ -12,6 +12,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -45,7 +46,8 @@ def draws_unseen(env: Any) -> bool:
 
 def call_draws_unseen(function: Any) -> bool:
     """Whether what a caller's function runs names such a source."""
-    plain = getattr(function, "__func__", function)
+    plain = inspect.unwrap(function.func if isinstance(function, partial) else function)
+    plain = getattr(plain, "__func__", plain)
     if not isinstance(plain, FunctionType):
         return _draws_from_nothing(_names_behind(type(function), "__call__"))
     # A name that no function has, since a lambda has none.

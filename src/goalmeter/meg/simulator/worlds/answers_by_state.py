@@ -10,7 +10,7 @@ import numpy as np
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, told
 from goalmeter.meg.simulator.states.met_states import MetStates
-from goalmeter.meg.simulator.worlds.guarded_calls import answer_of, in_state
+from goalmeter.meg.simulator.worlds.guarded_calls import answer_of, begin_of, in_state
 
 # How often a caller's function is asked about each state, and by how much its answers may differ.
 _ASKED, _ALIKE = 3, 1e-6
@@ -79,8 +79,8 @@ class AnswersByState:
         for state, observation in enumerate(self._states.observations):
             # A walker of our worlds looks at the state, not at the observation.
             self._states.put_back(state)
-            answer = actor.begin(np.random.default_rng(0))
             where = partial(in_state, state)
+            answer = begin_of(actor, np.random.default_rng(0), where)
             for t in times:
                 for _ in range(1 if actor.is_function else _ASKED):
                     # An agent may change in place what it is shown.

@@ -10,7 +10,24 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPolicyError
 from goalmeter._text import in_a_line
-from goalmeter.meg.simulator.agents.acting import Answer
+from goalmeter.meg.simulator.agents.acting import Actor, Answer
+
+
+def begin_of(actor: Actor, generator: np.random.Generator, where: Callable[[], str]) -> Answer:
+    """An agent's answers during one episode.
+
+    Raises:
+        InvalidPolicyError: the agent raised an error that is not ours.
+    """
+    try:
+        return actor.begin(generator)
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidPolicyError(
+            f"{actor.name} raised {in_a_line(cause)} {where()}, expected begin(generator) to give "
+            f"a function of the observation"
+        ) from cause
 
 
 def answer_of(

@@ -31,6 +31,8 @@ from goalmeter.meg.simulator.worlds.answers_by_state import AnswersByState
 from goalmeter.meg.simulator.worlds.guarded_calls import (
     answer_of,
     at_decision,
+    at_reset,
+    begin_of,
     in_state,
     step_of,
 )
@@ -155,7 +157,7 @@ class GymnasiumSimulator:
         observation, info = self._starts.reset(self._env, seed, number, self.returns_to_states)
         start = here = self._number(observation, info) if self.returns_to_states else UNKNOWN
         self._starts.note(start)
-        answer = actor.begin(generator)
+        answer = begin_of(actor, generator, partial(at_reset, number))
         total, gained, decisions = np.zeros(len(self.utilities.names)), 0.0, 0
         for t in range(horizon):
             where = partial(at_decision, t, number)

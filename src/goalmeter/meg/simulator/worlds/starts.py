@@ -92,7 +92,7 @@ class Starts:
 
 def _drew(env: Any, seed: int) -> bool:
     """Whether a reset with this seed has drawn from the environment's generator."""
-    if not hasattr(env.unwrapped, "np_random"):
+    if not isinstance(getattr(env.unwrapped, "np_random", None), np.random.Generator):
         return True
     fresh = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
     return bool(env.unwrapped.np_random.bit_generator.state != fresh.bit_generator.state)
