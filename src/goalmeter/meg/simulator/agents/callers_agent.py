@@ -24,6 +24,7 @@ from goalmeter.meg.simulator.agents.acting import (
     table_actor,
 )
 from goalmeter.meg.simulator.agents.remembered import remembered
+from goalmeter.meg.simulator.spaces import numbered
 
 _ASKER = "MEG from a simulator"
 _SB3 = "sb3:"
@@ -95,13 +96,13 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
         check_spaces(type(agent).__name__, agent, env)
         return remembered(stable_baselines_actor(agent))
     if isinstance(agent, (np.ndarray, list, tuple)):
-        observations = getattr(env.observation_space, "n", None)
+        observations = numbered(env.observation_space)
         if observations is None:
             raise InvalidParameterError(
                 f"the agent is a table, but the environment shows {env.observation_space}, "
                 f"expected Discrete(n); give a function of the observation"
             )
-        return table_actor(agent, int(observations), int(env.action_space.n), horizon)
+        return table_actor(agent, observations, int(env.action_space.n), horizon)
     name = str(getattr(agent, "__name__", type(agent).__name__))
     if hasattr(agent, "begin"):
         return EpisodicActor(agent, name)

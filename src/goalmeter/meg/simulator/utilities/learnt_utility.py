@@ -12,6 +12,7 @@ import numpy as np
 from goalmeter._arguments import finite, whole
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import AnyArray
+from goalmeter.meg.simulator.spaces import numbered
 from goalmeter.meg.simulator.utilities.named_utilities import Range
 
 Features = Callable[[Any, Any], Any]
@@ -75,8 +76,8 @@ class LearntUtility:
         """
         if self.features is not None:
             observation = self.features(observation, info)
-        elif (count := getattr(space, "n", None)) is not None and int(count) <= _ONE_HOT:
-            return np.asarray(np.eye(1, int(count), int(observation), dtype=np.float32)[0])
+        elif (count := numbered(space)) is not None and count <= _ONE_HOT:
+            return np.asarray(np.eye(1, count, int(observation), dtype=np.float32)[0])
         try:
             array = np.array(_array(observation), dtype=np.float32)
         except (TypeError, ValueError) as cause:

@@ -15,6 +15,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, FunctionActor, chosen, information
 from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
+from goalmeter.meg.simulator.spaces import numbered
 from goalmeter.meg.simulator.states.generators import (
     generators_in,
     other_states,
@@ -84,13 +85,14 @@ class GymnasiumSimulator:
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
     def _count_actions(self, space: Any) -> int:
-        if not hasattr(space, "n"):
+        count = numbered(space)
+        if count is None:
             raise InvalidParameterError(
                 f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
                 f"real numbers; wrap it so that it takes one of them "
                 f"(gymnasium.wrappers.TransformAction)"
             )
-        return int(space.n)
+        return count
 
     def _decide(
         self, answer: Any, generator: np.random.Generator, name: str
