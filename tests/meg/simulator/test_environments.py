@@ -313,14 +313,6 @@ def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) 
     assert result.interval[0] - 1e-3 <= exact <= result.interval[1] + 1e-3
 
 
-def test_switches_are_no_numbered_actions() -> None:
-    env = Corridor()
-    # It has an n, of switches, and every step sets all of them.
-    env.action_space = gymnasium.spaces.MultiBinary(3)
-    with pytest.raises(InvalidParameterError, match=r"actions from MultiBinary\(3\), expected"):
-        from_simulator(env, lambda observation: 1, horizon=3, budget=500)
-
-
 @pytest.mark.parametrize("space", ["MultiDiscrete", "MultiBinary"])
 def test_a_model_whose_actions_have_no_numbers(space: str) -> None:
     model = SimpleNamespace(action_space=getattr(gymnasium.spaces, space)([2, 3]), policy=None)
