@@ -58,6 +58,11 @@ def of_table(
 ) -> AskedWorld:
     """A table that is run; its utilities are arrays."""
     _no_reference(reference)
+    if mdp.discount != 1.0:
+        raise InvalidParameterError(
+            f"the MDP has discount {mdp.discount:g}, but what a simulator pays is added up as it "
+            f"comes; give one with discount=1 and horizon=, or measure it by `meg.known_utility`"
+        )
     if learnt_of(utility, None) or callable(utility):
         raise InvalidParameterError(
             "utility is a function or to be learnt, but a TabularMDP shows no observation that it "

@@ -135,7 +135,7 @@ def fits_of(
     """
     require("torch", extra="neural", feature="A learnt utility")
     recorder = Recorder(learnt, world.observation_space)
-    simulator = simulator_of(NamedUtilities({"recorded": recorder}, {}))
+    simulator = simulator_of(NamedUtilities({" and ".join(map(str, learnt)): recorder}, {}))
     asked = [each.steps for each in learnt.values() if each.steps is not None]
     limit = max(asked, default=min(int(_SHARE * budget), _MOST))
     if limit > budget / 2:

@@ -140,6 +140,11 @@ def from_simulator(
             world = of_table(env, agent, **asked)
         else:
             world = of_environment(env, agent, budget=budget, state=state, closing=closing, **asked)
+        if combined and COMBINATION in world.simulator.utilities.names:
+            raise InvalidParameterError(
+                f"a utility has the name {COMBINATION!r}, which combined=True gives to the best "
+                f"combination of all; give it another name"
+            )
         left = budget if world.fits is None else max(budget - world.fits.steps, _LEAST_STEPS)
         states = StatesMeasure(*world[:3], _STATES_SHARE * (1 - level), seed, left, precision)
         told = _teller(tell, world.simulator.utilities.names)
@@ -163,7 +168,13 @@ def _by_best_means(
 ) -> dict[str, SimulatorResult]:
     """By states where that can be done, else from the start with the error and steps left."""
     simulator, budget, error, before = states.simulator, states.budget, 1 - level, 0
-    if simulator.returns_to_states:
+    if simulator.returns_to_states and not states.can_try:
+        notes = [
+            f"one state has {simulator.n_actions:,} actions, more than "
+            f"{by_states.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from the "
+            f"start; give a larger budget"
+        ]
+    elif simulator.returns_to_states:
         results = _results(states, level, tell, [], by_states.METHOD, combined)
         if results is not None:
             return results

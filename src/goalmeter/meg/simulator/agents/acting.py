@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
+from goalmeter._text import shown
 from goalmeter._types import FloatArray
 
 # Rows that sum to 1 within this are divided by their sum, as everywhere.
@@ -62,12 +63,14 @@ class TableActor:
     Attributes:
         table: [T, S, A], rows summing to 1.
         name: in words.
+        first: what the first observation is.
     """
 
     table: FloatArray
     name: str = "policy"
     remembers: bool = False
     is_function: bool = True
+    first: int = 0
 
     @property
     def timed(self) -> bool:
@@ -78,7 +81,8 @@ class TableActor:
         """The row of the observation at this decision."""
 
         def answer(observation: Any, decision: int) -> FloatArray:
-            return np.asarray(self.table[min(decision, len(self.table) - 1), int(observation)])
+            row = int(observation) - self.first
+            return np.asarray(self.table[min(decision, len(self.table) - 1), row])
 
         return answer
 
@@ -120,7 +124,14 @@ def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> Tab
     Raises:
         InvalidPolicyError: another shape, or rows that are no distributions.
     """
-    table = np.asarray(policy, dtype=np.float64)
+    try:
+        table = np.asarray(policy, dtype=np.float64)
+    # Names, functions, rows of unequal length.
+    except (TypeError, ValueError):
+        raise InvalidPolicyError(
+            f"the agent is {shown(policy)}, expected a table [{n_states}, {n_actions}] of "
+            f"probabilities of actions for each observation"
+        ) from None
     stacked = table[None] if table.ndim == 2 else table
     fits = stacked.ndim == 3 and stacked.shape[1:] == (n_states, n_actions)
     if not fits or len(stacked) not in (1, horizon):

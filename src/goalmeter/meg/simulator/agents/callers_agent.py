@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from goalmeter.meg.simulator.agents.acting import (
     stable_baselines_actor,
     table_actor,
 )
+from goalmeter.meg.simulator.agents.numbered_spaces import count_of, first_of
 from goalmeter.meg.simulator.agents.remembered import remembered
 
 _ASKER = "MEG from a simulator"
@@ -95,13 +96,16 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
         check_spaces(type(agent).__name__, agent, env)
         return remembered(stable_baselines_actor(agent))
     if isinstance(agent, (np.ndarray, list, tuple)):
-        observations = getattr(env.observation_space, "n", None)
+        observations = count_of(env.observation_space)
         if observations is None:
             raise InvalidParameterError(
                 f"the agent is a table, but the environment shows {env.observation_space}, "
                 f"expected Discrete(n); give a function of the observation"
             )
-        return table_actor(agent, int(observations), int(env.action_space.n), horizon)
+        actions = count_of(env.action_space)
+        # An environment with other actions is refused as a whole.
+        table = table_actor(agent, observations, actions or 1, horizon)
+        return replace(table, first=first_of(env.observation_space))
     name = str(getattr(agent, "__name__", type(agent).__name__))
     if hasattr(agent, "begin"):
         return EpisodicActor(agent, name)

@@ -29,7 +29,7 @@ from goalmeter.meg.simulator.bounds.ends import (
     nothing_known,
     without_planning,
 )
-from goalmeter.meg.simulator.bounds.exploration import Exploration
+from goalmeter.meg.simulator.bounds.exploration import TRIED, Exploration
 from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, PossibleWorlds
 from goalmeter.meg.simulator.bounds.state_ends import StateEnds, interval
 from goalmeter.meg.simulator.utilities.named_utilities import Range
@@ -81,6 +81,11 @@ class StatesMeasure:
     def begun(self) -> bool:
         """Whether there are episodes that anything could be bounded with."""
         return self._chunks > 0
+
+    @property
+    def can_try(self) -> bool:
+        """Whether the budget lets every action of one state be tried."""
+        return TRIED * self.simulator.n_actions <= FIRST_STATES * self.budget
 
     @property
     def steps(self) -> dict[str, int]:

@@ -26,7 +26,7 @@ _LEFT_OUT = (
     "depend on; give state= a function of (observation, info) that tells such states apart"
 )
 # What settles whether a pair leaves anything to chance.
-_TRIED = 2
+TRIED = 2
 # Draws that count at first of a pair that leaves something to chance.
 _FIRST = 24
 # No pair is drawn more often at once than this, so that memory stays bounded.
@@ -167,9 +167,9 @@ class Exploration:
 
     def _first(self, state: int, action: int) -> None:
         """The first draws of a pair: what it can lead to, and some that count."""
-        seen, certain = self._sampled(state, action, _TRIED)
+        seen, certain = self._sampled(state, action, TRIED)
         if not certain:
-            seen = seen + self._sampled(state, action, LISTING - _TRIED)[0]
+            seen = seen + self._sampled(state, action, LISTING - TRIED)[0]
         self._take(state, action, seen, certain)
         if not self.table.pair(state, action).certain:
             self._draw(state, action, _FIRST)

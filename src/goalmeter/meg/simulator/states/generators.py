@@ -133,10 +133,15 @@ def states_of(root: object) -> dict[int, tuple[Any, object]]:
     return {id(generator): (generator, _state(generator)) for generator in every}
 
 
-def other_states(env: Any) -> dict[int, tuple[Any, object]]:
-    """The same but for Gymnasium's own generator, which `reset` makes anew."""
+def other_states(env: Any, more: object = None) -> dict[int, tuple[Any, object]]:
+    """The same of an environment, and of more, but for Gymnasium's own generator.
+
+    `reset` makes that one anew.
+    """
     gymnasiums = getattr(env.unwrapped, "_np_random", None)
-    return {place: each for place, each in states_of(env).items() if each[0] is not gymnasiums}
+    return {
+        place: each for place, each in states_of([env, more]).items() if each[0] is not gymnasiums
+    }
 
 
 def anew(generator: Any, source: np.random.Generator) -> Any:

@@ -24,7 +24,7 @@ def state_namer(state: str | StateOf | None) -> StateOf | None:
         return None
     if callable(state):
         return _checked(state)
-    if state != OBSERVATION:
+    if not (isinstance(state, str) and state == OBSERVATION):
         raise InvalidParameterError(
             f"state is {state!r}, expected None, 'observation' or a function of (observation, info)"
         )

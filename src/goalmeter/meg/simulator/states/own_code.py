@@ -11,7 +11,7 @@ import ast
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -41,6 +41,15 @@ def layers(env: Any) -> list[Any]:
 def draws_unseen(env: Any) -> bool:
     """Whether what `step` runs names a source of chance that leaves no state to compare."""
     return any(_draws_from_nothing(_names_behind(type(layer), "step")) for layer in layers(env))
+
+
+def call_draws_unseen(function: Any) -> bool:
+    """Whether what a caller's function runs names such a source."""
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, FunctionType):
+        return _draws_from_nothing(_names_behind(type(function), "__call__"))
+    # A name that no function has, since a lambda has none.
+    return _draws_from_nothing(_names_reached("", [{"": plain}, _module_of(plain)]))
 
 
 def start_seed_is_fixed(env: Any) -> bool:
@@ -91,16 +100,25 @@ def _own_kinds(kind: type) -> list[type]:
 
 def _names_behind(kind: type, method: str) -> set[str]:
     """The names that a method's code and all that it calls by name in its class and module use."""
+    scopes = [scope for each in _own_kinds(kind) for scope in (vars(each), _module_of(each))]
+    return _names_reached(method, scopes)
+
+
+def _module_of(thing: Any) -> Mapping[str, Any]:
+    """What stands in the module of a class or a function."""
+    module = sys.modules.get(thing.__module__)
+    return vars(module) if module else {}
+
+
+def _names_reached(first: str, scopes: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The names that a function's code uses, and that of all it calls by name in some scopes."""
     names: set[str] = set()
     known: dict[str, list[FunctionType]] = {}
-    for each in _own_kinds(kind):
-        module = sys.modules.get(each.__module__)
-        for name, value in [*vars(each).items(), *(vars(module).items() if module else ())]:
-            if isinstance(value, property) and isinstance(value.fget, FunctionType):
-                value = value.fget
-            if isinstance(value, FunctionType):
-                known.setdefault(name, []).append(value)
-    waiting = [method]
+    for name, value in (each for scope in scopes for each in scope.items()):
+        read = value.fget if isinstance(value, property) else value
+        if isinstance(read, FunctionType):
+            known.setdefault(name, []).append(read)
+    waiting = [first]
     while waiting:
         name = waiting.pop()
         for function in known.pop(name, []):

@@ -12,6 +12,7 @@ import numpy as np
 from goalmeter._arguments import finite, whole
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._types import AnyArray
+from goalmeter.meg.simulator.agents.numbered_spaces import count_of, first_of
 from goalmeter.meg.simulator.utilities.named_utilities import Range
 
 Features = Callable[[Any, Any], Any]
@@ -57,9 +58,15 @@ class LearntUtility:
         whole(self.iterations, "iterations", least=1, most=10**6)
         finite(self.learning_rate, "learning_rate", least=1e-12, most=1e3)
         finite(self.weight_decay, "weight_decay", least=0.0, most=1e3)
-        for name, value in (("module", self.module), ("features", self.features)):
-            if value is not None and not callable(value):
-                raise InvalidParameterError(f"{name} is {value!r}, expected a function or None")
+        if self.features is not None and not callable(self.features):
+            raise InvalidParameterError(
+                f"features is {self.features!r}, expected a function or None"
+            )
+        if self.module is not None and not hasattr(self.module, "parameters"):
+            raise InvalidParameterError(
+                f"module is {self.module!r}, expected a torch.nn.Module or None; a fixed function "
+                f"of what is observed can be given as features="
+            )
 
     def seen(self, observation: Any, info: Any, space: Any, where: str) -> AnyArray:
         """The features of a step as single precision numbers.
@@ -75,8 +82,9 @@ class LearntUtility:
         """
         if self.features is not None:
             observation = self.features(observation, info)
-        elif (count := getattr(space, "n", None)) is not None and int(count) <= _ONE_HOT:
-            return np.asarray(np.eye(1, int(count), int(observation), dtype=np.float32)[0])
+        elif (count := count_of(space)) is not None and count <= _ONE_HOT:
+            place = int(observation) - first_of(space)
+            return np.asarray(np.eye(1, count, place, dtype=np.float32)[0])
         try:
             array = np.array(_array(observation), dtype=np.float32)
         except (TypeError, ValueError) as cause:

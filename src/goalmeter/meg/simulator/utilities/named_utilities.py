@@ -19,6 +19,7 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidUtil
 from goalmeter._text import in_a_line
 
 REWARD = "reward"
+NO_UTILITY = "utility is an empty dictionary, expected at least one utility"
 UtilityFunction = Callable[[Any, Mapping[str, Any]], float]
 # What `from_simulator` takes for one utility and for several.
 Utility = str | UtilityFunction
@@ -160,17 +161,18 @@ def named_utilities(
     single = not isinstance(utility, Mapping)
     several = {_name(utility): utility} if single else dict(utility)  # type: ignore[arg-type]
     if not several:
-        raise InvalidParameterError("utility is an empty dictionary, expected at least one utility")
+        raise InvalidParameterError(NO_UTILITY)
     functions: dict[str, UtilityFunction | None] = {}
     for name, asked in several.items():
         if not isinstance(name, str) or not name:
             raise InvalidParameterError(f"utility has the name {name!r}, expected a text")
-        if asked != REWARD and not callable(asked):
+        is_reward = isinstance(asked, str) and asked == REWARD
+        if not is_reward and not callable(asked):
             raise InvalidParameterError(
                 f"the utility {name!r} is {asked!r}, expected 'reward' or a function of "
                 f"(observation, info) that gives a number"
             )
-        functions[name] = None if asked == REWARD else asked  # type: ignore[assignment]
+        functions[name] = None if is_reward else asked  # type: ignore[assignment]
     return NamedUtilities(functions, ranges_of(functions, bounds))
 
 

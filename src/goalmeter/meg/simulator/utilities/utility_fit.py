@@ -103,7 +103,18 @@ def _module(asked: LearntUtility, features: AnyArray) -> Any:
     import torch
 
     if asked.module is not None:
-        return copy.deepcopy(asked.module).eval()
+        if not any(each.requires_grad for each in asked.module.parameters()):
+            raise InvalidParameterError(
+                f"the module {type(asked.module).__name__} has no weights that can be learnt; give "
+                f"one that has, or what it makes as features="
+            )
+        try:
+            return copy.deepcopy(asked.module).eval()
+        except RuntimeError as cause:
+            raise InvalidParameterError(
+                f"no copy of the module {type(asked.module).__name__} can be made: "
+                f"{in_a_line(cause)[:300]}"
+            ) from cause
     flat = features.reshape(len(features), -1)
     linear = torch.nn.Linear(flat.shape[1], 1)
     with torch.no_grad():
@@ -145,7 +156,7 @@ def _bound(module: Any, agent: Any, reference: Any, horizon: int | None, name: s
         try:
             paid = module(features).reshape(-1)
             collected = torch.zeros(count).index_add(0, episode, paid)
-        except (RuntimeError, TypeError) as cause:
+        except Exception as cause:
             raise InvalidUtilityError(
                 f"the module of the learnt utility {name!r} does not make {len(features)} numbers "
                 f"of features of shape {list(features.shape)}: {in_a_line(cause)[:300]}"

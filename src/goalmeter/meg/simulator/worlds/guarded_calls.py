@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPolicyError
 from goalmeter._text import in_a_line
 from goalmeter.meg.simulator.agents.acting import Answer
@@ -58,7 +60,14 @@ def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, 
             f"(observation, reward, terminated, truncated, info), as Gymnasium has it since "
             f"version 0.26"
         )
-    return out
+    observation, reward, terminated, truncated, info = out
+    ended, cut = _as_bool(terminated), _as_bool(truncated)
+    if ended is None or cut is None:
+        raise InvalidParameterError(
+            f"the environment's step gave terminated {terminated!r} and truncated {truncated!r} "
+            f"{where()}, expected True or False for each"
+        )
+    return observation, reward, ended, cut, info
 
 
 def at_decision(decision: int, episode: int) -> str:
@@ -74,6 +83,18 @@ def at_reset(episode: int) -> str:
 def in_state(state: int) -> str:
     """A place for errors."""
     return f"at a step from state {state}"
+
+
+def _as_bool(value: Any) -> bool | None:
+    """A single truth value, of any library or as 0 or 1; None for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    try:
+        array = np.asarray(value)
+    # Lists of unequal length, and what is on another device.
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return bool(array) if array.size == 1 and array.ravel()[0] in (0, 1) else None
 
 
 def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> Any:

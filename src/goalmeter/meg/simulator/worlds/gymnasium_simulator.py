@@ -14,6 +14,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, FunctionActor, chosen, information
+from goalmeter.meg.simulator.agents.numbered_spaces import count_of, first_of
 from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
 from goalmeter.meg.simulator.states.generators import (
     generators_in,
@@ -23,7 +24,7 @@ from goalmeter.meg.simulator.states.generators import (
 )
 from goalmeter.meg.simulator.states.met_states import Came, MetStates
 from goalmeter.meg.simulator.states.naming import StateOf
-from goalmeter.meg.simulator.states.own_code import draws_unseen, layers
+from goalmeter.meg.simulator.states.own_code import call_draws_unseen, draws_unseen, layers
 from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
 from goalmeter.meg.simulator.utilities.payments import Payments
 from goalmeter.meg.simulator.worlds.answers_by_state import AnswersByState
@@ -41,6 +42,8 @@ from goalmeter.meg.simulator.worlds.starts import Starts
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
 # Seeds that Gymnasium takes.
 _SEEDS = 2**31
+# Each decision of free choice has a row of them.
+_MOST_ACTIONS = 10**6
 
 
 class GymnasiumSimulator:
@@ -68,7 +71,7 @@ class GymnasiumSimulator:
         self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
         # Actions are counted from 0 here, whatever the environment and its agents call the first.
-        self._first = int(getattr(env.action_space, "start", 0))
+        self._first = first_of(env.action_space)
         self.name = world_name(env)
         self._states = MetStates(env, state)
         self.why_not = self._states.why_not
@@ -80,17 +83,25 @@ class GymnasiumSimulator:
         self._starts = Starts(env, self._states)
         self._answers = AnswersByState(self._states, self.n_actions, self._first)
         self._payments = Payments(utilities)
+        # What a caller's functions pay may be drawn, whatever is known of the environment.
+        self._paying = [each for each in utilities.functions.values() if each is not None]
         self.walked: Counter[tuple[int, int, Outcome]] = Counter()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
     def _count_actions(self, space: Any) -> int:
-        if not hasattr(space, "n"):
+        count = count_of(space)
+        if count is None:
             raise InvalidParameterError(
                 f"the environment takes actions from {space}, expected Discrete(n) or a Box of "
                 f"real numbers; wrap it so that it takes one of them "
                 f"(gymnasium.wrappers.TransformAction)"
             )
-        return int(space.n)
+        if count > _MOST_ACTIONS:
+            raise InvalidParameterError(
+                f"the environment has {count:,} actions, expected {_MOST_ACTIONS:,} at most; "
+                f"leave some out by a wrapper (gymnasium.wrappers.TransformAction)"
+            )
+        return count
 
     def _decide(
         self, answer: Any, generator: np.random.Generator, name: str
@@ -132,9 +143,11 @@ class GymnasiumSimulator:
     ) -> AbstractContextManager[None]:
         """Seeds for all generators but Gymnasium's, where anything may draw from them."""
         # Without states nothing is drawn twice, so all generators just go on.
-        if (self._states.is_sealed and sealed) or not self.returns_to_states:
+        nothing = self._states.is_sealed and sealed and not self._paying
+        if nothing or not self.returns_to_states:
             return nullcontext()
-        return seeded_from(sequence, [] if self._states.is_sealed else generators_in(self._env))
+        world = None if self._states.is_sealed else self._env
+        return seeded_from(sequence, generators_in([world, self._paying]))
 
     def _episode(self, actor: Actor, horizon: int, number: int) -> Episodes:
         generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
@@ -182,7 +195,8 @@ class GymnasiumSimulator:
 
     @cached_property
     def _draws_unseen(self) -> bool:
-        return not self._states.is_sealed and draws_unseen(self._env)
+        unseen = not self._states.is_sealed and draws_unseen(self._env)
+        return unseen or any(map(call_draws_unseen, self._paying))
 
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's distribution in each state that was met, [1, S, A].
@@ -232,7 +246,7 @@ class GymnasiumSimulator:
     def _from(
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
-        if self._states.is_sealed:
+        if self._states.is_sealed and not self._paying:
             return self._drawn(again, state, action, count, generator)
         sequence = np.random.SeedSequence(int(generator.integers(_SEEDS)))
         with self._seeded(sequence, False):
@@ -252,7 +266,8 @@ class GymnasiumSimulator:
             bare.np_random = generator
             chance = self._states.chance(action)
             # Once something was drawn nothing more is asked of the generators.
-            asks = certain and not (chance is not None and self._states.is_sealed)
+            known = chance is not None and self._states.is_sealed and not self._paying
+            asks = certain and not known
             before = self._generators(chance) if asks else None
             stepped = bare if self._is_plain else self._env
             observation, reward, terminated, cut, info = self._step(stepped, action, where)
@@ -267,8 +282,11 @@ class GymnasiumSimulator:
     def _generators(self, chance: bool | None) -> Any:
         """What is equal before and after a step that draws nothing."""
         if self._states.is_sealed:
-            return self._env.unwrapped.np_random.bit_generator.state
-        return states_of(self._env) if chance is None else other_states(self._env)
+            own = self._env.unwrapped.np_random.bit_generator.state if chance is None else None
+            return own, states_of(self._paying) if self._paying else None
+        if chance is None:
+            return states_of([self._env, self._paying])
+        return other_states(self._env, self._paying)
 
     def _number(self, observation: Any, info: Any, came: Came = None) -> int:
         return self._states.number(self._env, observation, info, came)

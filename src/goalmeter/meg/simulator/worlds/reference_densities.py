@@ -98,7 +98,7 @@ def reference_density(asked: Any, space: Any) -> ReferenceDensity:
             f"the environment takes continuous actions from {space}, and no reference says what "
             f"they are compared with; give reference= {_WHICH}"
         )
-    if asked == UNIFORM:
+    if isinstance(asked, str) and asked == UNIFORM:
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise InvalidParameterError(
                 f"reference is 'uniform', but {space} is not bounded, so it has no uniform "

@@ -10,10 +10,16 @@ from functools import cached_property
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._text import shown
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, TableActor
 from goalmeter.meg.simulator.seeds import EPISODES, seeded
-from goalmeter.meg.simulator.utilities.named_utilities import REWARD, NamedUtilities, Range
+from goalmeter.meg.simulator.utilities.named_utilities import (
+    NO_UTILITY,
+    REWARD,
+    NamedUtilities,
+    Range,
+)
 from goalmeter.meg.simulator.worlds.protocol import END, FREE_CHOICE, Episodes, Outcome
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -52,6 +58,8 @@ class TabularSimulator:
         bounds: Mapping[str, Range] | None = None,
     ) -> None:
         named = {REWARD: mdp.reward} if utilities is None else dict(utilities)
+        if not named:
+            raise InvalidParameterError(NO_UTILITY)
         self._mdp, self._seed = mdp, seed
         # A table has no more to its states than their numbers: there is nothing to compare.
         self.walked: Counter[tuple[int, int, Outcome]] = Counter()
@@ -63,6 +71,13 @@ class TabularSimulator:
             raise InvalidParameterError(
                 f"bounds are given for {unknown[0]!r}, expected one of {', '.join(named)}"
             )
+        for name, told in (bounds or {}).items():
+            if not (told.low <= ranges[name].low and ranges[name].high <= told.high):
+                raise InvalidUtilityError(
+                    f"the utility {name!r} pays {ranges[name].low:g} to {ranges[name].high:g}, "
+                    f"outside of the bounds ({told.low:g}, {told.high:g}) that were given; give "
+                    f"wider bounds="
+                )
         self.utilities = NamedUtilities(dict.fromkeys(named), ranges | dict(bounds or {}))
 
     @property
@@ -159,7 +174,13 @@ class TabularSimulator:
         return np.asarray(stays & (self._paid == 0).all(axis=(1, 2)))
 
     def _array(self, name: str, array: ArrayLike) -> FloatArray:
-        values = np.asarray(array, dtype=np.float64)
+        try:
+            values = np.asarray(array, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidUtilityError(
+                f"the utility {name!r} is {shown(array)}, expected {REWARD!r} or an array of "
+                f"numbers for each state, or for each state and action"
+            ) from None
         shape = (self._mdp.n_states, self._mdp.n_actions)
         if values.shape not in (shape, shape[:1]) or not np.isfinite(values).all():
             raise InvalidUtilityError(

@@ -1,0 +1,120 @@
+"""Utilities that are drawn: rare payments count as chance in every kind of world."""
+
+# NumPy's global generator is what some of them draw from.
+# ruff: noqa: NPY002
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from meg.simulator.worlds import ROW, Corridor, gymnasium
+
+from goalmeter.meg.simulator import LearntUtility, from_simulator
+from goalmeter.meg.simulator.result import SimulatorResult
+
+RARE = 0.02
+OWN = np.random.default_rng(5)
+# Towards the goal of FrozenLake, by the row of each state.
+PATH = {0: 1, 4: 1, 8: 2, 9: 1, 13: 2, 14: 2}
+Utility = Callable[[Any, Any], float]
+
+
+def of_numpy(goal: int) -> Utility:
+    return lambda seen, info: float(seen == goal and np.random.random() < RARE)
+
+
+def of_its_module(goal: int) -> Utility:
+    return lambda seen, info: float(seen == goal and OWN.random() < RARE)
+
+
+def of_its_closure(goal: int) -> Utility:
+    generator = np.random.default_rng(5)
+    return lambda seen, info: float(seen == goal and generator.random() < RARE)
+
+
+def drawn_anew() -> bool:
+    return bool(np.random.default_rng().random() < RARE)
+
+
+def of_nothing(goal: int) -> Utility:
+    return lambda seen, info: float(seen == goal and drawn_anew())
+
+
+class OfAnObject:
+    def __init__(self, goal: int) -> None:
+        self.goal = goal
+        self.generator = np.random.default_rng(5)
+
+    def __call__(self, seen: Any, info: Any) -> float:
+        return float(seen == self.goal and self.generator.random() < RARE)
+
+
+def walker(seen: int) -> np.ndarray:
+    row = np.full(4, 0.02)
+    row[PATH.get(seen, 1)] = 0.94
+    return row
+
+
+def measured(env: Any, agent: Any, utility: Any, **options: Any) -> SimulatorResult:
+    options = {"horizon": 8, "budget": 1500, "bounds": (0, 1), **options}
+    result = from_simulator(env, agent, utility=utility, **options)
+    assert isinstance(result, SimulatorResult)
+    return result
+
+
+@pytest.fixture(scope="module")
+def certain() -> tuple[float, float]:
+    """MEG where the goal pays for sure: the same as where it pays now and then."""
+    lake = measured(frozen_lake(), walker, lambda seen, info: float(seen == 15))
+    corridor = measured(Corridor(), agent, lambda seen, info: float(seen == 3), state="observation")
+    return lake.value, corridor.value
+
+
+def agent(seen: Any) -> np.ndarray:
+    return ROW
+
+
+def frozen_lake() -> Any:
+    return gymnasium.make("FrozenLake-v1", is_slippery=False)
+
+
+@pytest.mark.parametrize(
+    "utility", [of_numpy, of_its_module, of_its_closure, of_nothing, OfAnObject]
+)
+def test_a_rare_payment_is_chance(
+    utility: Callable[[int], Any], certain: tuple[float, float]
+) -> None:
+    lake = measured(frozen_lake(), walker, utility(15))
+    corridor = measured(Corridor(), agent, utility(3), state="observation")
+    assert lake.lower <= certain[0] <= lake.upper_bound
+    assert corridor.lower <= certain[1] <= corridor.upper_bound
+
+
+def test_what_a_utility_draws_comes_from_the_seed() -> None:
+    utility = of_its_closure(15)
+    first, second = (measured(frozen_lake(), walker, utility, budget=400) for _ in range(2))
+    assert first == second
+
+
+def test_a_utility_without_chance_leaves_a_known_world_certain() -> None:
+    result = measured(frozen_lake(), walker, lambda seen, info: float(seen == 15))
+    assert result.upper_bound - result.lower < 1e-3
+
+
+def test_a_module_that_drops_out_is_chance_in_a_known_world() -> None:
+    torch = pytest.importorskip("torch")
+
+    class DropsOut(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(16, 1)
+
+        def forward(self, features: Any) -> Any:
+            return torch.nn.functional.dropout(self.linear(features), 0.9, training=True)
+
+    utility = LearntUtility(module=DropsOut(), iterations=5)
+    result = measured(frozen_lake(), walker, utility, bounds=None)
+    assert not any("was computed from its answers" in note for note in result.notes)
