@@ -87,7 +87,7 @@ def from_simulator(
             holds for every utility. Only for worlds that are measured by states.
         horizon: decisions that are measured, at most the environment's time limit, which is the
             default.
-        budget: steps of the simulator, in all.
+        budget: steps of the simulator, in all; what is under way is finished beyond it.
         level: probability with which the interval, of all utilities together, holds.
         precision: the measurement ends before its budget is spent when the lower end seems to be
             within this share of the estimate; 0 to spend all.

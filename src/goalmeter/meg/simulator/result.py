@@ -26,8 +26,9 @@ class SimulatorResult:
         interval: MEG lies between these, nats, but for a probability of 1 - `level`.
         level: of the interval, over both of its ends, all utilities and rationalities tried.
         maximum: nats that a fully predictable agent would score: log A for each decision that it
-            makes, on average (an estimate). A table leaves out decisions that can change nothing,
-            which sampling cannot tell. None where actions are continuous: there is no most.
+            makes, on average (an estimate, so an upper end may lie above it). A table leaves out
+            decisions that can change nothing, which sampling cannot tell. None where actions are
+            continuous: there is no most.
         rationality: beta at which the lower end was proven, in inverse units of the utility.
         utility: name of the utility.
         world: name of the simulator.

@@ -165,8 +165,9 @@ def _steps_table(measurement: Measurement) -> Table:
             column("share", lambda row: row[1] / total if total else 0.0, share_bar),
         ),
         notes=(
-            f"{total:,} of {measurement.budget:,} steps were taken; it ended by "
-            f"{first.stopped}. Method: {first.method}; {first.episodes:,} episodes of the agent, "
+            f"{total:,} steps were taken, of a budget of {measurement.budget:,}, beyond which the "
+            f"last episode may go; it ended by {first.stopped}. Method: {first.method}; "
+            f"{first.episodes:,} episodes of the agent, "
             f"horizon {measurement.horizon}, seed {measurement.seed}.",
         ),
         **say("simulator_steps"),
