@@ -120,7 +120,8 @@ def test_the_table_of_networks_is_complete() -> None:
 
 
 def test_reading_takes_time_in_proportion_to_the_text() -> None:
-    # Sixteen times the rows may take twice that in proportion, not 256 times as long.
+    # Sixteen times the rows may take four times that in proportion, not 256 times as long. The
+    # processor's time is counted, which other work on the machine hardly changes.
     def seconds(n: int) -> float:
         states = " ".join(f"s{i}" for i in range(n))
         rows = "".join(f"(s{i}) 0.5 0.5;\n" for i in range(n))
@@ -129,12 +130,12 @@ def test_reading_takes_time_in_proportion_to_the_text() -> None:
         text += f"probability (Wet | A) {{ {rows} }}"
         timed = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             parse_bif(text)
-            timed.append(time.perf_counter() - start)
+            timed.append(time.process_time() - start)
         return min(timed)
 
-    assert seconds(16_000) < 32 * seconds(1_000) + 0.1
+    assert seconds(16_000) < 64 * seconds(1_000) + 0.1
 
 
 # --- Round trips ----------------------------------------------------------------------------------

@@ -241,6 +241,20 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
     assert run("report", "run").status == 2
 
 
+def test_an_interrupt_before_any_bound_says_so(
+    run: Run, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def at_the_keyboard(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(
+        "goalmeter.meg.simulator.bounds.by_states.StatesMeasure.explore", at_the_keyboard
+    )
+    done = run("meg", "simulator", *WORLD, "--agent", "mine.py:Memory")
+    assert done.status == 130 and done.out == ""
+    assert "interrupted before any bound was known" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

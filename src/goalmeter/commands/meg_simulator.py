@@ -129,6 +129,9 @@ def _measured(
         return kept(from_simulator(world, acting, progress=hear, **measured))
     except SimulatorInterrupted as so_far:
         raise Interrupted(_outcome(kept(so_far.results))) from None
+    except KeyboardInterrupt:
+        tell("goalmeter: interrupted before any bound was known; nothing is kept")
+        raise
 
 
 def _outcome(measurement: Measurement) -> Outcome:

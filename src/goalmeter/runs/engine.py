@@ -238,7 +238,9 @@ def _result(study: Study[T], key: str, result: JobResult) -> T:
     if study.instead is not None:
         return study.instead(key, result)
     if result.outcome == REFUSED:
-        raise result.refusal(f"{study.name}, the {study.noun} {key!r}: ") from result.cause
+        # The only trial needs no name beside that of the study.
+        which = f", the {study.noun} {key!r}" if len(study.trials) > 1 else ""
+        raise result.refusal(f"{study.name}{which}: ") from result.cause
     if result.cause is not None:
         raise result.cause
     raise GoalmeterError(

@@ -130,6 +130,10 @@ def test_a_simulator_that_cannot_be_copied_says_so() -> None:
     result = from_simulator(env, agent, horizon=6, state="observation", budget=2000)
     assert "cannot be put back into a state" in result.notes[0]
     assert "no bounds were given" in result.notes[1]
+    # What rests on that is not called guaranteed.
+    assert "guaranteed" not in str(result) and result.rests_on_assumption
+    assert "at 95% if the utility stays within what was seen" in str(result)
+    assert "guaranteed" not in result._repr_html_().partition("no bounds were given")[0]
 
 
 class Wearing(Corridor):
@@ -309,8 +313,9 @@ def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) 
     assert result.interval[0] - 1e-3 <= exact <= result.interval[1] + 1e-3
 
 
-def test_a_model_whose_actions_have_no_numbers() -> None:
-    model = SimpleNamespace(action_space=gymnasium.spaces.MultiDiscrete([2, 3]), policy=None)
+@pytest.mark.parametrize("space", ["MultiDiscrete", "MultiBinary"])
+def test_a_model_whose_actions_have_no_numbers(space: str) -> None:
+    model = SimpleNamespace(action_space=getattr(gymnasium.spaces, space)([2, 3]), policy=None)
     with pytest.raises(InvalidParameterError, match=r"wrapper .* function that numbers"):
         stable_baselines_actor(model)
 

@@ -40,6 +40,7 @@ def test_the_mouse_of_example_one(p: float, rationality: float) -> None:
     assert result.interval[1] == pytest.approx(exact, abs=1e-6)
     assert result.rationality == pytest.approx(rationality, abs=2e-3)
     assert result.value == pytest.approx(exact, abs=1e-6)
+    assert any("the rationality is negative" in note for note in result.notes) == (p == 0.2)
 
 
 def test_an_optimum_at_infinity() -> None:
@@ -192,7 +193,7 @@ def test_the_result_shows_what_defends_it() -> None:
     assert told["level"] == 0.95
     assert set(told["steps"]) == {"agent", "states"}
     assert set(told["binding"]) == {"lower", "upper"}
-    assert "guaranteed within" in str(result)
+    assert "guaranteed within" in str(result) and not result.rests_on_assumption
     assert "steps, agent" in result._repr_html_()
     assert 0 < result.fraction < 1
 

@@ -86,7 +86,7 @@ def test_steps_by_purpose_and_the_end_of_the_measurement() -> None:
         ["agent", "750", "75.0%"],
         ["states", "250", "25.0%"],
     ]
-    assert "1,000 of 2,000 steps were taken; it ended by budget" in table.notes[0]
+    assert "1,000 steps were taken, of a budget of 2,000" in table.notes[0]
 
 
 def test_all_text_is_escaped() -> None:

@@ -260,5 +260,5 @@ def _no_policy(path: str | Path, why: str) -> InvalidFileError:
     return InvalidFileError(
         f"{path} holds no policy that can be read ({why}); expected what model.save writes for "
         f"{_ALGORITHMS}, with observations that are Discrete or a flat Box and actions that are "
-        f"Discrete"
+        f"Discrete; goalmeter.meg.from_simulator takes any other model as its load gives it"
     )

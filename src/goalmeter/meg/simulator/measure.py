@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from goalmeter._arguments import MOST_SEED, finite, whole
 from goalmeter._errors import InvalidParameterError
+from goalmeter.meg.result import PESSIMISES
 from goalmeter.meg.simulator.asked_world import of_environment, of_table
 from goalmeter.meg.simulator.bounds import by_states
 from goalmeter.meg.simulator.bounds.by_states import StatesMeasure
@@ -86,7 +87,7 @@ def from_simulator(
             holds for every utility. Only for worlds that are measured by states.
         horizon: decisions that are measured, at most the environment's time limit, which is the
             default.
-        budget: steps of the simulator, in all.
+        budget: steps of the simulator, in all; what is under way is finished beyond it.
         level: probability with which the interval, of all utilities together, holds.
         precision: the measurement ends before its budget is spent when the lower end seems to be
             within this share of the estimate; 0 to spend all.
@@ -227,7 +228,7 @@ def _results(
         stopped = measure.run(told)
         results = _collected(measure, level, notes, method, stopped)
         if combined and isinstance(measure, StatesMeasure):
-            results[COMBINATION] = _combination(measure, next(iter(results.values())))
+            results[COMBINATION] = _combination(measure, list(results.values()))
         return results
     # What was drawn by then bounds as it would have at the end: the limits hold at every look.
     except KeyboardInterrupt as interrupt:
@@ -240,18 +241,21 @@ def _results(
         raise SimulatorInterrupted(known) from interrupt
 
 
-def _combination(measure: StatesMeasure, like: SimulatorResult) -> SimulatorResult:
-    """The result of the best combination, beside one of the utilities that it is made of."""
+def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> SimulatorResult:
+    """The result of the best combination, beside those of the utilities that it is made of."""
     weights, known = measure.combined()
     names = measure.simulator.utilities.names
+    notes = [note for part in parts for note in part.notes if note != PESSIMISES]
     return replace(
-        like,
+        parts[0],
         value=float(known.value),
         interval=(float(known.ends.low), float(known.ends.high)),
         rationality=float(known.rationality),
         utility=COMBINATION,
         binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
         weights=dict(zip(names, weights.tolist(), strict=True)),
+        notes=tuple(dict.fromkeys(notes)),
+        rests_on_assumption=any(part.rests_on_assumption for part in parts),
     )
 
 
@@ -270,6 +274,9 @@ def _collected(
     each = zip(simulator.utilities.names, measure.ends(), measure.assumed(), strict=True)
     remarks = measure.remarks()
     for name, known, assumed in each:
+        # What is learnt could as well have had the other sign.
+        signed = known.value > 0 and name not in simulator.utilities.learnt
+        pessimises = [PESSIMISES] if signed and known.rationality < 0 else []
         out[name] = SimulatorResult(
             value=float(known.value),
             interval=(float(known.ends.low), float(known.ends.high)),
@@ -282,7 +289,8 @@ def _collected(
             steps=dict(measure.steps),
             binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
             episodes=len(episodes.decisions),
-            notes=(*notes, *remarks, *([assumed] if assumed else []), *unbounded),
+            notes=(*notes, *remarks, *([assumed] if assumed else []), *unbounded, *pessimises),
+            rests_on_assumption=bool(assumed),
             stopped=stopped,
             reference=simulator.reference,
             measurement=measurement,

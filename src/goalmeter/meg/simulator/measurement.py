@@ -145,6 +145,7 @@ def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
         reference=_text(values["reference"]),
         measurement=measurement,
         fitted_episodes=int(values["fitted_episodes"]),
+        rests_on_assumption=bool(values["rests_on_assumption"]),
     )
 
 

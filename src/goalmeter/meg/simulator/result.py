@@ -26,8 +26,9 @@ class SimulatorResult:
         interval: MEG lies between these, nats, but for a probability of 1 - `level`.
         level: of the interval, over both of its ends, all utilities and rationalities tried.
         maximum: nats that a fully predictable agent would score: log A for each decision that it
-            makes, on average (an estimate). A table leaves out decisions that can change nothing,
-            which sampling cannot tell. None where actions are continuous: there is no most.
+            makes, on average (an estimate, so an upper end may lie above it). A table leaves out
+            decisions that can change nothing, which sampling cannot tell. None where actions are
+            continuous: there is no most.
         rationality: beta at which the lower end was proven, in inverse units of the utility.
         utility: name of the utility.
         world: name of the simulator.
@@ -42,6 +43,8 @@ class SimulatorResult:
         fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
             rests on them.
         utility_function: a learnt utility, as a function of (observation, info).
+        rests_on_assumption: whether the interval is guaranteed only if the utility stays within
+            what was seen, since nobody vouched for bounds; a note says what that was.
         measurement: names the call that gave this result; another call has another name.
     """
 
@@ -62,6 +65,7 @@ class SimulatorResult:
     reference: str = "free choice"
     fitted_episodes: int = 0
     utility_function: Callable[[Any, Any], float] | None = None
+    rests_on_assumption: bool = False
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
@@ -125,6 +129,7 @@ class SimulatorResult:
             "episodes": self.episodes,
             "fitted_episodes": self.fitted_episodes,
             "stopped": self.stopped,
+            "rests_on_assumption": self.rests_on_assumption,
             "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),
         }
@@ -135,7 +140,7 @@ class SimulatorResult:
         return [
             ("MEG, estimate", f"{nats(self.value)} nats"),
             (
-                f"guaranteed at {percent(self.level, 0)}",
+                f"{self._guaranteed}at {percent(self.level, 0)}{self.condition}",
                 f"{nats(low)} nats or more; no upper end"
                 if math.isinf(high)
                 else f"{nats(low)} to {nats(high)} nats",
@@ -147,6 +152,15 @@ class SimulatorResult:
             *((f"steps, {purpose}", f"{count:,}") for purpose, count in self.steps.items()),
             ("method", self.method),
         ]
+
+    @property
+    def condition(self) -> str:
+        """What has to be true for the interval to be guaranteed, in words; "" for nothing."""
+        return " if the utility stays within what was seen" if self.rests_on_assumption else ""
+
+    @property
+    def _guaranteed(self) -> str:
+        return "" if self.rests_on_assumption else "guaranteed "
 
     def _of_maximum(self) -> list[tuple[str, str]]:
         if self.maximum is None or self.fraction is None:
@@ -165,9 +179,9 @@ class SimulatorResult:
         low, high = self.interval
         steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
         within = (
-            f"guaranteed at least {general(low)}, no upper end,"
+            f"at least {general(low)}, no upper end,"
             if math.isinf(high)
-            else f"guaranteed within [{general(low)}, {general(high)}]"
+            else f"within [{general(low)}, {general(high)}]"
         )
         share = (
             f"{NO_MAXIMUM}, relative to the {self.reference}"
@@ -175,7 +189,8 @@ class SimulatorResult:
             else f"{percent(self.fraction)} of {general(self.maximum)}"
         )
         lines = [
-            f"MEG {general(self.value)} nats, {within} at {percent(self.level, 0)}; {share}",
+            f"MEG {general(self.value)} nats, {self._guaranteed}{within} at "
+            f"{percent(self.level, 0)}{self.condition}; {share}",
             f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
             f"  lower end by {self.binding['lower']}, upper end by {self.binding['upper']}",
             f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",

@@ -87,8 +87,8 @@ def _said(measurement: Measurement, number: int) -> list[Finding]:
         low, high = result.interval
         text = (
             f"MEG of {measurement.agent} towards {result.utility} in {result.world} lies between "
-            f"{nats(low)} and {nats(high)} nats at {percent(result.level, 0)}; the estimate is "
-            f"{nats(result.value)}, {_share(result)}"
+            f"{nats(low)} and {nats(high)} nats at {percent(result.level, 0)}{result.condition}; "
+            f"the estimate is {nats(result.value)}, {_share(result)}"
             f"{', by avoiding it (negative rationality)' if result.signed < 0 else ''}."
         )
         out.append(Finding(text=text, links=(link,)))
@@ -110,12 +110,15 @@ def _results_table(measurement: Measurement, anchor: str) -> Table:
     def ends(result: SimulatorResult) -> str:
         return " to ".join(map(nats, result.interval))
 
+    conditional = any(result.rests_on_assumption for result in measurement.results.values())
+    promise = "interval" if conditional else "guaranteed"
     return table_of(
         measurement.results.values(),
         (
             words("towards", lambda row: row.utility),
             column("MEG, nats", lambda row: row.value, nats, answer=True),
-            words(f"guaranteed at {percent(measurement.first.level, 0)}", ends),
+            words(f"{promise} at {percent(measurement.first.level, 0)}", ends),
+            *([words("guaranteed", _guaranteed)] if conditional else []),
             words("share of maximum", lambda row: NO_MAXIMUM)
             if measurement.first.maximum is None
             else column("share of maximum", lambda row: row.fraction or 0.0, share_bar),
@@ -131,6 +134,10 @@ def _results_table(measurement: Measurement, anchor: str) -> Table:
         anchor=anchor,
         **say("simulator_results"),
     )
+
+
+def _guaranteed(result: SimulatorResult) -> str:
+    return "if within what was seen" if result.rests_on_assumption else "yes"
 
 
 def _differences_table(differences: Sequence[Difference]) -> Table:
@@ -158,8 +165,9 @@ def _steps_table(measurement: Measurement) -> Table:
             column("share", lambda row: row[1] / total if total else 0.0, share_bar),
         ),
         notes=(
-            f"{total:,} of {measurement.budget:,} steps were taken; it ended by "
-            f"{first.stopped}. Method: {first.method}; {first.episodes:,} episodes of the agent, "
+            f"{total:,} steps were taken, of a budget of {measurement.budget:,}, beyond which the "
+            f"last episode may go; it ended by {first.stopped}. Method: {first.method}; "
+            f"{first.episodes:,} episodes of the agent, "
             f"horizon {measurement.horizon}, seed {measurement.seed}.",
         ),
         **say("simulator_steps"),

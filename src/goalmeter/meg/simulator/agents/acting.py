@@ -16,6 +16,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._text import shown
 from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.agents.numbered_spaces import count_of
 
 # Rows that sum to 1 within this are divided by their sum, as everywhere.
 _SUM_TOLERANCE = 1e-5
@@ -221,7 +222,8 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
     Raises:
         InvalidParameterError: its actions are not discrete.
     """
-    if not hasattr(model.action_space, "n"):
+    n_actions = count_of(model.action_space)
+    if n_actions is None:
         raise InvalidParameterError(
             f"the model acts in {model.action_space}, expected Discrete(n) or a Box of real "
             f"numbers; give the environment numbered actions by a wrapper "
@@ -231,7 +233,7 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
     policy = model.policy
     if not hasattr(policy, "get_distribution"):
         # A Q-network takes the best action, and nothing is left to chance.
-        one_hot = np.eye(int(model.action_space.n))
+        one_hot = np.eye(n_actions)
         return FunctionActor(
             lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])],
             name,

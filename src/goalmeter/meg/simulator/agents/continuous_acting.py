@@ -112,9 +112,9 @@ def continuous_actor(agent: Any) -> Actor:
     if callable(agent):
         return FunctionActor(agent, name)
     raise InvalidParameterError(
-        f"agent is {agent!r}, expected for continuous actions a model of Stable-Baselines3, a "
-        f"function of the observation that gives an action or a GaussianAnswer, or an object with "
-        f"begin(generator)"
+        f"agent is {agent!r}, expected for continuous actions a model of Stable-Baselines3 itself "
+        f"(as PPO.load or SAC.load gives it), a function of the observation that gives an action "
+        f"or a GaussianAnswer, or an object with begin(generator)"
     )
 
 

@@ -16,7 +16,9 @@ from goalmeter.meg.simulator.states.saver import Saver
 # Wrappers that keep nothing an environment's future depends on, but for counting steps.
 _TRANSPARENT = frozenset(
     {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "FlattenObservation", "DtypeObservation"}
-    | {"FullyObsWrapper", "ImgObsWrapper", "RGBImgObsWrapper", "ReshapeObservation"}
+    | {"FullyObsWrapper", "ImgObsWrapper", "RGBImgObsWrapper", "RGBImgPartialObsWrapper"}
+    | {"FlatObsWrapper", "OneHotPartialObsWrapper", "SymbolicObsWrapper", "ViewSizeWrapper"}
+    | {"ReshapeObservation"}
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
     | {"DiscretizeAction"}
 )
