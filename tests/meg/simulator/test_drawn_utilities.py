@@ -118,3 +118,14 @@ def test_a_module_that_drops_out_is_chance_in_a_known_world() -> None:
     utility = LearntUtility(module=DropsOut(), iterations=5)
     result = measured(frozen_lake(), walker, utility, bounds=None)
     assert not any("was computed from its answers" in note for note in result.notes)
+
+
+def test_features_that_draw_from_a_generator_of_the_moment_are_chance() -> None:
+    pytest.importorskip("torch")
+
+    def rarely(seen: Any, info: Any) -> list[float]:
+        return [float(seen == 15 and drawn_anew())]
+
+    utility = LearntUtility(features=rarely, iterations=5)
+    result = measured(frozen_lake(), walker, utility, bounds=None)
+    assert not any("was computed from its answers" in note for note in result.notes)

@@ -25,6 +25,7 @@ from goalmeter.meg.simulator.states.generators import (
 from goalmeter.meg.simulator.states.met_states import Came, MetStates
 from goalmeter.meg.simulator.states.naming import StateOf
 from goalmeter.meg.simulator.states.own_code import call_draws_unseen, draws_unseen, layers
+from goalmeter.meg.simulator.utilities.learnt_utility import FrozenUtility
 from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
 from goalmeter.meg.simulator.utilities.payments import Payments
 from goalmeter.meg.simulator.worlds.answers_by_state import AnswersByState
@@ -198,7 +199,9 @@ class GymnasiumSimulator:
     @cached_property
     def _draws_unseen(self) -> bool:
         unseen = not self._states.is_sealed and draws_unseen(self._env)
-        return unseen or any(map(call_draws_unseen, self._paying))
+        features = [each.asked.features for each in self._paying if isinstance(each, FrozenUtility)]
+        called = [*self._paying, *filter(None, features)]
+        return unseen or any(map(call_draws_unseen, called))
 
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's distribution in each state that was met, [1, S, A].
