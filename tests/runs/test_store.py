@@ -156,6 +156,23 @@ def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None
         fill(tmp_path / "lost")
 
 
+def test_a_run_that_another_command_begins_at_this_moment_is_no_foreign_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, listed = tmp_path / "run", Path.iterdir
+    out.mkdir()
+
+    def begun_meanwhile(folder: Path) -> Any:
+        monkeypatch.undo()
+        with RunStore(out, {"kind": "test"}) as other:
+            other.add("first", 1)
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", begun_meanwhile)
+    with RunStore(out, {"kind": "test"}) as store:
+        assert store.values == {"first": 1}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -295,7 +295,8 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         for path in sorted(folder.iterdir())
         if not (path == begun and path.stat().st_size == 0) and not _is_beside(path.name)
     ]
-    if foreign:
+    # Another command may have begun the same run after the first look.
+    if foreign and not (folder / RUN).exists():
         raise InvalidFileError(
             f"{folder} holds {foreign[0]!r} and no {RUN}, so it is no run; {elsewhere}"
         )
