@@ -256,6 +256,7 @@ def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> Simula
         weights=dict(zip(names, weights.tolist(), strict=True)),
         notes=tuple(dict.fromkeys(notes)),
         rests_on_assumption=any(part.rests_on_assumption for part in parts),
+        exceeds={},
     )
 
 
@@ -293,6 +294,7 @@ def _collected(
             rests_on_assumption=bool(assumed),
             stopped=stopped,
             reference=simulator.reference,
+            exceeds={simulator.utilities.names[i]: more for i, more in known.exceeds.items()},
             measurement=measurement,
         )
     return out

@@ -143,6 +143,7 @@ def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
         method=_text(values["method"]),
         stopped=_text(values["stopped"]),
         reference=_text(values["reference"]),
+        exceeds={str(name): _number(more) for name, more in values["exceeds"].items()},
         measurement=measurement,
         fitted_episodes=int(values["fitted_episodes"]),
         rests_on_assumption=bool(values["rests_on_assumption"]),

@@ -45,6 +45,8 @@ class SimulatorResult:
         utility_function: a learnt utility, as a function of (observation, info).
         rests_on_assumption: whether the interval is guaranteed only if the utility stays within
             what was seen, since nobody vouched for bounds; a note says what that was.
+        exceeds: by another utility, how much more MEG is towards this one at least, nats, as the
+            differences in the same episodes say; see `less`.
         measurement: names the call that gave this result; another call has another name.
     """
 
@@ -66,6 +68,7 @@ class SimulatorResult:
     fitted_episodes: int = 0
     utility_function: Callable[[Any, Any], float] | None = None
     rests_on_assumption: bool = False
+    exceeds: Mapping[str, float] = field(default_factory=dict)
     measurement: str = field(default="", repr=False, compare=False)
 
     @property
@@ -95,8 +98,9 @@ class SimulatorResult:
 
         Returns:
             The difference of the estimates, nats, and an interval of the difference at `level`:
-            the intervals of all utilities of one call hold together with that probability, so
-            nothing is paid for a second one.
+            what the two intervals leave of it and, where states are known, what the differences
+            in the same episodes (paired) leave of that. All intervals of one call, of utilities
+            and of differences, hold together with that probability.
 
         Raises:
             InvalidParameterError: the other result is of another measurement.
@@ -106,8 +110,10 @@ class SimulatorResult:
                 f"the results towards {self.utility!r} and {other.utility!r} are of different "
                 f"measurements; give both utilities to one call, by name"
             )
-        ends = (self.interval[0] - other.interval[1], self.interval[1] - other.interval[0])
-        return self.value - other.value, ends
+        low = max(self.interval[0] - other.interval[1], self.exceeds.get(other.utility, -math.inf))
+        less = max(other.interval[0] - self.interval[1], other.exceeds.get(self.utility, -math.inf))
+        high = max(-less, low)
+        return min(max(self.value - other.value, low), high), (low, high)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -130,6 +136,7 @@ class SimulatorResult:
             "fitted_episodes": self.fitted_episodes,
             "stopped": self.stopped,
             "rests_on_assumption": self.rests_on_assumption,
+            "exceeds": {name: json_number(more) for name, more in self.exceeds.items()},
             "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),
         }

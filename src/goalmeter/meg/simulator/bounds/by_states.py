@@ -10,7 +10,8 @@ it began; in a world without chance it is computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from goalmeter.meg.simulator.bounds.combination import best_weights
 from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
 from goalmeter.meg.simulator.bounds.ends import (
     LOWER,
+    PAIRED,
     SOFT,
     UPPER,
     Ends,
@@ -30,6 +32,7 @@ from goalmeter.meg.simulator.bounds.ends import (
     without_planning,
 )
 from goalmeter.meg.simulator.bounds.exploration import TRIED, Exploration
+from goalmeter.meg.simulator.bounds.paired import Bounded, excesses
 from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, PossibleWorlds
 from goalmeter.meg.simulator.bounds.state_ends import StateEnds, interval
 from goalmeter.meg.simulator.utilities.named_utilities import Range
@@ -140,11 +143,11 @@ class StatesMeasure:
             # An interruption came before any episode that could bound.
             return [nothing_known(self.simulator.most_information, self.horizon)] * count
         plain = self._plain(worlds, fresh)
-        out = []
+        out, bounded = [], []
         for which, ends in enumerate(self._each(worlds)):
             choice = ends.choose(fitted, self._best[which], self._lower_error)
             low = ends.lower(fresh, choice.beta, self._lower_error)
-            high = ends.upper(fresh, choice, low, UPPER * self.error / 2 / count)
+            high = ends.upper(fresh, choice, low, self._upper_error / 2 / count)
             # One utility's upper end is none of the class that it was learnt from.
             if self.simulator.utilities.names[which] in self.simulator.utilities.learnt:
                 high = np.inf
@@ -158,6 +161,22 @@ class StatesMeasure:
             if not self._explored:
                 value, beta = bounds.low, choice.beta if bounds.low > 0 else 0.0
             out.append(Towards(value, beta, bounds))
+            bounded.append(Bounded(ends, choice, bounds.low, bounds.high))
+        exceeds = self._exceed(bounded, fresh)
+        return [replace(known, exceeds=more) for known, more in zip(out, exceeds, strict=True)]
+
+    def _exceed(self, bounded: list[Bounded], fresh: Episodes) -> list[dict[int, float]]:
+        """How much more MEG is at least towards each utility than towards others, by number."""
+        names, out = self.simulator.utilities.names, [dict[int, float]() for _ in bounded]
+        # A learnt utility stands for the best of its class, which no curve of it bounds.
+        pairs = [
+            (one, other)
+            for one, other in permutations(range(len(bounded)), 2)
+            if names[other] not in self.simulator.utilities.learnt
+        ]
+        limits = excesses(bounded, pairs, fresh, PAIRED * self.error)
+        for (one, other), more in limits.items():
+            out[one][other] = more
         return out
 
     def assumed(self) -> list[str]:
@@ -190,6 +209,11 @@ class StatesMeasure:
     def _lower_error(self) -> float:
         # One more than there are utilities, for the best combination of them.
         return LOWER * self.error / (len(self.simulator.utilities.names) + 1)
+
+    @property
+    def _upper_error(self) -> float:
+        several = len(self.simulator.utilities.names) > 1
+        return (UPPER - PAIRED * several) * self.error
 
     def remarks(self) -> list[str]:
         """What a reader has to know of the agent and the world, as sentences."""
@@ -261,7 +285,7 @@ class StatesMeasure:
         """The upper end that holds for every utility."""
         policy = self._computable(worlds)
         if policy is None or not self.simulator.one_start:
-            error = UPPER * self.error / 2
+            error = self._upper_error / 2
             return without_planning(fresh, self.simulator.most_information, self.horizon, error)
         nothing = np.zeros(len(worlds.ranges))
         gained = worlds.evaluate(policy, nothing, AS_SEEN, entropies(policy))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from goalmeter.statistics.betting import upper_limit
 # Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
 # collects in the lower ends; of the upper ends.
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
+# Of the upper ends' share, where several utilities are compared: of their differences.
+PAIRED = 0.1
 # Every so many episodes choose what is tried; the others bound it.
 _FITTED_EVERY = 4
 # What gives the upper end where there is none.
@@ -41,11 +43,14 @@ class Towards:
         value: the point estimate, nats.
         rationality: at which the lower end is bounded, with its sign.
         ends: the interval.
+        exceeds: by the number of another utility, how much more MEG is towards this one at least,
+            nats, as the same episodes say.
     """
 
     value: float
     rationality: float
     ends: Ends
+    exceeds: Mapping[int, float] = field(default_factory=dict)
 
 
 def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:

@@ -27,7 +27,7 @@ from goalmeter.meg.simulator.bounds.possible_worlds import (
     Plan,
     PossibleWorlds,
 )
-from goalmeter.meg.simulator.bounds.summit import summit
+from goalmeter.meg.simulator.bounds.summit import Point, summit
 from goalmeter.meg.simulator.worlds.protocol import Episodes
 from goalmeter.statistics.betting import lower_limit, upper_limit
 
@@ -40,6 +40,8 @@ _POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
 _OCTAVE, _GRID_SERIES = 4, 4.6
 # Places of the grid around the rationality of the lower end at which MEG is bounded from above.
 _AROUND = (*range(-8, 9), 12, 16, 24, 32)
+# Up to so many places away it is bounded from below as well.
+_NEAR = 3
 # Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
 _DIGITS, _LARGEST = 1e-14, 1e8
 
@@ -56,6 +58,34 @@ class Choice(NamedTuple):
     best: float
     beta: float
     low: float
+
+
+class Place(NamedTuple):
+    """A rationality of the grid.
+
+    Attributes:
+        beta: the rationality.
+        share: of an error, where the grid was not chosen by other episodes.
+        is_near: whether it is near that of the lower end.
+    """
+
+    beta: float
+    share: float
+    is_near: bool
+
+
+class Evidence(NamedTuple):
+    """A bound, episode by episode, of beta * return less the soft value of the start, nats.
+
+    Attributes:
+        values: the bounds, [episodes].
+        low: the least that the bounded number can be.
+        high: the most.
+    """
+
+    values: FloatArray
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -122,19 +152,35 @@ class StateEnds:
         """Lower limit of the expectation of that evidence, nats; beta is 0 or of the grid."""
         if beta == 0.0:
             return 0.0
-        most = self.plan(beta).value[0][episodes.starts]
-        values = beta * self._collected(episodes) - most
-        if self._is_certain:
+        values, low, high = self.least_evidence(episodes, beta)
+        if self.is_certain:
             return float(values[0]) - _DIGITS * abs(beta) * self._scale
+        return lower_limit(values, low=low, high=high, error=error * self._snapped(beta)[1])
+
+    def least_evidence(self, episodes: Episodes, beta: float) -> Evidence:
+        """What the evidence of each episode is at least, whichever world it is."""
+        most = self.plan(beta).value[0][episodes.starts]
         # A start that was not met may be worth all that is conceivable.
         top = most[0] if self.fixed_start else self.worlds.most(beta * self.weights)[0][0]
         low, high = self._limits(beta)
-        return lower_limit(
-            values,
-            low=low - float(top),
-            high=high - min(float(most.min()), 0.0),
-            error=error * self._snapped(beta)[1],
-        )
+        values = beta * self._collected(episodes) - most
+        return Evidence(values, low - float(top), high - min(float(most.min()), 0.0))
+
+    def most_evidence(self, episodes: Episodes, beta: float) -> Evidence:
+        """What the evidence of each episode is at most, whichever world it is."""
+        least = self.worlds.soft_plan(beta * self.weights, LEAST).value[0][episodes.starts]
+        floor = least[0] if self.fixed_start else -self.worlds.most(-beta * self.weights)[0][0]
+        low, high = self._limits(beta)
+        values = beta * self._collected(episodes) - least
+        return Evidence(values, low - max(float(least.max()), 0.0), high - float(floor))
+
+    def around(self, choice: Choice) -> list[Place]:
+        """Rationalities around that of a lower end."""
+        out = []
+        for step in _AROUND:
+            beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
+            out.append(Place(beta, share, abs(step) <= _NEAR))
+        return out
 
     def upper(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
         """The most that MEG can be at rationalities of either sign; inf if nothing is known.
@@ -164,20 +210,14 @@ class StateEnds:
         """The same from the least soft value of each start, at rationalities of the grid."""
         if low <= 0.0:
             return math.inf
-        points = []
-        for step in _AROUND:
-            beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
-            least = self.worlds.soft_plan(beta * self.weights, LEAST).value[0][episodes.starts]
-            ends = self._limits(beta)
-            floor = -self.worlds.most(-beta * self.weights)[0][0]
-            limit = upper_limit(
-                beta * self._collected(episodes) - least,
-                low=ends[0] - max(float(least.max()), 0.0),
-                high=ends[1] - float(floor),
-                error=error * share,
-            )
-            points.append((abs(beta), limit))
-        return summit(points, abs(choice.beta), low)
+        points = [Point(abs(choice.beta), low)]
+        for beta, share, is_near in self.around(choice):
+            values, least, most = self.most_evidence(episodes, beta)
+            each = error * share / 2
+            high = upper_limit(values, low=least, high=most, error=each)
+            low = self.lower(episodes, beta, error / 2) if is_near else -math.inf
+            points.append(Point(abs(beta), low, high))
+        return summit(points)
 
     def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
         """The line of one policy, from a start that all episodes share."""
@@ -187,7 +227,7 @@ class StateEnds:
         nothing = np.zeros_like(self.weights)
         height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
         agent = sign * self._collected(episodes)
-        if self._is_certain:
+        if self.is_certain:
             return Line(float(agent[0]) - collects, height)
         low, high = self._limits(sign)
         # The same limit in every line, so it is paid for once.
@@ -212,7 +252,8 @@ class StateEnds:
         return max(self.worlds.horizon * float(np.abs(self.weights) @ sizes), 1e-300)
 
     @property
-    def _is_certain(self) -> bool:
+    def is_certain(self) -> bool:
+        """Whether nothing is left to chance, so that one episode says all."""
         return self.fixed_start and self.returns is not None
 
     def _snapped(self, beta: float) -> tuple[float, float]:

@@ -10,42 +10,64 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
 
 
-def summit(points: Sequence[tuple[float, float]], at: float, low: float) -> float:
-    """An upper bound of a concave function f over all b, with f(0) = 0.
+class Point(NamedTuple):
+    """A place b > 0, and bounds of the function there; infinite where nothing is known."""
 
-    Args:
-        points: (b, upper bound of f(b)), b > 0.
-        at: a positive b.
-        low: a lower bound of f(at), positive; f is then negative for b < 0.
+    place: float
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def summit(points: Sequence[Point]) -> float:
+    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0.
 
     Returns:
         The bound; inf where f may still rise beyond the last point.
 
-    >>> summit([(1.0, 1.2), (2.0, 1.6), (4.0, 1.0)], at=2.0, low=1.5)
-    3.2
+    >>> summit([Point(1.0, high=1.2), Point(2.0, low=1.5, high=1.6), Point(4.0, high=1.0)])
+    2.0
     """
-    known = sorted(points)
-    if not known or low <= 0.0:
+    below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
+    above = [(each.place, each.high) for each in points if each.high < math.inf]
+    if not above:
         return math.inf
-    edges = [0.0, *(b for b, _ in known), math.inf]
-    most = 0.0
-    for left, right in pairwise(edges):
-        bounds = [_drawn_on(point, (0.0, 0.0), right) for point in known if point[0] <= left]
-        for point in known:
-            if point[0] <= left and point[0] > at:
-                bounds.append(_drawn_on(point, (at, low), right))
-            elif point[0] >= right and point[0] < at:
-                bounds.append(_drawn_on(point, (at, low), left))
-        # Between a point and the place of the lower bound both sides of that place are covered by
-        # points beyond it, and the function is at most what the nearest of them allow.
-        most = max(most, min(bounds, default=math.inf))
-    return most
+    edges = [0.0, *sorted({place for place, _ in above}), math.inf]
+    return max(_highest(_chords(below, above, *edge), *edge) for edge in pairwise(edges))
 
 
-def _drawn_on(point: tuple[float, float], other: tuple[float, float], end: float) -> float:
-    """The largest value of the line through both, from the point to an end beyond it."""
-    slope = (point[1] - other[1]) / (point[0] - other[0])
-    rise = slope * (end - point[0]) if slope != 0.0 else 0.0
-    return max(point[1], point[1] + rise)
+def _chords(
+    below: Sequence[tuple[float, float]],
+    above: Sequence[tuple[float, float]],
+    left: float,
+    right: float,
+) -> FloatArray:
+    """Slopes and heights at `left` of the lines that bound the function between two places."""
+    out = []
+    for place, high in above:
+        for other, low in below:
+            # From the lower bound through the upper one, and on to where the function is bounded.
+            if other < place <= left or right <= place < other:
+                slope = (high - low) / (place - other)
+                out.append((slope, high + slope * (left - place)))
+    return np.array(out).reshape(-1, 2)
+
+
+def _highest(lines: FloatArray, left: float, right: float) -> float:
+    """The most that the least of some lines gets between two places."""
+    slopes, heights = lines.T
+    if not len(lines) or (math.isinf(right) and (slopes > 0).all()):
+        return math.inf
+    # The least of lines is highest at an end or where two of them cross.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossings = np.subtract.outer(heights, heights) / -np.subtract.outer(slopes, slopes)
+    ends = [0.0] if math.isinf(right) else [0.0, right - left]
+    inside = crossings[(crossings > 0) & (crossings < right - left)]
+    places = np.concatenate([ends, inside])
+    return float((slopes[:, None] * places + heights[:, None]).min(axis=0).max())
