@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from goalmeter.meg.simulator.bounds.ends import entropies, largest_concave
 from goalmeter.meg.simulator.bounds.exploration import Exploration
 from goalmeter.meg.simulator.bounds.lines import Line, highest
 from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
-from goalmeter.meg.simulator.bounds.summit import summit
+from goalmeter.meg.simulator.bounds.summit import Point, summit
 from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
@@ -145,22 +147,38 @@ def test_a_concave_maximum_at_a_point_and_at_infinity() -> None:
     assert largest_concave(lambda b: -b, 1.0)[1] == 0.0
 
 
+@pytest.mark.parametrize("lift", [0.0, 3.0])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_summit_of_a_concave_function(seed: int) -> None:
-    # min of three lines through 0 and beyond: concave, with f(0) = 0.
+def test_the_summit_of_a_concave_function(seed: int, lift: float) -> None:
+    # The least of three lines through 0 and beyond: concave, with f(0) = 0, and what is above it.
     rng = np.random.default_rng(seed)
     slopes, heights = np.sort(rng.normal(0.5, 1.5, 3)), np.sort(rng.random(3) * 3)[::-1]
     heights[-1] = 0.0
     f = [lambda b, s=s, h=h: s * b + h for s, h in zip(slopes, heights, strict=True)]
 
     def lowest(b: float) -> float:
-        return min(line(b) for line in f)
+        return min(line(b) for line in f) + lift
+
+    def bounded(b: float, below: bool) -> Point:
+        low = lowest(b) - 0.05 * rng.random() if below else -math.inf
+        return Point(b, low, lowest(b) + 0.05 * rng.random())
 
     grid = np.geomspace(0.1, 50, 15)
     at = float(rng.choice(grid))
-    low = lowest(at) - 0.05
-    points = [(b, lowest(b) + 0.05 * rng.random()) for b in grid]
-    top = max(lowest(b) for b in np.linspace(0, 400, 200_001))
-    assert summit(points, at, low) >= top
-    if low > 0.5 and lowest(50.0) < low - 0.2:
-        assert summit(points, at, low) <= 1.35 * top + 0.2
+    top = max(lowest(b) for b in np.linspace(0, 400, 40_001))
+    few = summit([bounded(b, b == at) for b in grid])
+    assert few >= top
+    if lowest(at) > 0.5 and lowest(50.0) < lowest(at) - 0.2 and not lift:
+        assert few <= 1.35 * top + 0.2
+    many = summit([bounded(b, True) for b in np.geomspace(0.1, 50, 40)])
+    assert many >= top
+    if lowest(50.0) < lowest(40.0) - 1.0:
+        assert many <= top + 0.2
+
+
+def test_the_summit_by_hand() -> None:
+    points = [Point(1.0, 1.0, 1.1), Point(2.0, high=1.5), Point(4.0, high=1.0), Point(5.0, 0.0)]
+    # From (1, 1) through (2, 1.5), and from (5, 0) through (4, 1): they cross at (3, 2).
+    assert summit(points) == pytest.approx(2.0)
+    assert summit([Point(1.0, 1.0)]) == math.inf
+    assert summit([Point(1.0, 1.0, 1.0)]) == math.inf
