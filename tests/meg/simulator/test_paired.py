@@ -12,11 +12,14 @@ from meg.simulator.worlds import Corridor
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import LearntUtility, from_simulator
+from goalmeter.meg.simulator.bounds.paired import Bounded, excesses
+from goalmeter.meg.simulator.bounds.state_ends import Choice, Evidence, Place
 from goalmeter.meg.simulator.measurement import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
 from goalmeter.tabular import TabularMDP, soft_plan
 
 HORIZON = 5
+EPISODES = 400
 
 
 def world(seed: int, successors: int, starts: int) -> TabularMDP:
@@ -69,6 +72,45 @@ def test_differences_hold(successors: int, starts: int) -> None:
             bottom, top = joint(results[one], results[other])
             assert low >= bottom and high <= top
     assert told > 0
+
+
+class Kinked:
+    """Evidence b up to b = 1 and 2 - b from there, with noise of each episode; 3 at most."""
+
+    is_certain = False
+    places = tuple(Place(beta, 1.0, True) for beta in (0.5, 0.75, 2.0, 4.0))
+
+    def __init__(self, noise: np.ndarray) -> None:
+        self.noise = noise
+
+    def around(self, choice: Choice) -> list[Place]:
+        return list(self.places)
+
+    def most_evidence(self, episodes: Any, beta: float) -> Evidence:
+        return Evidence(min(beta, 2.0 - beta) + self.noise, -4.0, 3.0)
+
+    least_evidence = most_evidence
+
+
+@pytest.mark.parametrize("shared", [0.0, 1.0])
+def test_an_excess_fails_as_rarely_as_it_says(shared: float) -> None:
+    # MEG is 1 towards both, and chords through exact values would say so.
+    failed, limits = 0, []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        common = shared * rng.choice([-1.0, 1.0], EPISODES)
+        both = [
+            Bounded(
+                Kinked(common + rng.choice([-0.2, 0.2], EPISODES)), Choice(1.0, 1.0, 0.5), 0.5, 1.5
+            )  # type: ignore[arg-type]
+            for _ in range(2)
+        ]
+        (limit,) = excesses(both, [(0, 1)], None, 0.1).values()  # type: ignore[arg-type]
+        failed += limit > 0.0
+        limits.append(limit)
+    assert failed <= 10
+    # What episodes have in common cancels, so it takes nothing away.
+    assert np.mean(limits) > -0.3
 
 
 def corridor() -> tuple[TabularMDP, np.ndarray, np.ndarray]:
