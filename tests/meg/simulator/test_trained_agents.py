@@ -134,7 +134,9 @@ def test_a_convolutional_network_sees_the_pictures_of_minigrid() -> None:
     )
     # Nothing is left to chance, so the table of states is exact.
     assert result.interval[1] - result.interval[0] < 1e-3
-    assert result.binding["lower"] == "the table of states" and not result.notes
+    assert result.binding["lower"] == "the table of states"
+    # It hardly learnt anything; that it does worse than free choice is all there is to say.
+    assert all("the rationality is negative" in note for note in result.notes)
 
 
 def test_a_flat_network_sees_the_same_pictures_as_numbers(tmp_path: Path) -> None:
