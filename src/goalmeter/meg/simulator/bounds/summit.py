@@ -32,7 +32,7 @@ def summit(points: Sequence[Point]) -> float:
         The bound; inf where f may still rise beyond the last point.
 
     >>> summit([Point(1.0, high=1.2), Point(2.0, low=1.5, high=1.6), Point(4.0, high=1.0)])
-    2.0
+    3.2
     """
     below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
     above = [(each.place, each.high) for each in points if each.high < math.inf]
