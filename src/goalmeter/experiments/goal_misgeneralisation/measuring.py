@@ -15,7 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.experiments.goal_misgeneralisation import drawing
 from goalmeter.experiments.goal_misgeneralisation.levels import HORIZON, Levels
 from goalmeter.experiments.goal_misgeneralisation.network import Network
-from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject
+from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject, of_agents
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.unknown import unknown_utility
 from goalmeter.runs import Study
@@ -39,14 +39,7 @@ def study(
     return Study[dict[str, Any]](
         "measures by tables",
         "goalmeter.experiments.goal_misgeneralisation.measuring:measured",
-        {
-            agent.name: {
-                "family": agent.family,
-                "share": agent.share,
-                "network": network and network.to_json(),
-            }
-            for agent, network in networks.items()
-        },
+        of_agents(networks),
         common=common,
         noun="agent",
         what={"kind": "goal-misgeneralisation, by tables"} | common,

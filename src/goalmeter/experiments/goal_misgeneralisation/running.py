@@ -12,7 +12,7 @@ from typing import Any
 
 from goalmeter.experiments.goal_misgeneralisation import drawing
 from goalmeter.experiments.goal_misgeneralisation.network import Network
-from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject
+from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject, of_agents
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.simulator.measure import from_simulator
 from goalmeter.runs import Study
@@ -30,14 +30,7 @@ def study(
     return Study[dict[str, Any]](
         "measures by running",
         "goalmeter.experiments.goal_misgeneralisation.running:run",
-        {
-            agent.name: {
-                "family": agent.family,
-                "share": agent.share,
-                "network": network and network.to_json(),
-            }
-            for agent, network in networks.items()
-        },
+        of_agents(networks),
         common=common,
         noun="agent",
         what={"kind": "goal-misgeneralisation, by running"} | common,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,18 @@ def subjects(seeds: Sequence[int]) -> list[Subject]:
         for share in SHARES
         for seed in seeds
     ]
+
+
+def of_agents(networks: Mapping[Subject, Network | None]) -> dict[str, dict[str, Any]]:
+    """The trials of a study that asks about some agents, by their names; see `measuring.study`."""
+    return {
+        agent.name: {
+            "family": agent.family,
+            "share": agent.share,
+            "network": network and network.to_json(),
+        }
+        for agent, network in networks.items()
+    }
 
 
 def study(agents: Sequence[Subject], scale: Scale) -> Study[Network]:

@@ -119,6 +119,19 @@ class EpisodicActor:
         return lambda observation, decision: function(observation)
 
 
+def is_stable_baselines(agent: Any) -> bool:
+    """Whether an agent is a model of Stable-Baselines3, by what it has."""
+    return all(hasattr(agent, name) for name in ("predict", "policy", "action_space"))
+
+
+def function_actor(agent: Any) -> Actor | None:
+    """A function of the observation, or an object whose `begin` gives one; None for others."""
+    name = str(getattr(agent, "__name__", type(agent).__name__))
+    if hasattr(agent, "begin"):
+        return EpisodicActor(agent, name)
+    return FunctionActor(agent, name) if callable(agent) else None
+
+
 def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> TableActor:
     """A table [S, A] or [H, S, A] as an actor.
 

@@ -18,8 +18,9 @@ from goalmeter.meg.simulator.agents.acting import (
     Actor,
     Answer,
     Answered,
-    EpisodicActor,
     FunctionActor,
+    function_actor,
+    is_stable_baselines,
     stable_baselines_actor,
     table_actor,
 )
@@ -92,7 +93,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
         agent = named(agent)
     if isinstance(agent, NamedAgent):
         return _of_name(agent, env)
-    if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
+    if is_stable_baselines(agent):
         check_spaces(type(agent).__name__, agent, env)
         return remembered(stable_baselines_actor(agent))
     if isinstance(agent, (np.ndarray, list, tuple)):
@@ -106,11 +107,8 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
         # An environment with other actions is refused as a whole.
         table = table_actor(agent, observations, actions or 1, horizon)
         return replace(table, first=first_of(env.observation_space))
-    name = str(getattr(agent, "__name__", type(agent).__name__))
-    if hasattr(agent, "begin"):
-        return EpisodicActor(agent, name)
-    if callable(agent):
-        return FunctionActor(agent, name)
+    if (actor := function_actor(agent)) is not None:
+        return actor
     raise InvalidParameterError(
         f"agent is {agent!r}, expected a name, a model of Stable-Baselines3, a table, a function "
         f"of the observation that gives an action or a distribution, or an object with "

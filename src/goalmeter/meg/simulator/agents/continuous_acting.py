@@ -10,7 +10,13 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.learners.global_generators import borrowed_generators
-from goalmeter.meg.simulator.agents.acting import Actor, Answer, EpisodicActor, FunctionActor
+from goalmeter.meg.simulator.agents.acting import (
+    Actor,
+    Answer,
+    FunctionActor,
+    function_actor,
+    is_stable_baselines,
+)
 
 _SEEDS = 2**31
 
@@ -104,13 +110,10 @@ def continuous_actor(agent: Any) -> Actor:
     Raises:
         InvalidParameterError: none of these.
     """
-    if all(hasattr(agent, name) for name in ("predict", "policy", "action_space")):
+    if is_stable_baselines(agent):
         return _stable_baselines(agent)
-    name = str(getattr(agent, "__name__", type(agent).__name__))
-    if hasattr(agent, "begin"):
-        return EpisodicActor(agent, name)
-    if callable(agent):
-        return FunctionActor(agent, name)
+    if (actor := function_actor(agent)) is not None:
+        return actor
     raise InvalidParameterError(
         f"agent is {agent!r}, expected for continuous actions a model of Stable-Baselines3 itself "
         f"(as PPO.load or SAC.load gives it), a function of the observation that gives an action "

@@ -87,18 +87,19 @@ class Exploration:
         Args:
             budget: steps that may be taken.
         """
+        if not self._simulator.met_again:
+            return
         limit = self.steps + budget
         for state, action in product(self._next, range(self.table.n_actions)):
             if self.steps >= limit:
                 return
-            if (state, action) in self._verified:
+            # A state that was met once may be met another time yet.
+            if state not in self._simulator.met_again or (state, action) in self._verified:
                 continue
             count = 1 if self.table.pair(state, action).certain else _FIRST
             generator = np.random.default_rng(seeded(self._seed, AGAIN, state, action))
             seen = self._simulator.draw_again(state, action, count, generator)
-            # Nothing is seen where it was met once; it may be met another time yet.
-            if seen:
-                self._verified.add((state, action))
+            self._verified.add((state, action))
             self.steps += seen.total()
             for outcome, times in seen.items():
                 self._again[state, action, outcome] += times

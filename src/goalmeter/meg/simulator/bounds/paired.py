@@ -34,7 +34,7 @@ class Bounded(NamedTuple):
     high: float
 
 
-class Place(NamedTuple):
+class Compared(NamedTuple):
     """The evidence for a utility at one rationality, episode by episode.
 
     Attributes:
@@ -79,22 +79,21 @@ def excesses(
     }
 
 
-def _curve(bounded: Bounded, episodes: Episodes) -> list[Place]:
+def _curve(bounded: Bounded, episodes: Episodes) -> list[Compared]:
     """Places around the rationality of the lower end, that one first."""
     ends, at = bounded.ends, bounded.choice.beta
-    places = [at, *(each.beta for each in ends.around(bounded.choice) if each.beta != at)]
-    near = {each.beta for each in ends.around(bounded.choice) if each.is_near} | {at}
+    others = [place for place in ends.around(bounded.choice) if place.beta != at]
     return [
-        Place(
+        Compared(
             abs(beta),
             ends.most_evidence(episodes, beta),
-            ends.least_evidence(episodes, beta) if beta in near else None,
+            ends.least_evidence(episodes, beta) if is_near else None,
         )
-        for beta in places
+        for beta, is_near in [(at, True), *((each.beta, each.is_near) for each in others)]
     ]
 
 
-def _excess(one: Bounded, explains: list[Place], other: list[Place], error: float) -> float:
+def _excess(one: Bounded, explains: list[Compared], other: list[Compared], error: float) -> float:
     _, most, least = explains[0]
     assert least is not None, "the first place is that of the lower end"
     # Other episodes chose the places, so they need no more than an even share of the error each.

@@ -11,7 +11,7 @@ rationalities come from a grid, each with a share of the error.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -106,6 +106,10 @@ class StateEnds:
     returns: FloatArray | None
     fixed_start: bool
     unit: float
+    # Soft values of starts that were worked out, by rationality and kind of world.
+    _known: dict[tuple[float, str], FloatArray] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def choose(self, fitted: Episodes, size: float | None, error: float) -> Choice:
         """A rationality that explains much and can be bounded well.
@@ -145,7 +149,7 @@ class StateEnds:
 
     def evidence(self, episodes: Episodes, beta: float) -> float:
         """Average of beta * return less the highest soft value of the start, nats."""
-        most = self.plan(beta).value[0]
+        most = self._values(beta, MOST)
         return float((beta * self._collected(episodes) - most[episodes.starts]).mean())
 
     def lower(self, episodes: Episodes, beta: float, error: float) -> float:
@@ -159,7 +163,7 @@ class StateEnds:
 
     def least_evidence(self, episodes: Episodes, beta: float) -> Evidence:
         """What the evidence of each episode is at least, whichever world it is."""
-        most = self.plan(beta).value[0][episodes.starts]
+        most = self._values(beta, MOST)[episodes.starts]
         # A start that was not met may be worth all that is conceivable.
         top = most[0] if self.fixed_start else self.worlds.most(beta * self.weights)[0][0]
         low, high = self._limits(beta)
@@ -168,7 +172,7 @@ class StateEnds:
 
     def most_evidence(self, episodes: Episodes, beta: float) -> Evidence:
         """What the evidence of each episode is at most, whichever world it is."""
-        least = self.worlds.soft_plan(beta * self.weights, LEAST).value[0][episodes.starts]
+        least = self._values(beta, LEAST)[episodes.starts]
         floor = least[0] if self.fixed_start else -self.worlds.most(-beta * self.weights)[0][0]
         low, high = self._limits(beta)
         values = beta * self._collected(episodes) - least
@@ -232,6 +236,13 @@ class StateEnds:
         low, high = self._limits(sign)
         # The same limit in every line, so it is paid for once.
         return Line(upper_limit(agent, low=low, high=high, error=error) - collects, height)
+
+    def _values(self, beta: float, which: str) -> FloatArray:
+        """Soft values of all states as starts in one kind of world, [S]."""
+        if (beta, which) not in self._known:
+            plan = self.worlds.soft_plan(beta * self.weights, which)
+            self._known[beta, which] = plan.value[0]
+        return self._known[beta, which]
 
     def _signed_estimate(self, episodes: Episodes, sign: float, doubt: float, size: float) -> float:
         return self.estimate(episodes, sign * size) - size * doubt

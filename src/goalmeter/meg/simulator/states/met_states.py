@@ -30,6 +30,7 @@ class MetStates:
         is_sealed: whether all chance is known to come from Gymnasium's generator, `np_random`.
         observations: what each state showed when it was met.
         observations_differ: whether a state was seen to show something else later.
+        met_again: copies that were made when a state was met after another decision, by its number.
 
     Raises:
         InvalidParameterError: `state` is neither a function nor a known word.
@@ -41,9 +42,9 @@ class MetStates:
         self._state_of = state_namer(state)
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
-        # Out of which decision each state was first met, and copies that were made after another.
+        # Out of which decision each state was first met.
         self._came: list[Came] = []
-        self._met_again: dict[int, Any] = {}
+        self.met_again: dict[int, Any] = {}
         self.observations: list[Any] = []
         self.observations_differ = False
 
@@ -76,13 +77,9 @@ class MetStates:
         if not self.is_sealed and not self.observations_differ:
             self.observations_differ = name_of(observation) != name_of(self.observations[number])
         another = came is not None and came != self._came[number]
-        if another and self.saver.renew is not None and number not in self._met_again:
-            self._met_again[number] = self.saver.save(env)
+        if another and self.saver.renew is not None and number not in self.met_again:
+            self.met_again[number] = self.saver.save(env)
         return number
-
-    def was_met_again(self, number: int) -> bool:
-        """Whether there is a copy of a state as it was met after another decision."""
-        return number in self._met_again
 
     def renewed(self, number: int, env: Any, generator: np.random.Generator, *, again: bool) -> Any:
         """The environment in a state, to be stepped with a generator: `env` itself or a copy.
@@ -93,7 +90,7 @@ class MetStates:
             generator: of the steps.
             again: as it was met after another decision than the first time.
         """
-        saved = self._met_again[number] if again else self._saved[number]
+        saved = self.met_again[number] if again else self._saved[number]
         if self.saver.renew is not None:
             return self.saver.renew(saved, generator)
         # A copy takes the place of the environment; other savers change it and give nothing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import Any
@@ -127,6 +127,11 @@ class GymnasiumSimulator:
         return len(self._states)
 
     @property
+    def met_again(self) -> Collection[int]:
+        """States of which there is a copy as they were met after another decision."""
+        return self._states.met_again
+
+    @property
     def returns_to_states(self) -> bool:
         """Whether states can be gone back to, and told from each other."""
         return not self.why_not
@@ -244,8 +249,6 @@ class GymnasiumSimulator:
 
         What differs between the two, and the state's name leaves out, may show here.
         """
-        if not self._states.was_met_again(state):
-            return Counter()
         return self._from(True, state, action, count, generator)[0]
 
     def _from(

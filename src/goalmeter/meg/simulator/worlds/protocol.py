@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -109,6 +109,10 @@ class Simulator(Protocol):
     def why_not(self) -> str:
         """Why it cannot, as a sentence without a full stop; "" where it can."""
 
+    @property
+    def met_again(self) -> Collection[int]:
+        """States that can be put back as they were met another time, by a way of its own."""
+
     def seen(self, which: int) -> tuple[float, float]:
         """Least and most that a step has paid so far of a utility, by its number."""
 
@@ -156,7 +160,7 @@ class Simulator(Protocol):
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> Counter[Outcome]:
-        """Steps from the same state as it was met another time, by a way of its own.
+        """Steps from a state of `met_again` as it was met another time.
 
-        They show whether the state's name holds all that decides; empty where it was met once.
+        They show whether the state's name holds all that decides.
         """

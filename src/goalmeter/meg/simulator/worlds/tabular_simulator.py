@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -48,6 +48,8 @@ class TabularSimulator:
     why_not = ""
     reference = FREE_CHOICE
     why_unbounded = ""
+    # A table's states are what they are, however they were met.
+    met_again: Collection[int] = ()
 
     def __init__(
         self,
@@ -159,8 +161,8 @@ class TabularSimulator:
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> Counter[Outcome]:
-        """Nothing: a table's states are what they are, however they were met."""
-        return Counter()
+        """Never asked for, since `met_again` is empty."""
+        raise NotImplementedError
 
     @cached_property
     def _cumulative(self) -> FloatArray:
