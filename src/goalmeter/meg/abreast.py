@@ -20,7 +20,7 @@ from goalmeter.meg.behaviour import PolicyBehaviour
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.side_by_side import side_by_side
+from goalmeter.tabular.side_by_side import Sums, side_by_side
 
 # Entries of the tangents that are worked on at once: these arrays then stay in cache.
 _TANGENTS = 100_000
@@ -62,6 +62,10 @@ class Abreast:
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal policies for weights [W, D]."""
+        # A constant that exceeds a world's range would only cost digits.
+        low, high = theta.min(axis=1, keepdims=True), theta.max(axis=1, keepdims=True)
+        middle = 0.5 * (low + high)
+        theta = np.where(np.abs(middle) > high - low, theta - middle, theta)
         return SoftModel(
             self.mdp, self.utilities, self.joined(theta), self.log_reference, self.check
         )
@@ -108,6 +112,14 @@ class Abreast:
         for t, weights in enumerate(self.weights):
             total += np.einsum("aws,aws->w", weights, self.by_world(model.step(t)[1]))
         return np.where(self._impossible, -np.inf, total)
+
+    def rounding(self, model: SoftModel) -> FloatArray:
+        """What rounding may have changed of the evidence of each world: [W], nats."""
+        return model.rounding(self.behaviour, self.n_worlds)
+
+    def verified(self, model: SoftModel) -> FloatArray:
+        """The evidence of each world's behaviour, worked out again: [W], nats."""
+        return model.verified(self.behaviour, Sums(self.n_worlds))
 
     def shares(self, model: SoftModel) -> FloatArray:
         """The evidence by decision and state, [T, W, S] nats."""

@@ -18,6 +18,7 @@ from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.abreast import Abreast
 from goalmeter.meg.abreast_face import Faces, find_faces
 from goalmeter.meg.abreast_newton import Spectrum, damped_steps, scaled
+from goalmeter.meg.behaviour import ROUNDING_SHARE
 from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
 from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
 from goalmeter.meg.soft_model import SoftModel
@@ -36,6 +37,7 @@ _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 class Fits:
     """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
+    `error` is what rounding may have changed of the values of those that closed, nats.
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
     `closed` are those whose bound is within the tolerance; `stopped` is whether time was over
     before the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of
@@ -49,6 +51,7 @@ class Fits:
     steps: IntArray
     closed: BoolArray
     direction: FloatArray
+    error: FloatArray
     faces: dict[int, BoolArray] = field(default_factory=dict)
     stopped: bool = False
 
@@ -102,6 +105,7 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
         np.zeros(n_worlds, dtype=np.int64),
         ceiling <= tolerance,
         np.zeros((n_worlds, d)),
+        np.zeros(n_worlds),
     )
     run = _Run(
         np.arange(n_worlds),
@@ -123,6 +127,7 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
                 ((_, within),) = fits.groups(abreast, run.place)
         for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
             _polish(closed, fits, chosen)
+            _verify(closed, fits, chosen, tolerance)
     except TimeIsUp:
         # After every round the fits are what was reached by then.
         fits.stopped = True
@@ -217,6 +222,7 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
     """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
     model = abreast.model(theta)
+    most = fits.bound[closed] + abreast.rounding(model)
     for step in range(POLISHING_STEPS):
         # So near an optimum the information hardly changes; where it does, the optimum is far out.
         if step == 0 or step >= _SAME_INFORMATION:
@@ -224,7 +230,7 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
         trial_theta = theta + spectrum.solve(abreast.apart(model.gradient(abreast.behaviour)))
         trial = abreast.model(trial_theta)
         reached = abreast.evidence(trial)
-        better = reached >= value
+        better = (reached >= value) & (reached <= most)
         going = better & (reached - value > _POLISHED)
         fits.theta[closed[better]], fits.value[closed[better]] = (
             trial_theta[better],
@@ -235,14 +241,24 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
         theta, value, model = trial_theta, reached, trial
         if step + 1 >= _SAME_INFORMATION and not going.all():
             kept = np.flatnonzero(going)
-            abreast, closed, theta, value = (
+            abreast, closed, theta, value, most = (
                 abreast.take(kept),
                 closed[kept],
                 theta[kept],
                 value[kept],
+                most[kept],
             )
             model = abreast.model(theta)
-    fits.bound = np.maximum(fits.bound, np.where(fits.closed, fits.value, fits.bound))
+
+
+def _verify(abreast: Abreast, fits: Fits, closed: IntArray, tolerance: float) -> None:
+    """Evaluate closed worlds again; those whose bound and value do not meet then are not closed."""
+    model, value = abreast.model(fits.theta[closed]), fits.value[closed]
+    error = np.maximum(abreast.rounding(model), np.abs(abreast.verified(model) - value))
+    fits.error[closed] = error
+    resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * fits.bound[closed])
+    meets = np.abs(fits.bound[closed] - value) <= np.maximum(tolerance, error)
+    fits.closed[closed] = resolved & meets
 
 
 def _certificates(

@@ -144,14 +144,23 @@ def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bra
     maximum = float(measure.maximum[i % len(measure.maximum)])
     ceiling = min(float(measure.ceiling[i % len(measure.ceiling)]), maximum)
     value = min(max(value, 0.0), maximum)
-    bound = min(max(bound, value), maximum)
+    # A value above its bound contradicts it, and one of the two is wrong: nothing is proven then.
+    bound = min(max(bound, 0.0), maximum)
+    bound = maximum if value > bound else bound
     return Bracket(value=value, upper_bound=bound, maximum=maximum, ceiling=ceiling)
 
 
+def decisions(mdp: TabularMDP) -> float:
+    """T, how many decisions count in all; discounted in the infinite problem."""
+    return 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)
+
+
 def rounding(mdp: TabularMDP) -> float:
-    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions."""
-    decisions = 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)
-    return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions**2)
+    """What rounding can add up to, nats: values of up to T log(A), summed over T decisions.
+
+    Fitted weights may give rise to larger values: see `SoftModel.rounding`.
+    """
+    return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions(mdp) ** 2)
 
 
 def certifying(tolerance: float, error: float, maximum: float) -> float:

@@ -13,12 +13,13 @@ Source: weak duality of maximum causal entropy (Ziebart 2010).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
+from goalmeter.meg.behaviour import ROUNDING_SHARE, Behaviour, decisions
 from goalmeter.meg.soft_model import SoftModel
 
 # The bound holds for utilities whose weights sum to at most this multiple of the model's.
@@ -46,6 +47,7 @@ class LinearFit:
     # Whether the weights were still growing where the search ended, so that the optimum may lie at
     # infinity without that being shown.
     growing: bool = False
+    error: float = 0.0  # what rounding may have changed of the value, nats; see `checked`
 
     @property
     def bracket(self) -> tuple[float, float]:
@@ -56,6 +58,16 @@ class LinearFit:
     def gap(self) -> float:
         """What bound and value differ by, nats."""
         return self.upper_bound - self.value
+
+    @property
+    def doubt(self) -> float:
+        """How far the value may be from the optimum: a value above its bound is no better, nats."""
+        return abs(self.gap) + self.error
+
+    def closes(self, tolerance: float) -> bool:
+        """Whether bound and value meet, in the digits that rounding has left."""
+        resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
+        return resolved and abs(self.gap) <= max(tolerance, self.error)
 
 
 class Certificate(NamedTuple):
@@ -97,27 +109,48 @@ class Bounds:
         """Keep one more certificate, which may be the best for some B."""
         self._all.append(certificate)
 
+    def refute(self, model: SoftModel, value: float) -> None:
+        """Drop certificates, but not the ceiling, that a model of this evidence shows to be wrong."""
+        first, *others = self._all
+        self._all = [first, *(c for c in others if c.bound(self._size(c, model)) >= value)]
+
     def at(self, model: SoftModel) -> ProvenBound:
         """The least bound for utilities up to a thousand times a model's own size.
 
         The size grows with the model: a bound for small utilities says nothing of a large one that
         was found later.
         """
-        weights = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
-        width = BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
 
         def proven(certificate: Certificate) -> ProvenBound:
-            size = width if certificate.by_range else weights
+            size = self._size(certificate, model)
             needed = size if certificate.residual > 0 else 0.0
             return ProvenBound(certificate.bound(size), needed, certificate.by_range)
 
         return min(map(proven, self._all), key=lambda bound: bound.upper)
 
+    @staticmethod
+    def _size(certificate: Certificate, model: SoftModel) -> float:
+        """The size of utilities that a certificate is used for beside a model."""
+        theta = model.theta
+        own = np.ptp(theta) if certificate.by_range else np.abs(theta).sum()
+        return BOUND_FACTOR * max(1.0, float(own))
+
+
+def checked(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
+    """The fit that a search ended with, and what rounding may have done to it.
+
+    Certificates that its value contradicts by more than that are wrong, and dropped.
+    """
+    error = float(fit.model.rounding(behaviour)[0])
+    bounds.refute(fit.model, fit.value - 2.0 * error)
+    upper, size, by_range = bounds.at(fit.model)
+    return replace(fit, upper_bound=upper, bound_size=size, bound_by_range=by_range, error=error)
+
 
 def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
     """What the model's own policy proves; gradient: what the behaviour's features exceed it by."""
     # Rounding in the gradient, of one part in 2^52 for each decision, counts as difference too.
-    difference = float(np.abs(gradient).max()) + np.finfo(float).eps * model.mdp.steps
+    difference = float(np.abs(gradient).max()) + np.finfo(float).eps * decisions(model.mdp)
     return Certificate(model.divergence(), difference)
 
 

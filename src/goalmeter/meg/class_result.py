@@ -18,7 +18,7 @@ _MEASURES = {True: "range", False: "weights"}
 class Reached(NamedTuple):
     """Where a search ended, or was ended; value and bound in nats.
 
-    `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`), and
+    `error` is what rounding may have changed of either; `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`), and
     `infinite` says that the value is the limit of ever larger ones.
     """
 
@@ -29,6 +29,7 @@ class Reached(NamedTuple):
     steps: int
     infinite: bool
     growing: bool
+    error: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -64,9 +65,14 @@ def class_result(
     `uniform` is whether the reference is; `tolerance` counts as certified, nats; `notes` come
     first; `stopped` is what ended the search after `elapsed` seconds, if anything did.
     """
-    error = rounding(mdp)
-    fields = bracketed(reached.value, reached.upper_bound + error, measure, i)
-    tolerance = certifying(tolerance, error, fields["maximum"])
+    error = max(rounding(mdp), reached.error)
+    maximum = float(measure.maximum[i % len(measure.maximum)])
+    tolerance = certifying(tolerance, error, maximum)
+    # What the utility surely explains, where rounding is more than the tolerance.
+    doubtful = reached.error > tolerance
+    value = reached.value - reached.error if doubtful else reached.value
+    fields = bracketed(value, reached.upper_bound + error, measure, i)
+    reached = reached._replace(value=fields["value"], upper_bound=fields["upper_bound"])
     return MegResult(
         **fields,
         rationality=math.inf if reached.infinite else shown.scale,
@@ -77,7 +83,7 @@ def class_result(
         by_state=shown.by_state,
         utility=shown.utility,
         reference="uniform policy" if uniform else "given reference policy",
-        notes=(*notes, *_notes(reached, tolerance, stopped, elapsed)),
+        notes=(*notes, *_notes(reached, tolerance, doubtful, stopped, elapsed)),
         stopped=stopped,
         bound_size=reached.bound_size or math.inf,
         bound_measure=_MEASURES[reached.bound_by_range] if reached.bound_size else "none",
@@ -85,9 +91,15 @@ def class_result(
 
 
 def _notes(
-    reached: Reached, tolerance: float, stopped: str | None, elapsed: float
+    reached: Reached, tolerance: float, doubtful: bool, stopped: str | None, elapsed: float
 ) -> tuple[str, ...]:
     notes = []
+    if doubtful:
+        notes.append(
+            f"evaluated again, the evidence of this utility is right to {reached.error:.2g} nats "
+            f"only, which is taken off the value and not certified: its values are too large for "
+            f"the digits of a double"
+        )
     if stopped is not None:
         notes.append(
             f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} "

@@ -19,7 +19,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate
+from goalmeter.meg.certificate import Bounds, LinearFit, checked, matching_certificate
 from goalmeter.meg.confinement import staying_inside
 from goalmeter.meg.counted import behaviour_entries, met
 from goalmeter.meg.face import find_face
@@ -77,27 +77,27 @@ def fit_linear(
         fit = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=False)
     else:
         fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
-        if fit.gap <= tolerance:
-            return _polished(fit, behaviour)
-    if fit.gap <= tolerance:
-        return fit
+    fit = checked(fit, behaviour, bounds)
+    if fit.closes(tolerance):
+        return fit if large else _polished(fit, behaviour)
     limit = _at_infinity(fit, inside, directions, behaviour, tolerance, bounds, watch)
-    if limit is not None and limit.value >= fit.value - tolerance:
-        return _better(fit, limit, bounds)
+    if limit is not None and limit.value >= fit.value - max(tolerance, fit.error):
+        return _better(fit, limit, behaviour, bounds)
     if large and can_be_dense(utilities):
         # Steps that were solved too roughly may have settled where there was still far to go.
         again = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=True)
-        fit = _better(fit, again, bounds)
-    if fit.gap <= tolerance:
+        fit = _better(fit, again, behaviour, bounds)
+    if fit.closes(tolerance):
         return fit
     if large and utilities.n_weights <= DIRECT_WEIGHTS:
         second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
-        fit = _better(fit, second_fit, bounds)
-        if fit.gap <= tolerance:
+        fit = _better(fit, second_fit, behaviour, bounds)
+        if fit.closes(tolerance):
             return _polished(fit, behaviour)
     if is_small(behaviour.mdp, utilities):
-        fit = _better(fit, penalised_path(start, behaviour, tolerance, bounds, watch), bounds)
-        if fit.gap <= tolerance:
+        path = penalised_path(start, behaviour, tolerance, bounds, watch)
+        fit = _better(fit, path, behaviour, bounds)
+        if fit.closes(tolerance):
             return fit
     if utilities.n_weights > DIRECT_WEIGHTS and large:
         return fit
@@ -106,7 +106,7 @@ def fit_linear(
     watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
     second = _by_gradients(start, behaviour)
     second_fit = _ascend(second, behaviour, tolerance, bounds, watch, "second Newton steps")
-    return _better(fit, second_fit, bounds)
+    return _better(fit, second_fit, behaviour, bounds)
 
 
 def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
@@ -160,26 +160,19 @@ def _at_infinity(
         searches.append(lambda: penalised_path(model, behaviour, tolerance, bounds, watch))
     limit = LinearFit(model.evidence(behaviour), *bounds.at(model), model)
     for search in searches:
-        limit = _better(limit, search(), bounds)
-        if limit.gap <= tolerance:
+        limit = _better(limit, search(), behaviour, bounds)
+        if limit.closes(tolerance):
             break
     return replace(limit, directions=found)
 
 
-def _better(first: LinearFit, second: LinearFit, bounds: Bounds) -> LinearFit:
+def _better(
+    first: LinearFit, second: LinearFit, behaviour: Behaviour, bounds: Bounds
+) -> LinearFit:
     """The fit of two searches whose value and bound are closer, under all that both proved."""
-    fits = [
-        replace(
-            fit,
-            upper_bound=bound.upper,
-            bound_size=bound.size,
-            bound_by_range=bound.by_range,
-            steps=first.steps + second.steps,
-        )
-        for fit in (second, first)
-        for bound in [bounds.at(fit.model)]
-    ]
-    return min(fits, key=lambda fit: fit.gap)
+    steps = first.steps + second.steps
+    fits = [checked(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)]
+    return min(fits, key=lambda fit: fit.doubt)
 
 
 def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
@@ -189,7 +182,7 @@ def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
         step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
         trial = model.at(model.theta + step)
         value = trial.evidence(behaviour)
-        if not value >= fit.value:
+        if not fit.value <= value <= fit.upper_bound + fit.error:
             break
         gain = value - fit.value
         fit = replace(fit, model=trial, value=value, upper_bound=max(fit.upper_bound, value))

@@ -101,6 +101,8 @@ def measure_class(
     weights = fit.directions[0] if fit.directions else fit.model.theta
     utility, scale = normalised_utility(utilities, weights)
     by_step, by_state = model_shares(fit.model, behaviour)
+    again = float(fit.model.verified(behaviour)[0])
+    error = max(float(fit.model.rounding(behaviour)[0]), abs(again - fit.value))
     reached = Reached(
         fit.value,
         fit.upper_bound,
@@ -109,6 +111,7 @@ def measure_class(
         fit.steps,
         bool(fit.directions),
         fit.growing,
+        error,
     )
     result = class_result(
         reached,

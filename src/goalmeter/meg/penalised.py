@@ -24,7 +24,13 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, LinearFit, matching_certificate, model_certificate
+from goalmeter.meg.certificate import (
+    Bounds,
+    LinearFit,
+    checked,
+    matching_certificate,
+    model_certificate,
+)
 from goalmeter.meg.face import find_face
 from goalmeter.meg.newton import newton_step
 from goalmeter.meg.soft_model import SoftModel
@@ -73,7 +79,7 @@ def penalised_path(
     adds to the bounds that are proven already, and tells the watch of every stage.
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
-    fit = LinearFit(at.value, *bounds.at(start), model=start)
+    fit = checked(LinearFit(at.value, *bounds.at(start), start), behaviour, bounds)
     penalty, idle, steps, highest, moves = 1.0, 0, 0, at.value, (np.inf, np.inf)
     for stage in range(1, _STAGES + 1):
         penalty, last = penalty * _PART, at
@@ -85,16 +91,19 @@ def penalised_path(
             at = after
         _certify(at, bounds)
         before, highest = fit.gap, max(highest, last.value)
-        now = LinearFit(at.value, *bounds.at(at.model), model=at.model)
+        now = checked(LinearFit(at.value, *bounds.at(at.model), at.model), behaviour, bounds)
+        if now.error > before:
+            # Weights grow as the penalty falls, and rounding with them.
+            break
         moves = (moves[1], float(np.linalg.norm(at.model.theta - last.model.theta)))
         # A little more evidence at much larger weights may cost more in the bound than it gains.
-        if now.gap < before:
+        if now.doubt < fit.doubt:
             fit = replace(now, growing=moves[1] > _GROWING * moves[0])
         fit = replace(fit, steps=steps)
         watch.tell(fit, *fit.bracket, stage="falling penalties", step=stage, of=_STAGES)
         gained = max(before - fit.gap, at.value - highest)
         idle = idle + 1 if gained < _IDLE_SHARE * tolerance else 0
-        if fit.gap <= tolerance or idle == _IDLE_STAGES:
+        if fit.closes(tolerance) or idle == _IDLE_STAGES:
             break
     return _at_infinity(fit, behaviour, tolerance)
 
@@ -120,7 +129,8 @@ def _penalised_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point 
         return None
     length = 1.0
     while length > 1e-8:
-        model = at.model.at(theta + length * step)
+        # A constant, which no policy feels, would take the digits of what is felt.
+        model = at.model.at(at.model.utilities.centred(theta + length * step))
         value = model.evidence(behaviour)
         cost = 0.5 * penalty * float(model.theta @ model.theta)
         if (value - cost) - (at.value - penalty_now) >= 0.1 * length * promised:

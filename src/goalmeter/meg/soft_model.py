@@ -19,12 +19,14 @@ from functools import cached_property
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
-from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.behaviour import Behaviour, decisions, rounding
+from goalmeter.meg.evidence import evidence
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import SoftPlan, plan
 from goalmeter.tabular.rewards import Rewards
+from goalmeter.tabular.side_by_side import ONE_WORLD, Sums
 from goalmeter.tabular.stationary import StationarySolver
 from goalmeter.tabular.transition import Block
 
@@ -59,17 +61,16 @@ class SoftModel:
         self._check()
         self.mdp, self.utilities = mdp, utilities
         self.theta, self.log_reference = theta, log_reference
-        rewards = utilities.rewards(theta[:, None])
+        rewards = _without_offset(utilities.rewards(theta[:, None]))
         task = problem(mdp, rewards, np.ones(1), log_reference)
         entries = mdp.steps * mdp.n_actions * mdp.n_states
         self._keep = entries <= _KEPT_ENTRIES
         self._keep_logarithms = self._keep and entries <= _KEPT_LOGARITHMS
         self._policies: dict[int, FloatArray] = {}
         self._logarithms: dict[int, FloatArray] = {}
-        if mdp.horizon is not None:
-            # At a finite rationality a difference that is rounding weighs no more than that: no
-            # actions are tied, however large the weights are. (Policy iteration ends at the tie.)
-            task = task._replace(tie=np.zeros(1))
+        # At a finite rationality a difference that is rounding weighs no more than that: no actions
+        # are tied, however large the weights are.
+        task = task._replace(tie=np.zeros(1))
         if self._keep and len(mdp.transition.blocks) > 1 and mdp.horizon is not None:
             shape = mdp.n_actions, mdp.n_states
             self._policies = {t: np.empty(shape) for t in range(mdp.horizon)}
@@ -185,6 +186,56 @@ class SoftModel:
             used = weights > 0
             total += float(weights[used] @ log_ratio[used])
         return total
+
+    def rounding(self, behaviour: Behaviour, n_worlds: int = 1) -> FloatArray:
+        """What rounding may have changed of the evidence in each of the worlds: [W], nats.
+
+        The evidence is that of a genuine policy; the question is how far this is from the one that
+        is soft-optimal for the weights. Errors in logarithms that two behaviours share cancel.
+        """
+        plan, least = self._plan(), rounding(self.mdp)
+        if self.mdp.horizon is None:
+            return np.maximum(least, self._stationary_rounding(plan, n_worlds))
+        total = np.zeros(n_worlds)
+        for t in range(self.mdp.horizon):
+            differs = np.abs(behaviour.weights(t, ALL)[..., 0] - self.policy(t) * self.states[t])
+            size = (np.abs(plan.hard[t]) + np.abs(plan.soft[t])).reshape(n_worlds, -1).max(axis=1)
+            total += differs.sum(axis=0).reshape(n_worlds, -1).sum(axis=1) * size
+        return np.maximum(least, np.finfo(float).eps * total)
+
+    def verified(self, behaviour: Behaviour, sums: Sums = ONE_WORLD) -> FloatArray:
+        """The evidence as `known_utility` has it of the weights' utility, in each world: [W], nats.
+
+        In a scale of its own, so that the arithmetic is another one.
+        """
+        rewards, unit = self.utilities.rewards(self.theta[:, None]).normalised()
+        task = problem(self.mdp, rewards, unit, self.log_reference)
+        return evidence(task._replace(tie=np.zeros(1)), behaviour, sums=sums).value
+
+    def _stationary_rounding(self, plan: SoftPlan, n_worlds: int) -> FloatArray:
+        """What the values of the infinite problem leave of V = T V, for all decisions: [W], nats.
+
+        With V <= T V + e everywhere the values are at most V + e T, T the number of decisions, and
+        a constant changes no policy: so the evidence is right to T times the range of T V - V.
+        """
+        mdp = self.mdp
+
+        def by_world(values: FloatArray) -> FloatArray:
+            apart = values.reshape(*values.shape[:-1], n_worlds, -1)
+            middle = 0.5 * (apart.min(axis=-1) + apart.max(axis=-1))
+            while middle.ndim > 1:
+                middle = 0.5 * (middle.min(axis=0) + middle.max(axis=0))
+            return np.asarray((apart - middle[:, None]).reshape(values.shape))
+
+        # Less what only adds a constant, so that the check has more digits than what it checks.
+        values = by_world((plan.hard + plan.soft)[0, :, 0])
+        paid = by_world(self._task.rewards.array[0, ..., 0])
+        logits = mdp.discount * mdp.transition.expect_all(values) + paid
+        free = -np.log(mdp.n_actions) if self.log_reference is None else self.log_reference[0]
+        again = np.logaddexp.reduce(logits + free, axis=0)
+        left = np.ptp((again - values).reshape(n_worlds, -1), axis=1)
+        size = np.abs(values).max() + np.abs(paid).max()
+        return np.asarray(decisions(mdp) * (left + np.finfo(float).eps * size))
 
     def gradient(self, behaviour: Behaviour) -> FloatArray:
         """df/dtheta for one behaviour: [D]."""
@@ -377,3 +428,10 @@ class SoftModel:
         if self.log_reference is not None:
             out[np.broadcast_to(np.isneginf(self.log_reference), out.shape)] = np.inf
         return out
+
+
+def _without_offset(rewards: Rewards) -> Rewards:
+    """The same utilities, less a constant that exceeds their range: it would only cost digits."""
+    low, high = rewards.array.min(), rewards.array.max()
+    middle = 0.5 * (low + high)
+    return Rewards(rewards.array - middle, rewards.discount) if abs(middle) > high - low else rewards

@@ -22,6 +22,7 @@ from functools import partial
 import numpy as np
 
 from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import decisions
 from goalmeter.meg.certificate import BOUND_FACTOR, Certificate
 from goalmeter.meg.newton import conjugate_gradients
 from goalmeter.meg.soft_model import SoftModel
@@ -149,7 +150,7 @@ def policy_certificate(
         states = mdp.transition.push(mass)
     missed = target - utilities.collect(visits)[:, 0]
     if utilities.matrix is not None:
-        rounding = np.finfo(float).eps * mdp.steps
+        rounding = np.finfo(float).eps * decisions(mdp)
         return Certificate(total, float(np.abs(missed).max()) + rounding)
     # Rounding, of one part in 2^52 of all visits, counts as difference too.
     rounding = np.finfo(float).eps * float(target.sum())

@@ -162,8 +162,9 @@ def _together(
 
 
 def _reached(fits: Fits, i: int) -> Reached:
-    value, bound, size = (float(each[i]) for each in (fits.value, fits.bound, fits.size))
-    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False)
+    parts = fits.value, fits.bound, fits.size, fits.error
+    value, bound, size, error = (float(each[i]) for each in parts)
+    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False, error)
 
 
 def _never() -> None:

@@ -53,6 +53,13 @@ class LinearClass:
         differs = np.ptp(self.matrix.reshape(t, a, s, -1), axis=1).max(axis=-1) > 0
         return np.asarray(differs, dtype=np.float64)[..., None]
 
+    def centred(self, weights: FloatArray) -> FloatArray:
+        """Weights [D] less what is paid alike at all times; those of features as they are."""
+        if self.matrix is not None:
+            return weights
+        by_step = weights.reshape(self.shape[0], -1)
+        return np.asarray(by_step - by_step.mean(axis=1, keepdims=True)).ravel()
+
     def rewards(self, weights: FloatArray) -> Rewards:
         """The utilities of B weight vectors [D, B]."""
         flat = weights if self.matrix is None else self.matrix @ weights

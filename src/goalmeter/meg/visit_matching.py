@@ -31,7 +31,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, Certificate, LinearFit
+from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, checked
 from goalmeter.meg.counted import behaviour_entries, counted, features_moved, model_visits
 from goalmeter.meg.feature_space import space_of
 from goalmeter.meg.newton import conjugate_gradients
@@ -156,11 +156,12 @@ def match_visits(
         search.space.give_up()
         return _follow(search, start, watch, directions, "dense Newton steps")
     fit = _follow(search, start, watch, directions, "Newton steps")
-    if dense is None and fit.gap > tolerance and search.space.give_up():
+    if dense is None and abs(fit.gap) > tolerance and search.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
         again = _follow(search, start, watch, directions, "dense Newton steps")
         steps = fit.steps + again.steps
-        fit = replace(min(fit, again, key=lambda fitted: fitted.gap), steps=steps)
+        both = [checked(fitted, behaviour, bounds) for fitted in (fit, again)]
+        fit = replace(min(both, key=lambda fitted: fitted.doubt), steps=steps)
     return fit
 
 
@@ -192,7 +193,7 @@ def _follow(
             at = _certify(search, at)
             fit = _kept(fit, at, bounds, step)
             idle = idle + 1 if fit.gap > 0.5 * before else 0
-            if fit.gap <= tolerance or idle == _IDLE_CERTIFICATES:
+            if abs(fit.gap) <= tolerance or idle == _IDLE_CERTIFICATES:
                 break
         settled = after is not None and promised < _SETTLED * cost(at.model, penalty)
         if settled or stage >= _STEPS_A_STAGE:
@@ -203,11 +204,11 @@ def _follow(
                 fit = _kept(fit, at, bounds, step)
             penalty, stage, leap = penalty * _PART, 0, settled
             ranges.append(float(np.ptp(at.model.theta)))
-    if fit.gap > tolerance:
+    if abs(fit.gap) > tolerance:
         _certify(search, at)
         fit = _kept(fit, at, bounds, fit.steps)
     width = float(np.ptp(fit.model.theta))
-    far = fit.gap > tolerance or width > _WIDEST
+    far = abs(fit.gap) > tolerance or width > _WIDEST
     return replace(fit, growing=far and width > _GROWING * min(ranges[-3:]))
 
 

@@ -13,7 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from goalmeter._types import FloatArray
-from goalmeter.tabular.backup import Backup, Columns, SoftProblem, backup_all, zero_columns
+from goalmeter.tabular.backup import (
+    TIE_SHARE,
+    Backup,
+    Columns,
+    SoftProblem,
+    backup_all,
+    zero_columns,
+)
 from goalmeter.tabular.rewards import Rewards
 
 # Up to this many states a direct factorisation is quick whatever the sparsity pattern.
@@ -155,6 +162,9 @@ def _hard_values(task: SoftProblem) -> FloatArray:
     """V* [S, 1] by policy iteration."""
     at = zero_columns(task.mdp.n_states, 1, 1, derivatives=False)
     states = np.arange(task.mdp.n_states)
+    # Also where no actions count as tied, steps below this are rounding.
+    collected = float(task.rewards.magnitude(1).max()) / (1.0 - task.mdp.discount)
+    least = max(float(task.tie.max()), TIE_SHARE * collected)
     before = np.zeros((task.mdp.n_actions, task.mdp.n_states))
     for _ in range(_MAX_ITERATIONS):
         backup = stationary_backup(task, at)
@@ -167,7 +177,7 @@ def _hard_values(task: SoftProblem) -> FloatArray:
         step = policy_solver(task, greedy).solve(gain)
         at = at._replace(hard=at.hard + step)
         # Equally good policies may follow each other for ever, with steps below the tie.
-        if np.abs(step).max() <= task.tie.max() or (greedy == before).all():
+        if np.abs(step).max() <= least or (greedy == before).all():
             break
         before = greedy
     return at.hard
