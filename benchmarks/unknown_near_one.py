@@ -1,22 +1,23 @@
 """No certified value contradicts 50 digits, whatever the discount and the units.
 
-Two thousand tiny worlds (2 to 4 states, 2 or 3 actions, dense and sparse), a seventh of them for each
-kind of utility, at discounts from 0.9 to 1 - 1e-9. The truth is the maximum of the evidence in 50
-digits (`tests/oracles/fifty_digits.py`, which uses nothing of goalmeter). Rewards and features are
-given in units from 1e-12 to 1e12. Utilities of time and state have a horizon of 3 decisions, whose
-rewards are discounted; targets are those of a decision in a diagram, without a discount. All but
-features and targets are measured a second time, side by side with the other worlds of their shape.
+Tiny worlds (2 to 4 states, 2 or 3 actions) are drawn at random, a seventh of them for each kind of
+utility; a fifth of the policies are deterministic. The truth is the maximum of the evidence in 50
+digits (`tests/oracles/fifty_digits.py`, which shares no code with goalmeter). Rewards and features
+have units from 1e-12 to 1e12. Utilities of time and state have a horizon of 3 decisions with
+discounted rewards; targets belong to one decision in a diagram, without a discount. Half of the
+other worlds, except those with features, are measured in batches.
 
-A contradiction is a truth below the value or above the bound, or a certified value that is not the
-truth, by more than the tolerance that the result states and what the last digits of the world and of
-the policy can change (4 units in the last place at each of T = 1 / (1 - discount) decisions, 4 eps T
-times the maximum). Open is a result whose bound and value do not meet; both are true.
+A contradiction is a truth below the value or above the bound, or a certified value that differs
+from the truth, by more than the tolerance of the result and what the last digits of the world and
+of the policy can change: 4 eps T times the maximum, with T = 1 / (1 - discount) decisions. An open
+result has a value and a bound that do not meet.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,24 +32,29 @@ from goalmeter.meg import MegResult
 
 DISCOUNTS = (0.9, 0.99, 0.999, 0.9999, 0.99999, *(1.0 - 10.0**-k for k in range(6, 10)))
 KINDS = ("known", "states", "pairs", "features", "pair features", "times", "targets")
+SHAPES = ((2, 2), (3, 2), (4, 3))
+OVER: Any = {"states": "state", "pairs": "state-action", "times": "time-state"}
 WORLDS = 2000
 
 
 class World(NamedTuple):
-    """A world with a behaviour: arrays [S, A, S] and [S, A] ([H, S, A]), and what its class adds."""
+    """A world with a policy [S, A] or [H, S, A] and features [S, A, D], and how it is measured."""
 
     kind: str
     discount: float
+    together: bool
     transition: Any
     policy: Any
     features: Any
 
 
 def drawn(i: int) -> World:
-    """The i-th world: kinds and discounts take turns."""
+    """The i-th world: discounts take turns, then kinds, then engines."""
     rng = np.random.default_rng([2911, i])
-    kind, discount = KINDS[i % len(KINDS)], DISCOUNTS[i // len(KINDS) % len(DISCOUNTS)]
-    s, a = int(rng.integers(2, 5)), int(rng.integers(2, 4))
+    discount, turn = DISCOUNTS[i % len(DISCOUNTS)], i // len(DISCOUNTS)
+    kind = KINDS[turn % len(KINDS)]
+    together = kind in ("known", *OVER) and turn // len(KINDS) % 2 == 1
+    s, a = SHAPES[int(rng.integers(len(SHAPES)))]
     transition = rng.dirichlet(np.full(s, rng.choice([0.1, 0.3, 1.0])), size=(s, a))
     shape = (3, s) if kind == "times" else (s,)
     policy = rng.dirichlet(np.full(a, rng.choice([0.1, 0.3, 1.0, 5.0])), size=shape)
@@ -59,7 +65,7 @@ def drawn(i: int) -> World:
     features = unit * rng.normal(size=(s, a, columns))
     if kind == "features" or (kind == "known" and rng.random() < 0.5):
         features = features[:, :1].repeat(a, axis=1)
-    return World(kind, discount, transition, policy, features)
+    return World(kind, discount, together, transition, policy, features)
 
 
 def truth(world: World) -> float:
@@ -68,11 +74,11 @@ def truth(world: World) -> float:
     s, a = transition.shape[:2]
     start = np.eye(s)[0]
     if kind == "times":
-        features = np.zeros((3, s, a, 3, s))
-        for t in range(3):
+        # What the start pays tells no actions apart, and a discount changes no class of any size.
+        features = np.zeros((3, s, a, 2, s))
+        for t in (1, 2):
             for state in range(s):
-                features[t, state, :, t, state] = 1.0
-        # Weights may be of any size, so their discount changes no class.
+                features[t, state, :, t - 1, state] = 1.0
         return float(
             exact.best_evidence(
                 exact.finite(transition, 3, start, features.reshape(3, s, a, -1), policy)
@@ -84,14 +90,13 @@ def truth(world: World) -> float:
     features = world.features
     if kind == "states":
         features = np.broadcast_to(np.eye(s)[:, None], (s, a, s))
-    elif kind == "pairs":
-        features = np.eye(s * a).reshape(s, a, s * a)
     problem = exact.discounted(transition, world.discount, start, features, policy)
-    return float(exact.best_evidence(problem))
+    # Utilities over states and actions, log policy for example, predict any policy as it is.
+    return float((exact.predictability if kind == "pairs" else exact.best_evidence)(problem))
 
 
 def measured(world: World) -> MegResult:
-    """MEG as a user asks for it."""
+    """Measure one world as a user would."""
     if world.kind == "targets":
         return _target(world)
     mdp = table(world)
@@ -104,11 +109,8 @@ def measured(world: World) -> MegResult:
     return gm.meg.unknown_utility(mdp, world.policy, over=OVER[world.kind])
 
 
-OVER: Any = {"states": "state", "pairs": "state-action", "times": "time-state"}
-
-
 def side_by_side(worlds: list[World]) -> list[MegResult]:
-    """The results of many worlds of one kind, measured together."""
+    """Measure many worlds of one kind in one batch."""
     mdps, policies = [table(world) for world in worlds], [world.policy for world in worlds]
     if worlds[0].kind == "known":
         return gm.meg.known_utility_many(mdps, policies)
@@ -146,30 +148,75 @@ def contradicts(result: MegResult, true: float, discount: float) -> bool:
     return not inside or (result.certified and not right)
 
 
-def judged(numbers: list[int]) -> list[dict[str, Any]]:
-    """What became of some of the worlds, alone and side by side."""
+def judged(numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """Measure some of the worlds and compare them with the truth."""
     worlds = {i: drawn(i) for i in numbers}
-    truths = {i: truth(world) for i, world in worlds.items()}
-    results = [(i, "alone", measured(world)) for i, world in worlds.items()]
-    together = defaultdict(list)
+    results = {i: measured(world) for i, world in worlds.items() if not world.together}
+    groups = defaultdict(list)
     for i, world in worlds.items():
-        if world.kind in ("known", *OVER):
-            together[world.kind, world.discount, world.transition.shape].append(i)
-    for members in together.values():
+        if world.together:
+            groups[world.kind, world.discount, world.transition.shape].append(i)
+    for members in groups.values():
         each = side_by_side([worlds[i] for i in members])
-        results += [(i, "together", result) for i, result in zip(members, each, strict=True)]
+        results |= dict(zip(members, each, strict=True))
+    rows = []
+    for i, world in worlds.items():
+        result, true = results[i], truth(world)
+        rows.append(
+            {
+                "world": i,
+                "kind": world.kind,
+                "discount": world.discount,
+                "together": world.together,
+                "value": result.value,
+                "upper_bound": result.upper_bound,
+                "truth": true,
+                "certified": bool(result.certified),
+                "contradicts": bool(contradicts(result, true, world.discount)),
+            }
+        )
+    return rows
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    """All worlds, part by part."""
+    return {"rows": [row for part in parts(quick) for row in judged(part)]}
+
+
+def parts(quick: bool = False) -> list[range]:
+    """Numbers of the worlds, one discount at a time, in two halves; a batch is within one part."""
+    n = len(DISCOUNTS)
+    if quick:
+        # Every kind at 0.9999.
+        return [range(3, n * len(KINDS), n)]
+    half = n * (WORLDS // 2 // n)
+    ends = (half, WORLDS)
     return [
-        {
-            "world": i,
-            "kind": worlds[i].kind,
-            "discount": worlds[i].discount,
-            "engine": engine,
-            "value": result.value,
-            "upper_bound": result.upper_bound,
-            "truth": truths[i],
-            "maximum": result.maximum,
-            "certified": result.certified,
-            "contradicts": contradicts(result, truths[i], worlds[i].discount),
-        }
-        for i, engine, result in results
+        range(first + k, end, n)
+        for first, end in zip((0, half), ends, strict=True)
+        for k in range(n)
     ]
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """How many were certified, by kind and discount, and the contradictions."""
+    rows = result["rows"]
+    discounts = sorted({row["discount"] for row in rows})
+
+    def cell(kind: str, discount: float) -> str:
+        some = [r for r in rows if r["discount"] == discount and kind in (r["kind"], "all")]
+        return f"{sum(r['certified'] for r in some)} of {len(some)}"
+
+    header = ["certified", *(f"1 − {1.0 - g:.0e}" for g in discounts)]
+    table = [[kind, *(cell(kind, g) for g in discounts)] for kind in (*KINDS, "all")]
+    wrong = sum(row["contradicts"] for row in rows)
+    certified = sum(row["certified"] for row in rows)
+    count, together = len(rows), sum(row["together"] for row in rows)
+    return (
+        f"{harness.table(header, table)}\n\n- Contradictions: {wrong} of {count} ({certified} "
+        f"certified, {count - certified} open; {together} measured in batches)."
+    )
+
+
+if __name__ == "__main__":
+    harness.run(__file__, __doc__, measure, markdown)

@@ -1,9 +1,9 @@
-"""MEG of tiny worlds in 50 digits: the maximum of the evidence over a linear class, by Newton steps.
+"""MEG of tiny worlds in 50 digits: the most evidence of a linear class, by Newton steps.
 
-A problem is a set of nodes with transitions that sum to less than 1, so that the infinite discounted
-problem (a node for each state, the discount in its transitions), a finite horizon (a node for each
-decision and state) and decisions without successors (a diagram) are one thing. A known utility is a
-class of one feature. Nothing of goalmeter is used.
+A problem is a set of nodes with transitions that sum to less than 1, so that the infinite
+discounted problem (a node for each state, the discount in its transitions), a finite horizon (a
+node for each decision and state) and decisions without successors (a diagram) are one thing. A
+known utility is a class of one feature. Nothing of goalmeter is used.
 
 For weights w, V(n) = log mean_a exp(w . phi(n, a) + sum_m M(n, a, m) V(m)), and the evidence is
 w . (features of the behaviour) - V(start): concave, its slope the difference of features, and its
@@ -25,7 +25,7 @@ _MOST_STEPS = 400
 
 
 class Problem(NamedTuple):
-    """Start [N], transitions [N, A, N], features [N, A, D] and behaviour [N, A], as nested lists."""
+    """Start [N], transitions [N, A, N], features [N, A, D] and behaviour [N, A], as lists."""
 
     start: list[Any]
     moves: list[list[list[Any]]]
@@ -84,13 +84,25 @@ def best_evidence(problem: Problem) -> Any:
     target = _features_of(problem, uses, problem.behaviour)
     # In units of the largest feature, which change no class: weights are then of the order of 1.
     unit = [max(abs(phi[i]) for now in problem.features for phi in now) or 1 for i in range(d)]
-    features = [[[x / c for x, c in zip(p, unit, strict=True)] for p in now] for now in problem.features]
+    features = [
+        [[x / c for x, c in zip(p, unit, strict=True)] for p in now] for now in problem.features
+    ]
     problem = problem._replace(features=features)
     target = [x / c for x, c in zip(target, unit, strict=True)]
     weights, values = [mp.mpf(0)] * d, [mp.mpf(0)] * len(problem.start)
     for penalty in _PENALTIES:
         weights, values = _penalised(problem, target, penalty * length, weights, values, length)
     return _dot(weights, target) - _dot(problem.start, values)
+
+
+@_exactly
+def predictability(problem: Problem) -> Any:
+    """The evidence of the behaviour for itself, nats: what utilities of state and action reach."""
+    uses = _occupancy(problem, problem.behaviour)
+    return sum(
+        use * sum(p * mp.log(len(pi) * p) for p in pi if p)
+        for use, pi in zip(uses, problem.behaviour, strict=True)
+    )
 
 
 def _penalised(
@@ -144,7 +156,9 @@ def _planned(problem: Problem, weights: list[Any], values: list[Any]) -> list[An
 def _policy(problem: Problem, weights: list[Any], values: list[Any]) -> list[list[Any]]:
     out = []
     for now, rows in zip(problem.features, problem.moves, strict=True):
-        logits = [_dot(weights, phi) + _dot(row, values) for phi, row in zip(now, rows, strict=True)]
+        logits = [
+            _dot(weights, phi) + _dot(row, values) for phi, row in zip(now, rows, strict=True)
+        ]
         top = max(logits)
         parts = [mp.exp(x - top) for x in logits]
         total = sum(parts)
@@ -160,7 +174,10 @@ def _derivatives(
     own = _features_of(problem, uses, policy)
     d, system = len(target), _evaluation(problem, policy)
     paid = [
-        [sum(p * phi[i] for p, phi in zip(pi, now, strict=True)) for pi, now in zip(policy, problem.features, strict=True)]
+        [
+            sum(p * phi[i] for p, phi in zip(pi, now, strict=True))
+            for pi, now in zip(policy, problem.features, strict=True)
+        ]
         for i in range(d)
     ]
     to_come = _solve_many(system, paid)
@@ -177,7 +194,13 @@ def _derivatives(
 def _evaluation(problem: Problem, policy: list[list[Any]]) -> list[list[Any]]:
     """I - M under a policy: [N, N]."""
     n = len(problem.start)
-    out = [[-sum(p * row[m] for p, row in zip(policy[k], problem.moves[k], strict=True)) for m in range(n)] for k in range(n)]
+    out = [
+        [
+            -sum(p * row[m] for p, row in zip(policy[k], problem.moves[k], strict=True))
+            for m in range(n)
+        ]
+        for k in range(n)
+    ]
     for k in range(n):
         out[k][k] += 1
     return out
@@ -205,7 +228,10 @@ def _dot(a: Sequence[Any], b: Sequence[Any]) -> Any:
 
 
 def _exact(features: Any) -> list[list[list[Any]]]:
-    return [[[mp.mpf(x) if isinstance(x, mp.mpf) else mp.mpf(float(x)) for x in phi] for phi in now] for now in features]
+    return [
+        [[mp.mpf(x) if isinstance(x, mp.mpf) else mp.mpf(float(x)) for x in phi] for phi in now]
+        for now in features
+    ]
 
 
 def _solve(system: list[list[Any]], right: list[Any]) -> list[Any]:

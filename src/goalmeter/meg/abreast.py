@@ -20,7 +20,7 @@ from goalmeter.meg.behaviour import PolicyBehaviour
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.side_by_side import Sums, side_by_side
+from goalmeter.tabular.side_by_side import side_by_side
 
 # Entries of the tangents that are worked on at once: these arrays then stay in cache.
 _TANGENTS = 100_000
@@ -112,14 +112,6 @@ class Abreast:
         for t, weights in enumerate(self.weights):
             total += np.einsum("aws,aws->w", weights, self.by_world(model.step(t)[1]))
         return np.where(self._impossible, -np.inf, total)
-
-    def rounding(self, model: SoftModel) -> FloatArray:
-        """What rounding may have changed of the evidence of each world: [W], nats."""
-        return model.rounding(self.behaviour, self.n_worlds)
-
-    def verified(self, model: SoftModel) -> FloatArray:
-        """The evidence of each world's behaviour, worked out again: [W], nats."""
-        return model.verified(self.behaviour, Sums(self.n_worlds))
 
     def shares(self, model: SoftModel) -> FloatArray:
         """The evidence by decision and state, [T, W, S] nats."""

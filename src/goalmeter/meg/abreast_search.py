@@ -23,6 +23,7 @@ from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
 from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.watch import TimeIsUp
+from goalmeter.tabular.side_by_side import Sums
 
 # A world that takes more rounds than this is not like the others, and goes on alone.
 MOST_ROUNDS = 60
@@ -37,7 +38,7 @@ _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 class Fits:
     """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
-    `error` is what rounding may have changed of the values of those that closed, nats.
+    `error` is the rounding error of the values, nats.
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
     `closed` are those whose bound is within the tolerance; `stopped` is whether time was over
     before the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of
@@ -127,7 +128,6 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
                 ((_, within),) = fits.groups(abreast, run.place)
         for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
             _polish(closed, fits, chosen)
-            _verify(closed, fits, chosen, tolerance)
     except TimeIsUp:
         # After every round the fits are what was reached by then.
         fits.stopped = True
@@ -222,7 +222,7 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
     """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
     model = abreast.model(theta)
-    most = fits.bound[closed] + abreast.rounding(model)
+    most = fits.bound[closed] + model.rounding(abreast.behaviour, closed.size)
     for step in range(POLISHING_STEPS):
         # So near an optimum the information hardly changes; where it does, the optimum is far out.
         if step == 0 or step >= _SAME_INFORMATION:
@@ -251,14 +251,16 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
             model = abreast.model(theta)
 
 
-def _verify(abreast: Abreast, fits: Fits, closed: IntArray, tolerance: float) -> None:
-    """Evaluate closed worlds again; those whose bound and value do not meet then are not closed."""
-    model, value = abreast.model(fits.theta[closed]), fits.value[closed]
-    error = np.maximum(abreast.rounding(model), np.abs(abreast.verified(model) - value))
-    fits.error[closed] = error
-    resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * fits.bound[closed])
-    meets = np.abs(fits.bound[closed] - value) <= np.maximum(tolerance, error)
-    fits.closed[closed] = resolved & meets
+def verify(
+    abreast: Abreast, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
+) -> None:
+    """Evaluate worlds again; reopen those whose value and bound do not agree."""
+    value, bound = fits.value[chosen], fits.bound[chosen]
+    rounded = model.rounding(abreast.behaviour, chosen.size)
+    again = model.verified(abreast.behaviour, Sums(chosen.size))
+    fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
+    resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
+    fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
 
 
 def _certificates(

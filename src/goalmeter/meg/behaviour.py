@@ -144,14 +144,14 @@ def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bra
     maximum = float(measure.maximum[i % len(measure.maximum)])
     ceiling = min(float(measure.ceiling[i % len(measure.ceiling)]), maximum)
     value = min(max(value, 0.0), maximum)
-    # A value above its bound contradicts it, and one of the two is wrong: nothing is proven then.
+    # If the value exceeds the bound, one of them is wrong, and only the maximum is a bound.
     bound = min(max(bound, 0.0), maximum)
     bound = maximum if value > bound else bound
     return Bracket(value=value, upper_bound=bound, maximum=maximum, ceiling=ceiling)
 
 
 def decisions(mdp: TabularMDP) -> float:
-    """T, how many decisions count in all; discounted in the infinite problem."""
+    """Return the expected number T of decisions, discounted in the infinite problem."""
     return 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)
 
 

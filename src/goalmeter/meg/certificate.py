@@ -47,7 +47,7 @@ class LinearFit:
     # Whether the weights were still growing where the search ended, so that the optimum may lie at
     # infinity without that being shown.
     growing: bool = False
-    error: float = 0.0  # what rounding may have changed of the value, nats; see `checked`
+    error: float = 0.0  # rounding error of the value, nats; see `checked`
 
     @property
     def bracket(self) -> tuple[float, float]:
@@ -61,11 +61,11 @@ class LinearFit:
 
     @property
     def doubt(self) -> float:
-        """How far the value may be from the optimum: a value above its bound is no better, nats."""
+        """Distance between value and bound, whichever is larger, plus the error, nats."""
         return abs(self.gap) + self.error
 
     def closes(self, tolerance: float) -> bool:
-        """Whether bound and value meet, in the digits that rounding has left."""
+        """Whether value and bound agree within the tolerance or a small rounding error."""
         resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
         return resolved and abs(self.gap) <= max(tolerance, self.error)
 
@@ -110,7 +110,7 @@ class Bounds:
         self._all.append(certificate)
 
     def refute(self, model: SoftModel, value: float) -> None:
-        """Drop certificates, but not the ceiling, that a model of this evidence shows to be wrong."""
+        """Drop certificates, except the ceiling, that the evidence of a model contradicts."""
         first, *others = self._all
         self._all = [first, *(c for c in others if c.bound(self._size(c, model)) >= value)]
 
@@ -137,9 +137,9 @@ class Bounds:
 
 
 def checked(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
-    """The fit that a search ended with, and what rounding may have done to it.
+    """Return a fit with the rounding error of its value.
 
-    Certificates that its value contradicts by more than that are wrong, and dropped.
+    Certificates that the value contradicts by more than that error are dropped.
     """
     error = float(fit.model.rounding(behaviour)[0])
     bounds.refute(fit.model, fit.value - 2.0 * error)

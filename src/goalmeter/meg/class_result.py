@@ -18,8 +18,9 @@ _MEASURES = {True: "range", False: "weights"}
 class Reached(NamedTuple):
     """Where a search ended, or was ended; value and bound in nats.
 
-    `error` is what rounding may have changed of either; `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`), and
-    `infinite` says that the value is the limit of ever larger ones.
+    `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`),
+    `infinite` says that the value is the limit of ever larger ones, and `error` is the rounding
+    error of the value, nats.
     """
 
     value: float
@@ -68,7 +69,7 @@ def class_result(
     error = max(rounding(mdp), reached.error)
     maximum = float(measure.maximum[i % len(measure.maximum)])
     tolerance = certifying(tolerance, error, maximum)
-    # What the utility surely explains, where rounding is more than the tolerance.
+    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
     doubtful = reached.error > tolerance
     value = reached.value - reached.error if doubtful else reached.value
     fields = bracketed(value, reached.upper_bound + error, measure, i)
@@ -96,9 +97,9 @@ def _notes(
     notes = []
     if doubtful:
         notes.append(
-            f"evaluated again, the evidence of this utility is right to {reached.error:.2g} nats "
-            f"only, which is taken off the value and not certified: its values are too large for "
-            f"the digits of a double"
+            f"the value has a rounding error of up to {reached.error:.2g} nats, because the "
+            f"utility found is too large or the discount too close to 1 for double precision; the "
+            f"value reported is lower by that much, and it is not certified"
         )
     if stopped is not None:
         notes.append(

@@ -29,7 +29,7 @@ from goalmeter.meg.result import PESSIMISES, MegResult
 from goalmeter.tabular.backup import SoftProblem, problem
 from goalmeter.tabular.many_plans import spread_out
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import doubtful_ties
+from goalmeter.tabular.planning import doubtful_ties, resolved
 from goalmeter.tabular.policies import normalised_notes
 from goalmeter.tabular.rewards import Rewards, check_resolved, rewards_of, stack_rewards
 from goalmeter.tabular.side_by_side import ONE_WORLD, Sums, column
@@ -48,9 +48,9 @@ UNRESOLVED = (
     "to 1, take one further from it, or a finite horizon"
 )
 TIES = (
-    "actions whose values differ by less than 1e-12 of what a run can collect count as equally "
-    "good, and here some do that differ by more than rounding: neither value nor rationality is "
-    "certain, only the upper bound; take a discount further from 1, or a finite horizon"
+    "some actions differ in value by less than 1e-12 of what a run can collect, but by more than "
+    "rounding: the rationality is not certain, and the value is a lower bound; take a discount "
+    "further from 1, or a finite horizon"
 )
 
 
@@ -90,7 +90,7 @@ class Lot:
 
     def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
         """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
-        task = problem(self.mdp, rewards, rationality, self.log_reference)
+        task = resolved(problem(self.mdp, rewards, rationality, self.log_reference))
         if self.sums.n_worlds == 1:
             return task
         return spread_out(task, self.worlds[0].n_states)

@@ -166,9 +166,7 @@ def _at_infinity(
     return replace(limit, directions=found)
 
 
-def _better(
-    first: LinearFit, second: LinearFit, behaviour: Behaviour, bounds: Bounds
-) -> LinearFit:
+def _better(first: LinearFit, second: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
     """The fit of two searches whose value and bound are closer, under all that both proved."""
     steps = first.steps + second.steps
     fits = [checked(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)]

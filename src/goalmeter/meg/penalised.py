@@ -93,7 +93,7 @@ def penalised_path(
         before, highest = fit.gap, max(highest, last.value)
         now = checked(LinearFit(at.value, *bounds.at(at.model), at.model), behaviour, bounds)
         if now.error > before:
-            # Weights grow as the penalty falls, and rounding with them.
+            # Weights grow as the penalty falls, and so does rounding.
             break
         moves = (moves[1], float(np.linalg.norm(at.model.theta - last.model.theta)))
         # A little more evidence at much larger weights may cost more in the bound than it gains.
@@ -129,7 +129,7 @@ def _penalised_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point 
         return None
     length = 1.0
     while length > 1e-8:
-        # A constant, which no policy feels, would take the digits of what is felt.
+        # An offset in the weights changes no policy, but costs digits.
         model = at.model.at(at.model.utilities.centred(theta + length * step))
         value = model.evidence(behaviour)
         cost = 0.5 * penalty * float(model.theta @ model.theta)

@@ -22,9 +22,9 @@ from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour, decisions, rounding
 from goalmeter.meg.evidence import evidence
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular.backup import Backup, problem
+from goalmeter.tabular.backup import TIE_SHARE, Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import SoftPlan, plan
+from goalmeter.tabular.planning import NOISE_SHARE, SoftPlan, plan
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.side_by_side import ONE_WORLD, Sums
 from goalmeter.tabular.stationary import StationarySolver
@@ -188,10 +188,10 @@ class SoftModel:
         return total
 
     def rounding(self, behaviour: Behaviour, n_worlds: int = 1) -> FloatArray:
-        """What rounding may have changed of the evidence in each of the worlds: [W], nats.
+        """Estimate the rounding error of the evidence in each of W worlds: [W], nats.
 
-        The evidence is that of a genuine policy; the question is how far this is from the one that
-        is soft-optimal for the weights. Errors in logarithms that two behaviours share cancel.
+        The evidence belongs to the policy that was computed, which rounding moves away from the
+        soft-optimal policy. An error in a value counts where model and behaviour differ.
         """
         plan, least = self._plan(), rounding(self.mdp)
         if self.mdp.horizon is None:
@@ -204,19 +204,19 @@ class SoftModel:
         return np.maximum(least, np.finfo(float).eps * total)
 
     def verified(self, behaviour: Behaviour, sums: Sums = ONE_WORLD) -> FloatArray:
-        """The evidence as `known_utility` has it of the weights' utility, in each world: [W], nats.
+        """Evaluate the evidence again in each of W worlds, as `known_utility` does: [W], nats.
 
-        In a scale of its own, so that the arithmetic is another one.
+        The utility is centred and scaled first, so the floating-point operations differ.
         """
         rewards, unit = self.utilities.rewards(self.theta[:, None]).normalised()
         task = problem(self.mdp, rewards, unit, self.log_reference)
         return evidence(task._replace(tie=np.zeros(1)), behaviour, sums=sums).value
 
     def _stationary_rounding(self, plan: SoftPlan, n_worlds: int) -> FloatArray:
-        """What the values of the infinite problem leave of V = T V, for all decisions: [W], nats.
+        """Bound the error of the evidence by the residual of the Bellman equation: [W], nats.
 
-        With V <= T V + e everywhere the values are at most V + e T, T the number of decisions, and
-        a constant changes no policy: so the evidence is right to T times the range of T V - V.
+        A constant residual changes no policy, so the error is at most the range of the residual
+        times the number of decisions, 1 / (1 - discount).
         """
         mdp = self.mdp
 
@@ -227,7 +227,7 @@ class SoftModel:
                 middle = 0.5 * (middle.min(axis=0) + middle.max(axis=0))
             return np.asarray((apart - middle[:, None]).reshape(values.shape))
 
-        # Less what only adds a constant, so that the check has more digits than what it checks.
+        # Centred values have more digits than those that are checked.
         values = by_world((plan.hard + plan.soft)[0, :, 0])
         paid = by_world(self._task.rewards.array[0, ..., 0])
         logits = mdp.discount * mdp.transition.expect_all(values) + paid
@@ -421,7 +421,10 @@ class SoftModel:
         """
         rewards = self.utilities.rewards(direction[:, None])
         task = problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference)
-        if exact and self.mdp.horizon is not None:
+        if self.mdp.horizon is None:
+            # Near a discount of 1 the planner's own tie is far above rounding.
+            task = task._replace(tie=task.tie * (NOISE_SHARE / TIE_SHARE))
+        elif exact:
             task = task._replace(tie=np.zeros(1))
         hard = plan(task)
         out = np.stack([hard.backup_at(t).gap[..., 0] for t in range(self.mdp.steps)])
@@ -431,7 +434,9 @@ class SoftModel:
 
 
 def _without_offset(rewards: Rewards) -> Rewards:
-    """The same utilities, less a constant that exceeds their range: it would only cost digits."""
+    """Subtract an offset that exceeds the range of utilities: it would only cost digits."""
     low, high = rewards.array.min(), rewards.array.max()
     middle = 0.5 * (low + high)
-    return Rewards(rewards.array - middle, rewards.discount) if abs(middle) > high - low else rewards
+    return (
+        Rewards(rewards.array - middle, rewards.discount) if abs(middle) > high - low else rewards
+    )

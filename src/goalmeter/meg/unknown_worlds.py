@@ -11,7 +11,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike
 from goalmeter.meg.abreast import Abreast
-from goalmeter.meg.abreast_search import Fits, search
+from goalmeter.meg.abreast_search import Fits, search, verify
 from goalmeter.meg.behaviour import yardstick
 from goalmeter.meg.class_result import Reached, Shown, class_result
 from goalmeter.meg.known_worlds import behaviour_side_by_side, reference_side_by_side
@@ -123,14 +123,17 @@ def _together(
     sums = Sums(len(cases))
     measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
-    fits = search(abreast, 0.1 * tolerance, measure.ceiling)
+    near = 0.1 * tolerance
+    fits = search(abreast, near, measure.ceiling)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
     abreast = replace(abreast, check=_never)
     by_step = np.zeros((len(cases), mdp.steps))
     by_state = np.zeros((len(cases), space.shape[2]))
     ended = np.flatnonzero(fits.closed | fits.stopped)
     for chosen, some in fits.groups(abreast, ended):
-        shares = some.shares(some.model(fits.theta[chosen]))
+        model = some.model(fits.theta[chosen])
+        verify(some, model, fits, chosen, near)
+        shares = some.shares(model)
         by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
     results = []
     for i, case in enumerate(cases):

@@ -54,11 +54,12 @@ class LinearClass:
         return np.asarray(differs, dtype=np.float64)[..., None]
 
     def centred(self, weights: FloatArray) -> FloatArray:
-        """Weights [D] less what is paid alike at all times; those of features as they are."""
+        """Subtract an offset that exceeds the range of weights [D]; features are left alone."""
         if self.matrix is not None:
             return weights
         by_step = weights.reshape(self.shape[0], -1)
-        return np.asarray(by_step - by_step.mean(axis=1, keepdims=True)).ravel()
+        middle, width = by_step.mean(axis=1, keepdims=True), np.ptp(by_step, axis=1, keepdims=True)
+        return np.where(np.abs(middle) > width, by_step - middle, by_step).ravel()
 
     def rewards(self, weights: FloatArray) -> Rewards:
         """The utilities of B weight vectors [D, B]."""

@@ -29,7 +29,7 @@ from goalmeter.tabular.transition import Block
 # millionth of a reward and more: only then can it hide what is more than rounding.
 _LONG_RUN = 1e6
 # Values of the infinite problem are right to so many units of rounding of what a run can collect.
-_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
+NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
 
 # Called for every block of every step, last step first: visit(step, block, backup).
 Visit = Callable[[int, Block, Backup], None]
@@ -162,11 +162,19 @@ def is_nearly_endless(mdp: TabularMDP) -> bool:
     return mdp.horizon is None and 1.0 - mdp.discount <= 1.0 / _LONG_RUN
 
 
-def doubtful_ties(task: SoftProblem) -> BoolArray:
-    """Whether actions count as tied (see `TIE_SHARE`) that differ by more than rounding: [B or 1].
+def resolved(task: SoftProblem) -> SoftProblem:
+    """Return the task with ties at the level of rounding if the discount is very close to 1."""
+    if not is_nearly_endless(task.mdp):
+        return task
+    return task._replace(tie=task.tie * (NOISE_SHARE / TIE_SHARE))
 
-    Only for the infinite problem, where a discount close to 1 makes what a run can collect, and
-    with it the share below which actions are tied, as large as the rewards themselves.
+
+def doubtful_ties(task: SoftProblem) -> BoolArray:
+    """Whether actions differ by more than rounding, but by less than `TIE_SHARE`: [B or 1].
+
+    The task is a `resolved` one. Only for the infinite problem, where a discount close to 1 makes
+    what a run can collect, and with it the share below which actions are tied, as large as the
+    rewards themselves.
     """
     width = task.rewards.array.shape[-1]
     if not is_nearly_endless(task.mdp):
@@ -174,8 +182,8 @@ def doubtful_ties(task: SoftProblem) -> BoolArray:
     values = fixed_point(task)
     exact = task._replace(tie=np.zeros_like(task.tie))
     gaps = backup_all(exact, 0, values, task.mdp.discount).gap
-    noise = np.broadcast_to(task.tie / TIE_SHARE * _NOISE_SHARE, (width,))
-    tied = np.broadcast_to(task.tie, (width,))
+    noise = np.broadcast_to(task.tie, (width,))
+    tied = np.broadcast_to(task.tie / NOISE_SHARE * TIE_SHARE, (width,))
     return np.asarray(((gaps > noise) & (gaps <= tied)).any(axis=(0, 1)))
 
 
