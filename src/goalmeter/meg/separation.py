@@ -4,10 +4,10 @@ Given rows G, the program
 
     max over x of  sum min(1, G x)     subject to  G x >= 0
 
-makes as many inequalities strict as can be, all at once: x may be scaled up, so every row that some
-feasible x makes positive reaches 1. An interior-point method is wanted for that, since it ends in
-the middle of all solutions and not in a corner, where rows are zero that need not be. What it finds
-is a suggestion: `goalmeter.meg.recession` proves what it uses of it.
+makes as many inequalities strict as can be, all at once: x may be scaled up, so in exact arithmetic
+every row that some feasible x makes positive reaches 1. An interior-point method is wanted for
+that, since it ends in the middle of all solutions and not in a corner, where rows are zero that
+need not be. What it finds is a suggestion: `goalmeter.meg.recession` proves what it uses of it.
 
 Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
 complementarity of linear programs (Goldman and Tucker 1956).

@@ -10,7 +10,7 @@ B = I - g P_pi (g the discount), and the information is a sum of variances of on
     C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
 
 so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. In the infinite problem
-nothing is nearly: W does not depend on time, and the formula is exact. With a finite horizon P_pi
+W does not depend on time, L = g^2 P^T C P, and the formula is exact. With a finite horizon P_pi
 is the average over decision steps, each weighted by how often it is in a state, and what follows
 the last decision counts as 0.
 
