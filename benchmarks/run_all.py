@@ -25,6 +25,7 @@ SCRIPTS = (
     "known_utility_vs_gradient_ascent",
     "unknown_utility_vs_gradient_ascent",
     "unknown_sweep",
+    "unknown_near_one",
     "unknown_scaling",
     "unknown_growth",
     "unknown_vs_gradients",

@@ -171,6 +171,7 @@ def judged(numbers: Sequence[int]) -> list[dict[str, Any]]:
                 "value": result.value,
                 "upper_bound": result.upper_bound,
                 "truth": true,
+                "gap_share": max(result.gap, 0.0) / result.maximum,
                 "certified": bool(result.certified),
                 "contradicts": bool(contradicts(result, true, world.discount)),
             }
@@ -180,7 +181,7 @@ def judged(numbers: Sequence[int]) -> list[dict[str, Any]]:
 
 def measure(quick: bool) -> dict[str, Any]:
     """All worlds, part by part."""
-    return {"rows": [row for part in parts(quick) for row in judged(part)]}
+    return summary([row for part in parts(quick) for row in judged(part)])
 
 
 def parts(quick: bool = False) -> list[range]:
@@ -198,23 +199,47 @@ def parts(quick: bool = False) -> list[range]:
     ]
 
 
+def summary(judgements: list[dict[str, Any]]) -> dict[str, Any]:
+    """Counts for each kind and discount, and the worlds with a contradiction."""
+    groups = defaultdict(list)
+    for row in judgements:
+        groups[row["kind"], row["discount"]].append(row)
+    rows = [
+        {
+            "kind": kind,
+            "discount": discount,
+            "worlds": len(group),
+            "batched": sum(row["together"] for row in group),
+            "certified": sum(row["certified"] for row in group),
+            "contradictions": [row for row in group if row["contradicts"]],
+            "largest_gap": max(row["gap_share"] for row in group),
+        }
+        for (kind, discount), group in sorted(groups.items())
+    ]
+    return {"rows": rows}
+
+
 def markdown(result: dict[str, Any]) -> str:
-    """How many were certified, by kind and discount, and the contradictions."""
+    """How many were certified and how large gaps are, by kind and discount; the contradictions."""
     rows = result["rows"]
     discounts = sorted({row["discount"] for row in rows})
 
     def cell(kind: str, discount: float) -> str:
         some = [r for r in rows if r["discount"] == discount and kind in (r["kind"], "all")]
-        return f"{sum(r['certified'] for r in some)} of {len(some)}"
+        return f"{sum(r['certified'] for r in some)} of {sum(r['worlds'] for r in some)}"
+
+    def total(name: str) -> int:
+        return sum(row[name] for row in rows)
 
     header = ["certified", *(f"1 − {1.0 - g:.0e}" for g in discounts)]
-    table = [[kind, *(cell(kind, g) for g in discounts)] for kind in (*KINDS, "all")]
-    wrong = sum(row["contradicts"] for row in rows)
-    certified = sum(row["certified"] for row in rows)
-    count, together = len(rows), sum(row["together"] for row in rows)
+    body = [[kind, *(cell(kind, g) for g in discounts)] for kind in (*KINDS, "all")]
+    gaps = [max(r["largest_gap"] for r in rows if r["discount"] == g) for g in discounts]
+    body.append(["largest gap / maximum", *(f"{gap:.0e}" for gap in gaps)])
+    wrong = sum(len(row["contradictions"]) for row in rows)
+    opened = total("worlds") - total("certified")
     return (
-        f"{harness.table(header, table)}\n\n- Contradictions: {wrong} of {count} ({certified} "
-        f"certified, {count - certified} open; {together} measured in batches)."
+        f"{harness.table(header, body)}\n\n- Contradictions: {wrong} of {total('worlds')} "
+        f"({total('certified')} certified, {opened} open; {total('batched')} in batches)."
     )
 
 

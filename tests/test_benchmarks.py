@@ -17,6 +17,7 @@ SCRIPTS = {
     "known_utility_vs_gradient_ascent": {"cap_seconds", "one_pass", "problems", "summary"},
     "unknown_utility_vs_gradient_ascent": {"cap_seconds", "problems", "summary"},
     "unknown_sweep": {"each", "named", "rows", "timeout"},
+    "unknown_near_one": {"rows"},
     "unknown_scaling": {"cap", "rows"},
     "unknown_growth": {"rows"},
     "unknown_vs_gradients": {"cap", "rates", "rows"},

@@ -9,7 +9,8 @@ value. With the gap  G(s, a) = max_a' Q*(s, a') - Q*(s, a) >= 0  of each action,
 h lies between -(decisions left) * log(A) (for a uniform reference) and 0 whatever b is, so nothing
 overflows, and nothing is lost when b is tiny. At b = infinity the penalty b * G is 0 on optimal
 actions and infinite on the others, which is the exact limit of the soft policy: optimal actions
-weighted by exp(E[h(s')]), not uniform. A negative rationality is the positive one for the negated utility.
+weighted by exp(E[h(s')]), not uniform. A negative rationality is the positive one for the negated
+utility.
 
 Derivatives in b travel in the same pass: with L = -dh/db the expected total gap of the
 soft policy (its regret) and C = d2h/db2,
