@@ -11,7 +11,7 @@ import pytest
 
 from goalmeter import TabularMDP
 from goalmeter.meg import unknown_utility
-from goalmeter.meg.behaviour import Yardstick, behaviour_of, bracketed
+from goalmeter.meg.behaviour import Yardstick, behaviour_of, bracketed, reconciled
 from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, checked
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import linear_class
@@ -58,6 +58,11 @@ def test_a_value_above_its_bound_leaves_the_maximum() -> None:
     measure = Yardstick(np.array([3.0]), np.array([2.0]))
     assert bracketed(1.0, 1.5, measure)["upper_bound"] == 1.5
     assert bracketed(1.5, 1.0, measure)["upper_bound"] == 3.0
+
+
+def test_a_bound_below_a_value_is_raised_for_rounding_only() -> None:
+    assert reconciled(1.0, 1.0 + 1e-9, 3.0) == 1.0 + 1e-9
+    assert reconciled(1.0, 1.1, 3.0) == 3.0
 
 
 def test_a_search_does_not_close_where_the_value_is_above_the_bound() -> None:

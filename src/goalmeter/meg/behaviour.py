@@ -150,6 +150,12 @@ def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bra
     return Bracket(value=value, upper_bound=bound, maximum=maximum, ceiling=ceiling)
 
 
+def reconciled(bound: float, value: float, maximum: float) -> float:
+    """Return a bound that rounding may have left below the value; the maximum if by more."""
+    room = max(1e-8, ROUNDING_SHARE * maximum)
+    return max(bound, value) if value <= bound + room else maximum
+
+
 def decisions(mdp: TabularMDP) -> float:
     """Return the expected number T of decisions, discounted in the infinite problem."""
     return 1.0 / (1.0 - mdp.discount) if mdp.horizon is None else float(mdp.horizon)

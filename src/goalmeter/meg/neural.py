@@ -11,7 +11,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import Behaviour, behaviour_of, yardstick
+from goalmeter.meg.behaviour import Behaviour, behaviour_of, reconciled, yardstick
 from goalmeter.meg.known import known_utility
 from goalmeter.meg.linear_utility import linear_utility
 from goalmeter.meg.result import MegResult
@@ -144,7 +144,7 @@ def neural_utility(
         )
     result = replace(
         best,
-        upper_bound=max(upper, best.value),
+        upper_bound=reconciled(upper, best.value, best.maximum),
         target=f"some utility over states computed by {label}",
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
         notes=(*notes, *normalised_notes(policy=policy, reference=reference)),

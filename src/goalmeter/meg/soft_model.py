@@ -20,7 +20,6 @@ import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour, decisions, rounding
-from goalmeter.meg.evidence import evidence
 from goalmeter.meg.utility_class import LinearClass
 from goalmeter.tabular.backup import TIE_SHARE, Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
@@ -210,7 +209,12 @@ class SoftModel:
         """
         rewards, unit = self.utilities.rewards(self.theta[:, None]).normalised()
         task = problem(self.mdp, rewards, unit, self.log_reference)
-        return evidence(task._replace(tie=np.zeros(1)), behaviour, sums=sums).value
+        planned, total = plan(task._replace(tie=np.zeros(1))), np.zeros(sums.n_worlds)
+        for t in range(self.mdp.steps):
+            weights = behaviour.weights(t, ALL)
+            log_ratio = np.where(weights > 0, planned.backup_at(t).log_ratio, 0.0)
+            total += sums.total((weights * log_ratio).sum(axis=0))
+        return total
 
     def _stationary_rounding(self, plan: SoftPlan, n_worlds: int) -> FloatArray:
         """Bound the error of the evidence by the residual of the Bellman equation: [W], nats.

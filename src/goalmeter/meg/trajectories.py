@@ -9,7 +9,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import yardstick
+from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.inference import Inference, held_out, infer
 from goalmeter.meg.likelihood import fit_class, fit_known
 from goalmeter.meg.linear_utility import ACTION_WARNING, model_shares, normalised_utility
@@ -134,7 +134,7 @@ def estimate(
     single = len(groups) == 1
     result = TrajectoryMeg(
         value=min(value, maximum),
-        upper_bound=min(max(ceiling, value), maximum),
+        upper_bound=min(reconciled(ceiling, value, maximum), maximum),
         maximum=maximum,
         ceiling=ceiling,
         rationality=rationality,

@@ -15,7 +15,7 @@ from goalmeter.causal.factors import Factor
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility, utility_of
-from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.behaviour import behaviour_of, reconciled
 from goalmeter.meg.causal.known import causal_utility, known_in
 from goalmeter.meg.causal.question import Do, Model, Question, ask, check_targets
 from goalmeter.meg.causal.result import CausalMeg, in_process, no_influence, variables_of
@@ -224,7 +224,9 @@ def _of_network(
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return replace(
         results[best],
-        upper_bound=max(bound.optimum.upper_bound, float(values[best])),
+        upper_bound=reconciled(
+            bound.optimum.upper_bound, float(values[best]), results[best].maximum
+        ),
         rationality=results[best].rationality * scale if scale else 0.0,
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
         goal=goal,

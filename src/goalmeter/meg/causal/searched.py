@@ -18,6 +18,7 @@ from goalmeter._types import FloatArray, IntArray
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.causal.recall import Recall
 from goalmeter.causal.utility import Utility
+from goalmeter.meg.behaviour import reconciled
 from goalmeter.meg.causal.question import Question, target_name, utility_name
 from goalmeter.meg.causal.result import CausalMeg, TableMeg, goal_table, in_model
 from goalmeter.meg.causal.search import (
@@ -279,7 +280,7 @@ def fields_of(
         notes.append(PESSIMISES)
     return {
         "value": result.value,
-        "upper_bound": max(ceiling, result.value),
+        "upper_bound": reconciled(ceiling, result.value, table.maximum),
         "maximum": table.maximum,
         "ceiling": ceiling,
         "rationality": result.rationality,
