@@ -13,15 +13,27 @@ come. A penalty of 1e-24 per decision keeps the maximum finite where the supremu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import mpmath as mp
 
 DIGITS = 50
-_exactly = mp.workdps(DIGITS)
+_P, _T = ParamSpec("_P"), TypeVar("_T")
 _PENALTIES = (1e-3, 1e-8, 1e-16, 1e-24)
 _MOST_STEPS = 400
+
+
+def _exactly(call: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Evaluate a function in so many digits."""
+
+    @wraps(call)
+    def exact(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with mp.workdps(DIGITS):
+            return call(*args, **kwargs)
+
+    return exact
 
 
 class Problem(NamedTuple):
