@@ -121,6 +121,13 @@ def wrong_shape(
     return error(f"{name} has shape {shape_text(shape)}, expected {expected}")
 
 
+def transposed(name: str, shape: tuple[int, ...], error: type[GoalmeterError]) -> GoalmeterError:
+    """The error for a policy [A, S] or [H, A, S] whose last two axes are exchanged."""
+    axes = "(states, actions)" if len(shape) == 2 else "(decisions, states, actions)"
+    expected = (*shape[:-2], shape[-1], shape[-2])
+    return error(f"{name} has shape {shape}, expected {expected} {axes}; transpose it.")
+
+
 def shape_text(shape: Sequence[object]) -> str:
     """A shape as the documentation writes it: [3, 2]."""
     return f"[{', '.join(str(n) for n in shape)}]"
