@@ -27,7 +27,7 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         if raw.dtype.kind not in "biufO":
             raise TypeError(f"its type is {raw.dtype}")
         array = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
+    except (TypeError, ValueError, OverflowError) as cause:
         raise error(f"{name} is not an array of numbers: {cause}") from cause
     check_finite(array, name, error)
     return array

@@ -105,7 +105,7 @@ def soft_plan(
     """
     try:
         b = np.atleast_1d(np.asarray(rationality, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         b = np.array([np.nan])
     if b.ndim != 1 or b.size == 0 or np.isnan(b).any():
         raise InvalidParameterError(
