@@ -215,7 +215,7 @@ def meg_sweep(
 
 @meg.command("causal")
 def meg_causal(
-    model: Path = argument("The network: .bif, .xmlbif, or packed.", "MODEL.bif"),
+    model: Path = argument("The network: .bif, .xmlbif, packed, or asia.", "MODEL.bif"),
     decision: list[str] = option(
         "A candidate decision, its policy the model's CPD; repeat for more.", "D", default=...
     ),
