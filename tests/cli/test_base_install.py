@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
 # Packages that only the extras bring, directly or through others.
 EXTRAS = (
-    "accelerate anyio gymnasium httpx inspect_ai jinja2 matplotlib minigrid openai pandas pgmpy "
-    "safetensors stable_baselines3 statsmodels tokenizers torch transformers"
-).split()
+    *("accelerate", "anyio", "gymnasium", "httpx", "inspect_ai", "jinja2", "matplotlib"),
+    *("openai", "pandas", "pgmpy", "safetensors", "stable_baselines3", "statsmodels", "tokenizers"),
+    *("minigrid", "torch", "transformers"),
+)
 COMMANDS = {
     "navigate goalmeter/mouse --sizes 7": "lm",
     "navigate hf/some-model --sizes 7": "lm",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,7 +33,7 @@ class Commands(TyperGroup):
         name, names = args[0], self.list_commands(ctx)
         if name in names or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        if set(name) & set("/.:(") or os.path.exists(name):
+        if set(name) & set("/.:(") or Path(name).exists():
             hint = (
                 f"A command comes first: `goalmeter report {name}` for a run, "
                 f"`goalmeter navigate {name}` for an agent."

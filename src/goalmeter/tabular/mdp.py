@@ -273,8 +273,8 @@ def _as_horizon(horizon: int | None) -> int | None:
         )
     if horizon > MAX_HORIZON:
         raise InvalidParameterError(
-            f"horizon is {shown(horizon)}, expected at most {MAX_HORIZON:g} decisions; for more, take "
-            f"the infinite problem: discount < 1 and no horizon"
+            f"horizon is {shown(horizon)}, expected at most {MAX_HORIZON:g} decisions; for more, "
+            f"take the infinite problem: discount < 1 and no horizon"
         )
     return int(horizon)
 
