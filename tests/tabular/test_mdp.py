@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter.meg import unknown_utility
 from goalmeter.tabular import TabularMDP, _threads, soft_plan, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
@@ -304,3 +305,4 @@ def test_integers_beyond_a_float_are_one_clear_error() -> None:
         TabularMDP([[[1.0]]], [huge], horizon=2)
     with pytest.raises(InvalidParameterError, match="expected a number or a list of numbers"):
         soft_plan(TabularMDP([[[1.0]]], [0.0], horizon=2), huge)
+    unknown_utility(TabularMDP([[[1.0]]], [0.0], horizon=2), [[1.0]], timeout=huge)
