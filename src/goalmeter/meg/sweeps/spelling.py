@@ -233,9 +233,9 @@ def _paths(value: object, where: str, folder: Path) -> tuple[str, ...]:
         if Path(pattern).is_dir():
             archives = sorted(map(str, Path(pattern).glob("*.npz")))
             there = [path for path in archives if may_be_world(path)]
-            lacking = f"the folder {from_here(pattern)} holds no MDP file"
+            lacking = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
-                lacking += f"; its {len(archives)} .npz files have no array 'reward'"
+                lacking += f" of an MDP: none of its {len(archives)} has an array 'reward'"
         elif Path(pattern).exists() or not glob.has_magic(pattern):
             there = [pattern] if Path(pattern).exists() else []
             lacking = f"there is no file {from_here(pattern)}"
