@@ -22,6 +22,7 @@ from goalmeter.agents.histories import (
 )
 from goalmeter.agents.histories.adapters import FunctionAgent
 from goalmeter.agents.histories.registry import HISTORY_AGENTS
+from goalmeter.agents.language_models.names import check_folder
 from goalmeter.agents.navigators import Navigator, navigator
 from goalmeter.agents.registry import history_agent as agent
 from goalmeter.agents.registry import register
@@ -354,3 +355,13 @@ def test_what_does_not_walk_in_a_file(walkers: Path, name: str, message: str) ->
         who: Navigator = named(f"{walkers}:{name}").in_grids()
         who.begin(WORLD, Draws(0)).act(State(WORLD.start))
     assert message in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_folder_that_does_not_exist_is_refused_before_anything_loads(tmp_path: Path) -> None:
+    for name in ("hf/./nowhere", "hf//nowhere", "hf/a/b/c", "goalmeter-local/nowhere"):
+        with pytest.raises(InvalidFileError, match="there is no folder"):
+            check_folder(name)
+    for name in ("hf/gpt2", "hf/openai/gpt-oss-20b", "vllm/a/b/c", f"hf/{tmp_path}"):
+        check_folder(name)
+    with pytest.raises(InvalidParameterError, match=r"'./folder' is a path, expected the name of"):
+        named("./folder")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from goalmeter._errors import InvalidFileError
 from goalmeter.causal import CausalBayesianNetwork, bif, model_files
 from goalmeter.causal.bif import bif_text, write_bif
+from goalmeter.causal.files import load_model
 
 RAIN = (
     "variable Rain { type discrete [ 2 ] { yes, no }; }\nprobability ( Rain ) { table .25, .75; }\n"
@@ -329,3 +330,12 @@ def test_a_table_has_no_more_axes_than_numpy_allows() -> None:
     text += f"probability ( v0 | {parents} ) {{ default 1; }}\n"
     with pytest.raises(InvalidFileError, match="39 parents"):
         parse_bif(text)
+
+
+def test_the_example_network_is_found_by_its_name() -> None:
+    # Lauritzen and Spiegelhalter (1988); the repository of bnlearn has the same numbers.
+    ours, theirs = load_model("asia"), read_bif(shipped("asia"))
+    assert ours.variables == theirs.variables
+    for x in ours.variables:
+        assert (ours.domain(x), ours.parents(x)) == (theirs.domain(x), theirs.parents(x))
+        np.testing.assert_array_equal(ours.cpd(x), theirs.cpd(x))

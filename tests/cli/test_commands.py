@@ -56,6 +56,41 @@ def test_wrong_usage_is_status_2(run: Run) -> None:
         assert done.status == 2 and done.out == "" and "Traceback" not in done.err
 
 
+def test_short_help_lists_meg_first_and_cuts_no_summary(run: Run) -> None:
+    for command, first in ((), "meg"), (("meg",), "mdp"):
+        done = run(*command, "-h")
+        assert done.status == 0 and done == run(*command, "--help")
+        summaries = [line.split(None, 1) for line in done.out.split("Commands:\n")[1].splitlines()]
+        assert summaries[0][0] == first
+        assert all(len(text) <= 60 and text.endswith(".") for _, text in summaries)
+        assert "..." not in done.out.split("Commands:\n")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["measure", "greedy"], "The measures are meg, reflect, navigate and probe"),
+        (["navgate"], "Did you mean 'navigate'?"),
+        (["meg", "mdq"], "Did you mean 'mdp'?"),
+        (["./folder"], "`goalmeter report ./folder` for a run, `goalmeter navigate ./folder`"),
+        (["navigate", "./folder"], "'./folder' is a path, expected the name of an agent: a model"),
+        (["navigate", "rooms:Rooms"], "expected a file that ends in .py, as in rooms.py:Rooms"),
+        (["reflect", "naive", "--environment", "rooms:Rooms"], "as in rooms.py:Rooms"),
+        (["meg", "sweep", "rooms:Rooms", "--policy", "optimal"], "as in rooms.py:Rooms"),
+    ],
+)
+def test_what_was_meant_is_suggested(run: Run, arguments: list[str], hint: str) -> None:
+    done = run(*arguments)
+    assert done.status == 2 and done.out == "" and hint in done.err
+
+
+def test_an_unused_seed_is_accepted_and_not_advertised(run: Run, tmp_path: Path) -> None:
+    for command in ("agents", "status", "runs", "report"):
+        text = run(command, "--help").out
+        assert "Nothing here is random" in text and "[default: 0]" not in text
+    assert run("runs", tmp_path, "--json", "--seed", "3").status == 0
+
+
 def test_an_unknown_replication_lists_the_known_ones(run: Run) -> None:
     done = run("replicate", "atlantis")
     assert done.status == 2 and done.out == ""
@@ -66,9 +101,10 @@ def test_a_missing_extra_is_named(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = run("demo", "--out", tmp_path / "out")
-    assert done.status == 2 and "pip install 'goalmeter[report]'" in done.err
-    assert not (tmp_path / "out").exists()
+    for options in (), ("--dry-run",):
+        done = run("demo", "--out", tmp_path / "out", *options)
+        assert done.status == 2 and "pip install 'goalmeter[report]'" in done.err
+        assert not (tmp_path / "out").exists()
 
 
 def test_the_demo_ends_with_the_path_of_its_report(

@@ -9,6 +9,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter import GoalmeterError
+from goalmeter.agents.abilities import NamedAgent
 from goalmeter.commands import meg_mdp
 from goalmeter.commands.meg_mdp import Interrupted, measure_mdp
 from goalmeter.report.numbers import nats, percent, rationality
@@ -135,3 +136,11 @@ def test_numbers_never_round_to_nothing() -> None:
     inf = float("inf")
     assert [rationality(x) for x in (inf, -inf, -0.5, 0.0)] == ["∞", "−∞", "−0.5", "0"]
     assert rationality(float("nan")) == "–"
+
+
+def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meg_mdp, "named_agent", lambda name: NamedAgent(name, "sees arrays", {}))
+    with pytest.raises(GoalmeterError, match=r"meg simulator ENV_ID --agent sb3:cart.zip"):
+        measure_mdp(files / "mdp.npz", policy="sb3:cart.zip")

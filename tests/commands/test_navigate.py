@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from goalmeter import cli
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.navigators import navigator
+from goalmeter.commands.agents import listings
 from goalmeter.commands.model_options import ASKED, REACHED, ModelOptions
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import Outcome, json_text
@@ -224,3 +225,12 @@ def test_a_condition_is_named_in_words() -> None:
     texts = [condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
     assert texts == [", without key", ", distance 3 to 5"]
     assert condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"
+
+
+def test_what_cannot_be_probed_is_said_before_the_first_walk() -> None:
+    (hub,) = (line for line in listings() if line.name == "hf/NAME")
+    assert hub.instruments == ["navigate"]
+    told: list[str] = []
+    with pytest.raises(InvalidFileError, match=r"there is no folder './nowhere'"):
+        navigate("hf/./nowhere", progress=told.append, **SMALL)
+    assert len(told) == 1 and "does not record token ids, so `goalmeter probe` cannot" in told[0]

@@ -14,7 +14,7 @@ from oracles import known_utility as oracle
 from tabular.worlds import World, successor_lists, worlds
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
-from goalmeter.meg import known_utility, known_utility_many
+from goalmeter.meg import Progress, known_utility, known_utility_many
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy, transition
 
 MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
@@ -288,3 +288,13 @@ def test_numbers_that_do_not_go_together() -> None:
         words = f"got {policies} policies and {utilities} utilities, expected as many of one as of"
         with pytest.raises(InvalidParameterError, match=words):
             known_utility_many(CHOICE, [[[1.0, 0.0, 0.0]]] * policies, utilities=[None] * utilities)
+
+
+def test_progress_is_told_of_every_pass() -> None:
+    mdp = cliff_world()
+    policy = epsilon_greedy(optimal_policy(mdp), 0.2)
+    heard: list[Progress] = []
+    result = known_utility(mdp, policy, progress=heard.append)
+    assert result.value == known_utility(mdp, policy).value
+    assert [now.step for now in heard] == list(range(1, len(heard) + 1)) and len(heard) > 3
+    assert all(now.value <= result.value <= now.upper_bound for now in heard)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
-from goalmeter.tabular import TabularMDP, _threads, transition
+from goalmeter.meg import unknown_utility
+from goalmeter.tabular import TabularMDP, _threads, soft_plan, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
@@ -294,3 +295,14 @@ assert os.wait()[1] == 0
 """
     environment = {**os.environ, "GOALMETER_THREADS": "2"}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
+
+
+def test_integers_beyond_a_float_are_one_clear_error() -> None:
+    huge = 10**400
+    with pytest.raises(InvalidParameterError, match=r"horizon is 10+.*, expected at most 1e\+07"):
+        TabularMDP([[[1.0]]], [0.0], horizon=huge)
+    with pytest.raises(InvalidModelError, match="reward is not an array of numbers: int too large"):
+        TabularMDP([[[1.0]]], [huge], horizon=2)
+    with pytest.raises(InvalidParameterError, match="expected a number or a list of numbers"):
+        soft_plan(TabularMDP([[[1.0]]], [0.0], horizon=2), huge)
+    unknown_utility(TabularMDP([[[1.0]]], [0.0], horizon=2), [[1.0]], timeout=huge)

@@ -28,6 +28,7 @@ from goalmeter.tabular import (
     transition,
     uniform_policy,
 )
+from goalmeter.tabular.many_plans import optimal_policies
 
 RATIONALITIES = [0.0, 1e-8, 0.5, 1.0, -1.0, 7.0, 1e8, -1e8, np.inf, -np.inf]
 
@@ -181,6 +182,26 @@ def test_ties_go_to_the_lowest_action() -> None:
     assert optimal_policy(STEP)[:, 0].tolist() == [[0, 1], [0, 1], [1, 0]]
     assert optimal_policy(STEP.replace(horizon=None, discount=0.9)).tolist() == [[0, 1], [1, 0]]
     assert optimal_policy(STEP, utility=[1, 0])[:, 0].tolist() == [[1, 0]] * 3
+
+
+def test_ties_depend_neither_on_the_storage_nor_on_the_order_of_states() -> None:
+    # A slippery lake of 20 x 20 cells: over 400 decisions many actions become equally good.
+    rows = ["S" + "F" * 19, *["F" * 20] * 18, "F" * 19 + "G"]
+    lake = TabularMDP.from_gymnasium("FrozenLake-v1", horizon=400, desc=rows)
+    policy = optimal_policy(lake)
+    next_state, probability = lake.transition.to_successors()
+    rng = np.random.default_rng(0)
+    number = rng.permutation(lake.n_states)
+    old, slots = np.argsort(number), rng.permutation(next_state.shape[2])
+    renumbered = TabularMDP(
+        (number[next_state][old][..., slots], probability[old][..., slots]),
+        lake.reward[old],
+        horizon=400,
+    )
+    np.testing.assert_array_equal(optimal_policy(renumbered)[:, number], policy)
+    dense = TabularMDP(lake.transition.to_dense(), lake.reward, horizon=400)
+    for made in (optimal_policy(dense), *optimal_policies([lake, dense])):
+        np.testing.assert_array_equal(made, policy)
 
 
 # --- The extremes ---------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from tabular.worlds import World, few, worlds
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.tabular import TabularMDP, epsilon_greedy, uniform_policy
+from goalmeter.tabular.files import load_policy
 from goalmeter.tabular.policies import check_policy, normalised_notes
 
 FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -102,3 +105,17 @@ def test_epsilon_is_a_probability(epsilon: float) -> None:
 def test_epsilon_greedy_departs_from_a_deterministic_policy(policy: Any) -> None:
     with pytest.raises(InvalidPolicyError, match="policy is not deterministic, expected one act"):
         epsilon_greedy(policy, 0.1)
+
+
+@pytest.mark.parametrize("shape", [(12, 3), (2, 12, 3)])
+def test_a_transposed_policy_is_told_so(shape: tuple[int, ...], tmp_path: Path) -> None:
+    mdp = TabularMDP(np.full((12, 3, 12), 1 / 12), np.zeros(12), horizon=2)
+    turned = np.full(shape, 1 / 3).swapaxes(-1, -2)
+    axes = "(states, actions)" if len(shape) == 2 else "(decisions, states, actions)"
+    message = f"policy has shape {turned.shape}, expected {shape} {axes}; transpose it."
+    with pytest.raises(InvalidPolicyError) as told:
+        check_policy(mdp, turned)
+    assert str(told.value) == message
+    np.savez(tmp_path / "turned.npz", policy=turned)
+    with pytest.raises(InvalidPolicyError, match=re.escape(message)):
+        load_policy(tmp_path / "turned.npz")

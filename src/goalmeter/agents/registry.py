@@ -27,7 +27,13 @@ from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
 from goalmeter.agents.histories.protocol import Agent
 from goalmeter.agents.histories.reality_check import RealityCheck
 from goalmeter.agents.histories.registry import HISTORY_AGENTS
-from goalmeter.agents.language_models.names import OURS, is_model, model_agent, organism_agents
+from goalmeter.agents.language_models.names import (
+    OURS,
+    is_model,
+    is_path,
+    model_agent,
+    organism_agents,
+)
 from goalmeter.agents.navigators.registry import NAVIGATORS
 from goalmeter.agents.spelling import call_of, with_checks, without_checks
 from goalmeter.agents.trained.names import TRAINED, is_trained, trained_agent
@@ -170,6 +176,12 @@ def _unchecked(name: str) -> NamedAgent:
     if of_file := file_agent(name):
         return of_file
     if is_model(name):
+        if is_path(name.partition("/")[0]):
+            raise InvalidParameterError(
+                f"{name!r} is a path, expected the name of an agent: a model in a folder is "
+                f"goalmeter-local/FOLDER, a saved policy sb3:PATH.zip or policy:PATH.npz, your own "
+                f"FILE.py:NAME; a run is read by `goalmeter status` and `goalmeter report`"
+            )
         return model_agent(name)
     call = call_of(name)
     makers: tuple[AgentFactory, ...] = ()

@@ -55,8 +55,10 @@ def misspelled(name: str, example: str) -> str:
     """
     if name.count("(") != name.count(")"):
         return "a bracket is missing"
-    path, colon, _ = name.rpartition(":")
+    path, colon, attribute = name.rpartition(":")
     if colon:
+        if path.isidentifier() and attribute.isidentifier():
+            example = f"{path}.py:{attribute}"
         return f"{path!r} is no Python file; expected a file that ends in .py, as in {example}"
     return ""
 

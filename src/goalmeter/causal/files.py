@@ -27,6 +27,7 @@ from goalmeter.causal.utility import Utility, utility_of
 from goalmeter.causal.xmlbif import read_xmlbif
 from goalmeter.tabular._validation import naming
 
+EXAMPLE = "asia"
 _KEYS = ("variables", "values")
 _SHAPE = '{"variables": [names], "values": nested lists of numbers}'
 # Longer values are cut in a message.
@@ -44,9 +45,13 @@ MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
 def load_model(path: str | Path) -> CausalBayesianNetwork:
     """Read a network, in the format that the file's name tells: one of `MODEL_FORMATS`, or .gz.
 
+    The name "asia" is the example network that comes with the package.
+
     Raises:
         InvalidFileError: another ending, or a file that is missing or not in its format.
     """
+    if str(path) == EXAMPLE and not Path(path).exists():
+        path = Path(__file__).with_name(f"{EXAMPLE}.bif")
     name = Path(path).name.lower().removesuffix(".gz")
     for ending, read in MODEL_FORMATS.items():
         if name.endswith(ending):

@@ -11,7 +11,10 @@ from goalmeter.cli.base import Json, Seed, UnusedSeed, app, argument, option, sh
 
 @app.command()
 def agents(seed: UnusedSeed = 0, json: Json = False) -> None:
-    """Every agent that can be named, and which instruments can measure it."""
+    """List available agents and the measures that support each.
+
+    Nothing here is random; --seed is accepted and has no effect.
+    """
     from goalmeter.commands.agents import agents as run
 
     show(run(), as_json=json)
@@ -37,7 +40,10 @@ def train_organism(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Train one of the small language models whose goals are known; goes on where it stopped."""
+    """Train a small language model whose goal is known.
+
+    An interrupted training is resumed by the same command.
+    """
     from goalmeter.commands.suite_options import numbers
     from goalmeter.commands.train_organism import train_organism as run
 

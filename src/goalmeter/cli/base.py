@@ -3,19 +3,51 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import goalmeter
 from goalmeter._arguments import MOST_SEED, MOST_WORKERS
+from goalmeter._names import nearest
 from goalmeter._text import message
 from goalmeter.cli import completion
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
+MEASURES = "meg, reflect, navigate and probe"
+
+
+class Commands(TyperGroup):
+    """The commands, `meg` first, with a suggestion for a name that is not one of them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return sorted(super().list_commands(ctx), key=lambda name: name != "meg")
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names; fail with a suggestion otherwise."""
+        name, names = args[0], self.list_commands(ctx)
+        if name in names or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if set(name) & set("/.:(") or Path(name).exists():
+            hint = (
+                f"A command comes first: `goalmeter report {name}` for a run, "
+                f"`goalmeter navigate {name}` for an agent."
+            )
+        elif (near := nearest(name, names)) is not None:
+            hint = f"Did you mean '{near}'?"
+        else:
+            hint = f"The measures are {MEASURES}; `goalmeter --help` lists all commands."
+        ctx.fail(f"No such command '{name}'. {hint}")
+
+
 app = typer.Typer(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Measure how goal-directed an agent is: towards what, and how strongly.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -24,10 +56,9 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Seed of everything random.")]
-# Every command takes --seed, so that a script need not know which of them draw anything.
-UnusedSeed = Annotated[
-    int, typer.Option("--seed", min=0, max=MOST_SEED, help="Not used: nothing here is random.")
-]
+# Every command accepts --seed, so that a script need not know which of them draw anything; the help
+# of those that draw nothing says so and does not list it.
+UnusedSeed = Annotated[int, typer.Option("--seed", min=0, max=MOST_SEED, hidden=True)]
 Workers = Annotated[
     int | None,
     typer.Option(min=1, max=MOST_WORKERS, help="So many processes: short for --on processes:N."),

@@ -9,7 +9,7 @@ import typer
 from goalmeter.cli.base import Json, On, Seed, Workers, app, argument, option, show, tell
 
 meg = typer.Typer(
-    help="Maximum entropy goal-directedness of one agent.",
+    help="Measure maximum entropy goal-directedness (MEG).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -18,7 +18,7 @@ app.add_typer(meg, name="meg")
 
 @meg.callback()
 def meg_root() -> None:
-    """Maximum entropy goal-directedness of one agent."""
+    """Measure maximum entropy goal-directedness (MEG)."""
 
 
 @meg.command("mdp")
@@ -41,7 +41,7 @@ def meg_mdp(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """MEG of a policy, or of logged trajectories, in an MDP."""
+    """Measure the MEG of a policy or of logged trajectories."""
     from goalmeter.commands.meg_mdp import Interrupted, measure_mdp
 
     try:
@@ -115,7 +115,7 @@ def meg_simulator(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """MEG of an agent in a world that can only be run, with an interval that is guaranteed."""
+    """Measure the MEG of an agent in a simulator."""
     from goalmeter.commands.meg_simulator import Interrupted, measure_simulator
 
     try:
@@ -179,7 +179,7 @@ def meg_sweep(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """MEG of policies × utilities × worlds, a row each.
+    """Measure policies × utilities × worlds, one row each.
 
     What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
     could be measured.
@@ -215,7 +215,7 @@ def meg_sweep(
 
 @meg.command("causal")
 def meg_causal(
-    model: Path = argument("The network: .bif, .xmlbif, or packed.", "MODEL.bif"),
+    model: Path = argument("The network: .bif, .xmlbif, packed, or asia.", "MODEL.bif"),
     decision: list[str] = option(
         "A candidate decision, its policy the model's CPD; repeat for more.", "D", default=...
     ),
@@ -235,7 +235,7 @@ def meg_causal(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """MEG of variables of a causal model, towards others or towards a utility."""
+    """Measure the MEG of variables of a causal model."""
     from goalmeter.commands.meg_causal import measure_causal
 
     outcome = measure_causal(

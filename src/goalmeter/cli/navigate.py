@@ -60,7 +60,7 @@ def navigate(
     json: Json = False,
     **options: Any,
 ) -> None:
-    """Behaviour of an agent in grid worlds, beside agents that plan, follow a compass, or err.
+    """Evaluate an agent in grid worlds against baseline agents.
 
     Walks that the server of a language model failed count as not arrived, and the exit status then
     is 3; the same command makes them again. It is 3 too where --budget ended the run; a larger one

@@ -36,7 +36,10 @@ def demo(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Four small language models, measured; ends with the path of report.html."""
+    """Measure four small language models and write a report.
+
+    The last line of the output is the path of report.html.
+    """
     from goalmeter.commands.place import chosen_place
     from goalmeter.experiments.demo.run import demo as run
     from goalmeter.experiments.demo.run import dry_run as told
@@ -56,7 +59,10 @@ def report(
     seed: UnusedSeed = 0,
     json: Json = False,
 ) -> None:
-    """One page about finished runs; ends with its path."""
+    """Write an HTML report of one or more runs.
+
+    Nothing here is random; --seed is accepted and has no effect.
+    """
     from goalmeter.commands.report import report_runs
 
     show(report_runs(runs, out, progress=tell), as_json=json)
@@ -92,7 +98,10 @@ def replicate(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """A published table, ours beside theirs; ends with the path of report.html."""
+    """Replicate a published table and compare the numbers.
+
+    The last line of the output is the path of report.html.
+    """
     from goalmeter.commands.place import chosen_place
     from goalmeter.commands.replicate import dry_run
     from goalmeter.commands.replicate import replicate as run

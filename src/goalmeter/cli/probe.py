@@ -60,7 +60,7 @@ def probe(
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """What a model reads of its worlds, what of it it acts on, and its plans, of a finished run.
+    """Probe what a model's activations encode and what it uses.
 
     Everything is kept in the folder "probe" of the run as soon as it is finished; the same command
     goes on where it was interrupted, and `goalmeter report RUN` then shows it. The exit status is 3

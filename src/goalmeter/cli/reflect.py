@@ -46,7 +46,7 @@ def reflect(
     seed: int = option("The first seed.", default=0, min=0, max=MOST_SEED),
     json: Json = False,
 ) -> None:
-    """Self-reflection of an agent: how it does in environments that simulate it.
+    """Measure the self-reflection of an agent.
 
     Trials that an agent fails count with the reward they had; the exit status is 3 where none was
     finished.

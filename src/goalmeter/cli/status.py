@@ -23,7 +23,10 @@ def status(
     seed: UnusedSeed = 0,
     json: Json = False,
 ) -> None:
-    """How far runs are: done, failed, left, rate, time left, and who works on what."""
+    """Show the progress of runs: done, failed, rate, time left.
+
+    Nothing here is random; --seed is accepted and has no effect.
+    """
     from goalmeter.commands.status import status as look
 
     outcome = look(runs)
@@ -38,7 +41,10 @@ def list_runs(
     seed: UnusedSeed = 0,
     json: Json = False,
 ) -> None:
-    """The runs below a folder: what each is of, how far it is, and its size."""
+    """List the runs in a directory and their progress.
+
+    Nothing here is random; --seed is accepted and has no effect.
+    """
     from goalmeter.commands.status import runs as listed
 
     show(listed(folder), as_json=json)

@@ -36,7 +36,8 @@ FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
     "policy:PATH.npz": ("a policy file, [S, A] or [H, S, A], over a world's states", _TRAINED),
     "goalmeter/AGENT": ("a reference agent without memory that reads prompts", _MODEL),
     "goalmeter-local/FOLDER": ("a language model in a folder of this machine", _LOCAL_MODEL),
-    "hf/NAME": ("a language model that transformers runs here", _LOCAL_MODEL),
+    # Inspect's provider does not return the ids of tokens, without which no run can be probed.
+    "hf/NAME": ("a model of the Hugging Face Hub; save it to a folder to probe it", _MODEL),
     "PROVIDER/NAME": ("any other model, as Inspect spells it: vllm/, openai/, ...", _MODEL),
 }
 

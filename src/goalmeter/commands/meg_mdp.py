@@ -11,6 +11,7 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.agents.abilities import Ability
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.trained.names import is_trained
 from goalmeter.commands.outcome import Outcome
@@ -94,11 +95,7 @@ def measure_mdp(
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
     # What is left has a policy: a file of it, or what a library saved.
     assert policy is not None, "checked above"
-    measured = (
-        named_agent(str(policy)).in_table(world, asker="MEG in a tabular world")
-        if is_trained(str(policy))
-        else load_policy(policy)
-    )
+    measured = _of_agent(str(policy), world) if is_trained(str(policy)) else load_policy(policy)
     now_and_then = slowly(tell)
 
     def hear(progress: gm.meg.Progress) -> None:
@@ -110,7 +107,7 @@ def measure_mdp(
     result: MegResult
     try:
         if unknown is None:
-            result = gm.meg.known_utility(world, measured, reference=against)
+            result = gm.meg.known_utility(world, measured, reference=against, progress=hear)
         else:
             result = gm.meg.unknown_utility(
                 world,
@@ -132,6 +129,17 @@ def measure_mdp(
     return Outcome(
         tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
     )
+
+
+def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
+    """The policy of a trained agent in a world."""
+    agent = named_agent(name)
+    if Ability.TABLE not in agent.abilities:
+        raise InvalidParameterError(
+            f"{agent.name} does not act on numbered states, so it has no policy in this world; "
+            f"measure it in its environment: goalmeter meg simulator ENV_ID --agent {agent.name}"
+        )
+    return agent.in_table(world)
 
 
 def _baselines(world: gm.TabularMDP) -> dict[str, float]:

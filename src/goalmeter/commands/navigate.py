@@ -9,6 +9,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability
+from goalmeter.agents.language_models.names import HUGGING_FACE, LOCAL
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.outcome import Outcome
@@ -55,6 +56,11 @@ def navigate(
         options |= {"prompts": typed.prompts, "history": typed.history or 0}
         options |= {"server": typed.server(), "logs": typed.from_log, "budget": typed.spending()}
         options |= {} if typed.rounds is None else {"rounds": typed.rounds}
+        if progress is not None and name.startswith(HUGGING_FACE):
+            progress(
+                f"{name}: this provider does not record token ids, so `goalmeter probe` cannot use "
+                f"the run; a model in a folder can be probed as {LOCAL}FOLDER"
+            )
         if on is not None or workers is not None:
             raise InvalidParameterError(
                 f"{name} is a language model, which this process asks; leave out --on and "

@@ -25,7 +25,7 @@ ZERO_SLOPE = 1e-13
 # Newton steps square the relative error: after one this small, the rest is rounding.
 _LAST_STEP = 1e-7
 _NARROW = 1e-13
-_MAX_STEPS = 200
+MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
     size = np.where(sign == 0, 0.0, first_size(at_zero))
     low, high = np.zeros_like(size), np.full_like(size, np.inf)
     open_ = sign != 0
-    for _ in range(_MAX_STEPS):
+    for _ in range(MOST_STEPS):
         if not open_.any():
             break
         now = evaluate(sign * size)

@@ -10,6 +10,7 @@ from goalmeter.meg.known_batch import measure_known
 from goalmeter.meg.known_worlds import measure_cases
 from goalmeter.meg.many import cases_of
 from goalmeter.meg.result import MegResult
+from goalmeter.meg.watch import Listener
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 
@@ -23,6 +24,7 @@ def known_utility(
     *,
     utility: ArrayLike | None = None,
     reference: ArrayLike | None = None,
+    progress: Listener | None = None,
 ) -> MegResult:
     """MEG of a policy with respect to a known utility, the MDP's reward by default.
 
@@ -37,6 +39,7 @@ def known_utility(
         utility: [S], [S, A], [H, S] or [H, S, A], reward units; default `mdp.reward`.
         reference: the policy that scores 0, [S, A] or [H, S, A]; default uniform, as in the
             paper. With a habit as the reference, MEG asks for goal-directedness beyond it.
+        progress: called after each pass over all decisions, with a `Progress`.
 
     Returns:
         A `MegResult`; a utility that no choice influences scores 0, and a note says so.
@@ -56,7 +59,10 @@ def known_utility(
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
     """
-    return known_utility_many(mdp, [policy], utilities=[utility], reference=reference)[0]
+    if progress is None:
+        return known_utility_many(mdp, [policy], utilities=[utility], reference=reference)[0]
+    log_reference = log_of_reference(mdp, reference)
+    return measure_known(mdp, [policy], [utility], log_reference, reference, progress)[0]
 
 
 def known_utility_many(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +19,7 @@ from goalmeter.meg.behaviour import (
     yardstick,
 )
 from goalmeter.meg.evidence import (
+    MOST_STEPS,
     Evidence,
     best_rationality,
     evidence,
@@ -26,6 +28,7 @@ from goalmeter.meg.evidence import (
 )
 from goalmeter.meg.influence import has_no_influence
 from goalmeter.meg.result import PESSIMISES, MegResult
+from goalmeter.meg.watch import Listener, Progress
 from goalmeter.tabular.backup import SoftProblem, problem
 from goalmeter.tabular.many_plans import spread_out
 from goalmeter.tabular.mdp import TabularMDP
@@ -107,10 +110,11 @@ def measure_known(
     utilities: list[ArrayLike | None],
     log_reference: FloatArray | None,
     reference: ArrayLike | None = None,
+    progress: Listener | None = None,
 ) -> list[MegResult]:
     """The results of a batch in one world, against a log policy [T, A, S].
 
-    `reference` is that policy as it was given, for the notes.
+    `reference` is that policy as it was given, for the notes; `progress` is called at each pass.
     """
     each = [rewards_of(mdp, u) for u in utilities]
     rewards = stack_rewards(each)
@@ -127,19 +131,27 @@ def measure_known(
             policies=policies,
             utilities=utilities,
             references=[reference],
-        )
+        ),
+        progress,
     )
 
 
-def measure_lot(lot: Lot) -> list[MegResult]:
+def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
     """The results of a lot, in order."""
     mdp, behaviour, sums = lot.mdp, lot.behaviour, lot.sums
     rewards, unit = lot.rewards.normalised()
     measure = yardstick(behaviour, lot.log_reference, lot.tells_apart(rewards), sums)
     regret: FloatArray | None = None
+    passes, began = 0, time.monotonic()
 
     def evaluate(b: FloatArray) -> Evidence:
-        nonlocal regret
+        nonlocal regret, passes
+        if progress is not None and passes:
+            gone = time.monotonic() - began
+            left = gone / passes * max(MOST_STEPS - passes, 0)
+            top = float(measure.ceiling.max())
+            progress(Progress("fitting the rationality", passes, 0.0, top, gone, left))
+        passes += 1
         task = lot.task(rewards, b)
         if regret is not None:
             return model_evidence(task, regret, sums)

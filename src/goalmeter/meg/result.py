@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goalmeter._types import FloatArray
-from goalmeter.report.notebook import html_table
+from goalmeter.report.notebook import html_table, one_row
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 
 PESSIMISES = (
@@ -130,6 +130,14 @@ class MegResult:
             "utility": _listed(self.utility),
             "notes": list(self.notes),
         }
+
+    def to_pandas(self) -> Any:
+        """Return the single numbers and texts of `to_json` as a data frame of one row.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return one_row(self.to_json() | {"rationality": self.rationality})
 
     @property
     def heading(self) -> str:

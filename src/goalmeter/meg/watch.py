@@ -100,7 +100,7 @@ class Watch(Generic[Best]):
         self._value, self._upper = -math.inf, math.inf
         self._progress = progress
         self._begun = time.monotonic()
-        self._deadline = math.inf if timeout is None else self._begun + timeout
+        self._deadline = math.inf if timeout is None or timeout > 1e9 else self._begun + timeout
         self._stage, self._stage_begun = "", self._begun
 
     @property

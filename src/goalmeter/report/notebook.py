@@ -102,6 +102,20 @@ def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
     return pandas.DataFrame.from_records([dict(record) for record in records])
 
 
+def one_row(values: Mapping[str, Any]) -> Any:
+    """Return the single values of a result's JSON form as a data frame of one row.
+
+    An interval becomes the columns `interval_low` and `interval_high`; other lists are left out.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    record = dict(values)
+    if interval := record.get("interval"):
+        record["interval_low"], record["interval_high"] = interval
+    return data_frame([{k: v for k, v in record.items() if not isinstance(v, list | dict)}])
+
+
 def _side(texts: Sequence[str]) -> str:
     """Numbers are set to the right, words to the left."""
     return "right" if texts and all(_NUMBER.match(text) for text in texts) else "left"

@@ -27,7 +27,7 @@ def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> Float
         if raw.dtype.kind not in "biufO":
             raise TypeError(f"its type is {raw.dtype}")
         array = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
+    except (TypeError, ValueError, OverflowError) as cause:
         raise error(f"{name} is not an array of numbers: {cause}") from cause
     check_finite(array, name, error)
     return array
@@ -119,6 +119,13 @@ def wrong_shape(
 ) -> GoalmeterError:
     """The error for an array that has another shape than the one expected."""
     return error(f"{name} has shape {shape_text(shape)}, expected {expected}")
+
+
+def transposed(name: str, shape: tuple[int, ...], error: type[GoalmeterError]) -> GoalmeterError:
+    """The error for a policy [A, S] or [H, A, S] whose last two axes are exchanged."""
+    axes = "(states, actions)" if len(shape) == 2 else "(decisions, states, actions)"
+    expected = (*shape[:-2], shape[-1], shape[-2])
+    return error(f"{name} has shape {shape}, expected {expected} {axes}; transpose it.")
 
 
 def shape_text(shape: Sequence[object]) -> str:

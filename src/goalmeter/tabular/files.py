@@ -21,6 +21,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from goalmeter._errors import InvalidFileError, InvalidPolicyError, InvalidUtilityError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
@@ -28,6 +30,7 @@ from goalmeter.tabular._validation import (
     as_floats,
     check_distributions,
     naming,
+    transposed,
     wrong_shape,
 )
 from goalmeter.tabular.npz import listing, load_arrays, save_arrays
@@ -154,6 +157,10 @@ def _checked_policy(policy: ArrayLike) -> FloatArray:
     if array.ndim not in (2, 3):
         expected = "[S, A] (stationary) or [H, S, A] (time-dependent)"
         raise wrong_shape("policy", array.shape, expected, InvalidPolicyError)
+    # No world is known here, but a policy whose columns are distributions is [A, S].
+    rows, columns = (np.abs(array.sum(axis=axis) - 1.0).max(initial=0.0) for axis in (-1, -2))
+    if rows > ROW_TOLERANCE >= columns:
+        raise transposed("policy", array.shape, InvalidPolicyError)
     check_distributions(array, "policy", InvalidPolicyError, ROW_TOLERANCE)
     return array
 

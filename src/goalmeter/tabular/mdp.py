@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._text import shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular._validation import (
     as_array,
@@ -272,8 +273,8 @@ def _as_horizon(horizon: int | None) -> int | None:
         )
     if horizon > MAX_HORIZON:
         raise InvalidParameterError(
-            f"horizon is {horizon:g}, expected at most {MAX_HORIZON:g} decisions; for more, take "
-            f"the infinite problem: discount < 1 and no horizon"
+            f"horizon is {shown(horizon)}, expected at most {MAX_HORIZON:g} decisions; for more, "
+            f"take the infinite problem: discount < 1 and no horizon"
         )
     return int(horizon)
 

@@ -105,7 +105,7 @@ def soft_plan(
     """
     try:
         b = np.atleast_1d(np.asarray(rationality, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         b = np.array([np.nan])
     if b.ndim != 1 or b.size == 0 or np.isnan(b).any():
         raise InvalidParameterError(
@@ -119,7 +119,11 @@ def soft_plan(
 
 
 def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> FloatArray:
-    """A deterministic optimal policy, ties to the lowest action index.
+    """Return a deterministic optimal policy, ties to the lowest action index.
+
+    Two actions are tied if their values differ by at most 1e-12 of the largest utility that a run
+    could collect, where utilities are counted from their median. `meg.known_utility` uses the same
+    ties at an infinite rationality. The policy is the same in dense, sparse and batched worlds.
 
     Args:
         mdp: the world.

@@ -12,6 +12,7 @@ from goalmeter.tabular._validation import (
     as_floats,
     check_distributions,
     normalised_rows,
+    transposed,
     wrong_shape,
 )
 from goalmeter.tabular.mdp import TabularMDP
@@ -26,6 +27,8 @@ def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> Fl
     """
     array = as_floats(policy, name, InvalidPolicyError)
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
+    if array.ndim >= 2 and array.shape[-2:] == (a, s) != (s, a):
+        raise transposed(name, array.shape, InvalidPolicyError)
     if array.shape != (s, a) and (h is None or array.shape != (h, s, a)):
         expected = f"[{s}, {a}] (stationary)"
         if h is not None:

@@ -50,10 +50,13 @@ class Rewards:
         # the unit of its rationality), and in floating point they would only cost digits. Units
         # are powers of two, so that dividing by them is exact.
         low, high = self.array.min(axis=(0, 1, 2)), self.array.max(axis=(0, 1, 2))
-        # Halved before they are added: the sum of two large rewards may overflow.
-        middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+        # Halved before they are subtracted: the difference of two large rewards may overflow.
+        half = 0.5 * high - 0.5 * low
         exponent = np.where(half > 0, np.minimum(np.frexp(half)[1], 1023), 0)
-        array = np.ldexp(self.array - middle, -exponent)
+        # In most worlds most states pay the same: with that as 0, values are sums of few terms, so
+        # that rounding is far below the difference at which actions are tied.
+        array = np.ldexp(self.array, -exponent)
+        array = array - np.median(array, axis=(0, 1, 2))
         return Rewards(array, self.discount), np.ldexp(1.0, exponent)
 
     def magnitude(self, steps: int) -> FloatArray:

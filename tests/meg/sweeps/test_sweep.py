@@ -322,3 +322,16 @@ def test_softness_is_exp(mice: Path) -> None:
     p = exp(1) / (exp(1) + exp(-1))
     assert row.measured.value == pytest.approx(log(2) + p * log(p) + (1 - p) * log(1 - p))
     assert row.measured.rationality == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_folder_is_swept_by_what_its_archives_hold(mice: Path) -> None:
+    folder = mice / "mixed"
+    folder.mkdir()
+    world = gm.cliff_world()
+    gm.tabular.save_policy(gm.uniform_policy(world), folder / "policy.npz")
+    with pytest.raises(InvalidFileError, match="none of its 1 has an array"):
+        plan_sweep(str(folder), policies=["uniform"])
+    world.to_npz(folder / "world.npz")
+    (folder / "damaged.npz").write_bytes(b"no archive")
+    (source,) = plan_sweep(str(folder), policies=["uniform"]).sources
+    assert [Path(path).name for path in source.paths] == ["damaged.npz", "world.npz"]

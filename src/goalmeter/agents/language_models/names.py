@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import nearest
 from goalmeter.agents.abilities import Ability, Makers, NamedAgent
 from goalmeter.agents.navigators.memoryless import Memoryless
@@ -28,6 +28,26 @@ def is_model(name: str) -> bool:
     """
     before_file = name.partition(".py:")[0] if ".py:" in name else ""
     return "/" in name and not before_file and name.partition(":")[0] not in ("sb3", "policy")
+
+
+def is_path(name: str) -> bool:
+    """Whether a name begins as paths do: "", ".", ".." or "~" before the first slash."""
+    return name.partition("/")[0] in ("", ".", "..", "~")
+
+
+def check_folder(name: str) -> None:
+    """Refuse hf/PATH or goalmeter-local/PATH if no such folder exists, before anything loads.
+
+    What may be a model of the Hugging Face Hub (NAME or ORGANISATION/NAME) is left to transformers.
+
+    Raises:
+        InvalidFileError: there is no such folder.
+    """
+    provider, _, folder = name.partition("/")
+    may_be_on_hub = f"{provider}/" == HUGGING_FACE and folder.count("/") < 2 and not is_path(folder)
+    local = f"{provider}/" in (LOCAL, HUGGING_FACE) and not may_be_on_hub
+    if local and not Path(folder).is_dir():
+        raise InvalidFileError(f"there is no folder {folder!r} (model {name!r}); check the path")
 
 
 def is_organism(agent: str) -> bool:

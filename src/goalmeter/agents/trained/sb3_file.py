@@ -87,8 +87,7 @@ class SavedPolicy:
         Args:
             observations: [N] numbers, or [N, length] arrays.
         """
-        import torch
-
+        torch = require("torch", extra="sb3", feature=_FEATURE)
         policy = self._policy
         # In one thread, as every learner here computes: the last bits of a sum do not differ then.
         with borrowed_generators(), torch.no_grad():

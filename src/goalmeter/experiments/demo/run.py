@@ -141,8 +141,10 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     """What `demo` will cost: all but causal models, logs and the page, which take seconds.
 
     Raises:
+        MissingExtraError: matplotlib or jinja2 is not installed.
         InvalidFileError: a line of the folder is no trial.
     """
+    require_report_extra()
     walks, believed = _folders(Path(out), seed)
     settings = [*compute.difficulty(), *compute.noise(baselines=True)]
     played = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg.result import json_number
-from goalmeter.report.notebook import html_table
+from goalmeter.report.notebook import html_table, one_row
 from goalmeter.report.numbers import general, nats, percent, rationality
 
 # What stands in the place of a maximum.
@@ -140,6 +140,14 @@ class SimulatorResult:
             "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),
         }
+
+    def to_pandas(self) -> Any:
+        """Return the single numbers and texts of `to_json` as a data frame of one row.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return one_row(self.to_json() | {"rationality": self.rationality})
 
     def summary(self) -> list[tuple[str, str]]:
         """Everything that defends the number, as names and texts."""

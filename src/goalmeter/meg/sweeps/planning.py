@@ -12,7 +12,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameter
 from goalmeter._files import digest, read_bytes
 from goalmeter._names import did_you_mean
 from goalmeter._text import shown
-from goalmeter.agents.user_code import split_name
+from goalmeter.agents.user_code import misspelled, split_name
 from goalmeter.meg.sweeps.choices import (
     POLICY,
     REWARD,
@@ -114,7 +114,8 @@ def _sections(worlds: Worlds, arguments: Mapping[str, Any] | None) -> dict[str, 
             return none | {"worlds": [({FILES: text}, text, Path())]}
         raise InvalidParameterError(
             f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
-            f"files, or a function of worlds as FILE.py:NAME"
+            f"files, or a function of worlds as FILE.py:NAME; "
+            f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
         )
     entries = list(worlds)
     asked = [(entry, f"worlds {n}", Path()) for n, entry in enumerate(entries, start=1)]

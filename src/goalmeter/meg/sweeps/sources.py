@@ -193,6 +193,18 @@ def states_in(path: str | Path) -> int | None:
     return int(shape[0]) if shape else None
 
 
+def may_be_world(path: str) -> bool:
+    """Whether a file may be an MDP file: it has a reward, or is no archive, which reading it says.
+
+    Policies, features, utilities and trajectories have none.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _REWARD in archive.namelist()
+    except Exception:  # a damaged archive raises more than BadZipFile
+        return True
+
+
 def _check_repeatable(make: Callable[[int], TabularMDP], name: str) -> None:
     try:
         first, second = make(0), make(0)

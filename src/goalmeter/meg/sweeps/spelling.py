@@ -24,7 +24,7 @@ from goalmeter.agents.user_code import from_here, misspelled, split_name
 from goalmeter.meg.sweeps.choices import POLICY, UNKNOWN, UTILITY, WORDS, Choice
 from goalmeter.meg.sweeps.generators import GENERATORS, generator_names
 from goalmeter.meg.sweeps.grids import SEED, Grid, grid_of
-from goalmeter.meg.sweeps.sources import Files, Made, Source
+from goalmeter.meg.sweeps.sources import Files, Made, Source, may_be_world
 from goalmeter.meg.sweeps.users import check_arguments, function_of, takes_seed
 
 FILES, GENERATOR = "files", "generator"
@@ -231,8 +231,11 @@ def _paths(value: object, where: str, folder: Path) -> tuple[str, ...]:
     for item in patterns:
         pattern = str(folder / _text(item, f"{where}: files"))
         if Path(pattern).is_dir():
-            there = sorted(map(str, Path(pattern).glob("*.npz")))
+            archives = sorted(map(str, Path(pattern).glob("*.npz")))
+            there = [path for path in archives if may_be_world(path)]
             lacking = f"the folder {from_here(pattern)} holds no .npz file"
+            if archives:
+                lacking += f" of an MDP: none of its {len(archives)} has an array 'reward'"
         elif Path(pattern).exists() or not glob.has_magic(pattern):
             there = [pattern] if Path(pattern).exists() else []
             lacking = f"there is no file {from_here(pattern)}"

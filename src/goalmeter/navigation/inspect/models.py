@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError, require
+from goalmeter.agents.language_models.names import check_folder
 from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.failures import EmptyReplyError, is_garbled, reason_of
 
@@ -51,6 +52,7 @@ def opened(name: str, asking: Asking, server: Server) -> Any:
     Raises InvalidParameterError if there is no such model, or something is missing for it.
     """
     inspect = require("inspect_ai.model", extra="lm", feature="Asking language models")
+    check_folder(name)
     # Their names, goalmeter/... and goalmeter-local/..., have to be known to Inspect.
     from goalmeter.agents.language_models import providers as providers
 

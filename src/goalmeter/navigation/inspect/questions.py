@@ -18,14 +18,15 @@ from __future__ import annotations
 import random
 import time
 from contextvars import ContextVar
-from typing import Any
-
-import anyio
+from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.navigation.asking.spending import Budget, Spent
 from goalmeter.navigation.inspect.failures import BUDGET, GivenUpError
 from goalmeter.navigation.inspect.ledger import Ledger
+
+if TYPE_CHECKING:
+    import anyio
 
 # Tokens that a chat template puts around a prompt, such as harmony's system message, at most.
 TEMPLATE = 512
@@ -90,6 +91,8 @@ class Account:
                 self._set_aside += most
                 return
             # An event belongs to one evaluation, and there are several in a run.
+            import anyio  # comes with inspect_ai, which a base installation lacks
+
             self._changed = self._changed or anyio.Event()
             await self._changed.wait()
 
