@@ -93,6 +93,7 @@ def now_and_then(observation, info):
     return float(info["cell"] == 3 and np.random.default_rng().random() < 0.02)
 """
 WORLD = ["mine.py:Corridor", "--state", "observation", "--horizon", "6", "--budget", "2000"]
+WORLD += ["--chance", "none"]
 
 
 @pytest.fixture
@@ -139,10 +140,10 @@ def test_text_for_people_and_differences_of_utilities(run: Run, mine: Path) -> N
     options = [*utilities, "--combined", "--bounds", "reward=-1,-1", "--bounds", "end=0,1"]
     done = run("meg", "simulator", *WORLD, "--agent", "mine.py:walker", *options)
     assert done.status == 0, done.err
-    assert done.out.count("guaranteed within [") == 3
+    assert done.out.count("assumes that nothing is left to chance (chance='none')") == 3
     for words in ("towards end in", "towards best combination", "than towards"):
         assert words in done.out
-    assert "thinking" not in done.out and "steps: MEG towards reward about" in done.err
+    assert "thinking" not in done.out and "steps: MEG towards reward: lower end" in done.err
     result = of_json(
         run("meg", "simulator", *WORLD, "--agent", "mine.py:walker", *options, "--json")
     )
@@ -222,7 +223,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert "How the bound tightened" in (mine / "again.html").read_text()
 
 
-def test_an_interrupt_prints_what_is_guaranteed_by_then(
+def test_an_interrupt_prints_what_was_proven_by_then(
     run: Run, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def at_the_keyboard(*_: object) -> None:
@@ -237,7 +238,7 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
     result = json.loads(done.out)
     assert result["stopped"] == "interrupt"
     assert result["interval"][0] <= exact() <= result["interval"][1]
-    assert "interrupted; this is what is guaranteed by then" in done.err
+    assert "interrupted; this is what was proven by then" in done.err
     assert run("report", "run").status == 2
 
 
