@@ -19,6 +19,9 @@ Run = Callable[..., Any]
 
 # A corridor of four cells, of which the last one ends the episode; each step pays -1.
 MINE = """
+import os
+import sys
+
 import gymnasium
 import numpy as np
 
@@ -82,7 +85,18 @@ number = 3
 
 class StaysOpen(Corridor):
     def close(self):
-        raise OSError("it stays open")
+        raise SystemExit(0)
+
+
+class Exits(Corridor):
+    def step(self, action):
+        sys.exit(0)
+
+
+class Moves(Corridor):
+    def step(self, action):
+        os.chdir(os.path.dirname(os.path.abspath(os.curdir)))
+        return super().step(action)
 
 
 def ends_everything(observation, info):
@@ -263,9 +277,11 @@ def test_an_interrupt_before_any_bound_says_so(
         (["none.py:f", "--agent", "mine.py:walker"], "there is no file none.py"),
         (["mine.py:corridor", "--agent", "mine.py:walker"], "did you mean mine.py:Corridor?"),
         (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
+        (["mine.py:Exits", *WORLD[1:]], "raised SystemExit: 0"),
+        ([*WORLD, "--chance", "dice"], "chance is 'dice', expected one of generator, none"),
         ([*WORLD, "--agent", "none.py:walker"], "there is no file none.py"),
         ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),
-        ([*WORLD, "--agent", "mine.py:breaks"], "in line 53: KeyError: 'food'; mend it"),
+        ([*WORLD, "--agent", "mine.py:breaks"], "in line 56: KeyError: 'food'; mend it"),
         ([*WORLD, "--agent", "mine.py:number"], "expected a name, a model"),
         ([*WORLD, "--agent", "nobody"], "nobody"),
         ([*WORLD, "--agent", "greedy"], "walks in grid worlds"),
@@ -274,7 +290,7 @@ def test_an_interrupt_before_any_bound_says_so(
         ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
         ([*WORLD, "--utility", "a=mine.py:breaks"], "mine.py:breaks fails: TypeError"),
         ([*WORLD, "--utility", "mine.py:number"], "is 3, expected a function"),
-        ([*WORLD, "--utility", "mine.py:ends_everything"], "fails, in line 69: GeneratorExit"),
+        ([*WORLD, "--utility", "mine.py:ends_everything"], "fails, in line 83: GeneratorExit"),
         ([*WORLD, "--utility", "none.py:f"], "the path of a utility is FILE.py:NAME"),
         (["FrozenLake-v1", "--env-option", "map_name=none"], "cannot make 'FrozenLake-v1'"),
         ([*WORLD, "--utility", "b=rewards"], "expected reward, learnt, NAME=reward or"),
@@ -309,9 +325,18 @@ def test_a_world_that_fails_to_close_is_measured(run: Run, mine: Path) -> None:
     assert done.status == 0 and done.err.count("goalmeter: ") == 0
 
 
+def test_an_environment_that_changes_the_folder_splits_no_run(run: Run, mine: Path) -> None:
+    command = ["meg", "simulator", "mine.py:Moves", *WORLD[1:], "--agent", "mine.py:walker"]
+    assert run(*command, "--out", "run").status == 0
+    assert {"results.json", "report.html", "run.json"} <= {p.name for p in (mine / "run").iterdir()}
+    assert not (mine.parent / "run").exists()
+
+
 def test_a_utility_that_is_drawn_now_and_then_is_chance(run: Run, mine: Path) -> None:
-    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:walker", "--json", "--utility"]
-    sure, drawn = (of_json(run(*command, f"mine.py:{name}")) for name in ("last", "now_and_then"))
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:walker", "--json"]
+    sure = of_json(run(*command, "--utility", "mine.py:last"))
+    drawn = of_json(run(*command, "--chance", "unknown", "--utility", "mine.py:now_and_then"))
+    assert (sure["chance"], drawn["chance"]) == ("none", "unknown")
     # What is paid now and then is, at another rationality, as much of a goal.
     assert drawn["interval"][0] <= sure["meg"] <= drawn["interval"][1]
 

@@ -156,13 +156,17 @@ class Congruential(Lottery):
 TRUTH = 4 * np.log(2)
 
 
+def always(observation: Any) -> np.ndarray:
+    return np.array([0.0, 1.0])
+
+
 @pytest.mark.parametrize(("kind", "seeds"), [(Lottery, 10), (Congruential, 12)])
 def test_two_equal_draws_prove_nothing(kind: Any, seeds: int) -> None:
     for seed in range(seeds):
         env = kind()
         env.word = seed
         options: dict[str, Any] = {"horizon": 4, "state": "observation", "bounds": (0, 1, 0, 1)}
-        result = from_simulator(env, lambda seen: 1, budget=400, seed=seed, **options)
+        result = from_simulator(env, always, budget=400, seed=seed, **options)
         assert isinstance(result, SimulatorResult)
         assert result.interval[0] <= TRUTH <= result.interval[1] + 1e-9
 
@@ -467,3 +471,68 @@ def test_what_a_faultless_agent_never_meets_twice_is_met_on_other_ways(kind: Any
     options: dict[str, Any] = {"state": "observation", "chance": "generator", "budget": 4000}
     with pytest.raises(InvalidParameterError, match="leaves out something"):
         from_simulator(kind(), lambda observation: 1, horizon=6, **options)
+
+
+class Unspoken(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Exits(Corridor):
+    def step(self, action: int) -> Any:
+        raise SystemExit(0)
+
+
+class Mute(Corridor):
+    def step(self, action: int) -> Any:
+        raise Unspoken
+
+
+class ExitsInACopy(Corridor):
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise SystemExit(0)
+
+
+class Spaceless(Corridor):
+    @property
+    def action_space(self) -> Any:
+        raise OSError("no space")
+
+    @action_space.setter
+    def action_space(self, space: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Exits, "raised SystemExit: 0; expected code that keeps to gymnasium.Env"),
+        (ExitsInACopy, "raised SystemExit: 0"),
+        (Mute, "the environment raised Unspoken at decision 0 of episode 0"),
+        (Spaceless, "raised no space"),
+    ],
+)
+def test_what_an_environment_raises_is_an_error_of_ours(kind: Any, words: str) -> None:
+    with pytest.raises(InvalidParameterError, match=words):
+        measured(kind(), budget=200)
+
+
+def test_what_an_environment_may_do_and_be_measured() -> None:
+    class Closes(Corridor):
+        def close(self) -> None:
+            raise SystemExit(0)
+
+    class Strict(Corridor):
+        def step(self, action: int) -> Any:
+            np.seterr(all="raise")
+            return super().step(action)
+
+    class Unspaced(Corridor):
+        def __init__(self) -> None:
+            super().__init__()
+            self.observation_space = None
+
+    before = np.geterr()
+    for kind in (Closes, Strict, Unspaced):
+        assert measured(kind, budget=500).interval == measured(Corridor, budget=500).interval
+    assert np.geterr() == before

@@ -48,7 +48,7 @@ _VERIFYING = 0.3
 # Each round spends so much of what was spent before.
 _GROWTH = 0.6
 # What is left to the bound from the start, where that may prove more.
-_START_SHARE = 0.25
+_START_SHARE = 0.1
 
 
 @dataclass
