@@ -9,7 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPolicyError
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    MissingExtraError,
+)
 from goalmeter._text import in_a_line
 from goalmeter.meg.simulator.agents.acting import Actor, Answer
 
@@ -24,7 +29,7 @@ def caller_guard() -> Iterator[None]:
     try:
         with np.errstate():
             yield
-    except (GoalmeterError, KeyboardInterrupt):
+    except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
         raise
     except BaseException as cause:
         raise InvalidParameterError(

@@ -15,7 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, FunctionActor, chosen, information
 from goalmeter.meg.simulator.agents.numbered_spaces import count_of, first_of
 from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, seeded
-from goalmeter.meg.simulator.states.chance import ASSUMED, FROM_GENERATOR, UNDECLARED
+from goalmeter.meg.simulator.states.chance import FROM_GENERATOR, UNDECLARED
 from goalmeter.meg.simulator.states.met_states import Came, MetStates
 from goalmeter.meg.simulator.states.naming import StateOf
 from goalmeter.meg.simulator.states.wrappers import layers
@@ -230,7 +230,7 @@ class GymnasiumSimulator:
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
         seen: Counter[Outcome] = Counter()
-        certain, before = True, None
+        certain = True
         where = partial(in_state, state)
         for done in range(count):
             if done >= 2 and certain:
@@ -240,7 +240,7 @@ class GymnasiumSimulator:
             own = bit_generator(bare) if self.chance == FROM_GENERATOR else None
             if own is not None:
                 # The environment may know its generator by several names, so it stays the same one.
-                own.state = before = generator.bit_generator.state
+                own.state = generator.bit_generator.state
             chance = self._states.chance(action)
             stepped = bare if self._is_plain else self._env
             observation, reward, terminated, cut, info = self._step(stepped, action, where)
@@ -248,14 +248,14 @@ class GymnasiumSimulator:
             came = None if cut else (state, action)
             after = END if terminated else self._number(observation, info, came)
             if own is not None:
-                generator.bit_generator.state = own.state
-                drew = own.state != before if chance is None else chance
+                drew = own.state != generator.bit_generator.state if chance is None else chance
                 certain &= not drew and own is bit_generator(bare)
+                generator.bit_generator.state = own.state
             seen[Outcome(after, paid)] += 1
             if certain and len(seen) > 1:
                 raise InvalidParameterError(
-                    f"action {action} in state {state} had different outcomes, though "
-                    f"{ASSUMED[self.chance]} and nothing was drawn from it; declare "
+                    f"action {action} in state {state} drew nothing from np_random and had "
+                    f"different outcomes, which chance={self.chance!r} excludes; declare "
                     f"chance='unknown', or give utilities that draw nothing"
                 )
         return seen, certain
