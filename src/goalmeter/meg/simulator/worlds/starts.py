@@ -49,7 +49,7 @@ class Starts:
             self._look(bit_generator(env), seed)
         return out
 
-    def _look(self, generator: np.random.PCG64, seed: int) -> None:
+    def _look(self, generator: Any, seed: int) -> None:
         after, fresh = generator.state, np.random.PCG64(seed).state
         self._drew |= after != fresh
         self._alike &= self._resets == 0 or after == self._after
@@ -95,7 +95,7 @@ class Starts:
         ]
 
 
-def bit_generator(env: Any) -> np.random.PCG64:
+def bit_generator(env: Any) -> Any:
     """What Gymnasium's generator of an environment draws from.
 
     Raises:
