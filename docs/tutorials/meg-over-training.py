@@ -2,7 +2,8 @@
 """MEG over training: an environment of your own, a model of Stable-Baselines3, and a picture.
 
 The environment is known by `reset` and `step` alone. After each piece of training MEG comes with
-an interval that holds the truth with a probability of 95%.
+an interval that holds the truth with a probability of 95%, if chance comes from where it is
+declared.
 """
 
 # %% An environment: a field of 3 by 3 cells, with slippery ground and cheese in one of them.
@@ -40,8 +41,9 @@ class Field(gymnasium.Env):
 
 # %% [markdown]
 # What is observed determines what can follow, so every action of every cell can be tried:
-# `state="observation"` says so. `bounds` say what one decision can pay, and what all that follow
-# can: chance might bring what was not seen, and a guarantee has to know how much that could be.
+# `state="observation"` says so. All chance comes from Gymnasium's generator, `self.np_random`:
+# `chance="generator"` says so, and the interval assumes it. `bounds` say what one decision can pay,
+# and what all that follow can: chance might bring what was not seen.
 
 # %%
 HORIZON = 6
@@ -58,13 +60,14 @@ for piece in range(6):
         horizon=HORIZON,
         budget=20_000,
         state="observation",
+        chance="generator",
         bounds=(0, 1, 0, 1),
     )
     history.append(result)
     low, high = result.interval
     print(
-        f"after {512 * piece:4} steps of training: {result.value:.2f} nats, "
-        f"between {low:.2f} and {high:.2f}, of at most {result.maximum:.2f}"
+        f"after {512 * piece:4} steps of training: [{low:.2f}, {high:.2f}] nats, "
+        f"estimate {result.value:.2f}, of at most {result.maximum:.2f}"
     )
 
 # %% Everything that defends the last number. Where a mouse hardly ever errs, the lower end takes

@@ -109,9 +109,13 @@ def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
     >>> in_a_line(RecursionError())
     'RecursionError'
     """
-    # A KeyError says nothing but the key, which alone is no sentence.
-    named = isinstance(error, LookupError | TypeError | AttributeError | AssertionError)
-    words = " ".join(str(error).split())
+    # A KeyError says nothing but the key, which alone is no sentence, and sys.exit a number.
+    unsaid = LookupError | TypeError | AttributeError | AssertionError | SystemExit
+    named = isinstance(error, unsaid)
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # it is of a class of the user's
+        words = ""
     if named or not words:
         words = f"{type(error).__name__}: {words}".removesuffix(": ")
     return shortened(words, longest)

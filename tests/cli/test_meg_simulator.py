@@ -19,6 +19,9 @@ Run = Callable[..., Any]
 
 # A corridor of four cells, of which the last one ends the episode; each step pays -1.
 MINE = """
+import os
+import sys
+
 import gymnasium
 import numpy as np
 
@@ -82,7 +85,18 @@ number = 3
 
 class StaysOpen(Corridor):
     def close(self):
-        raise OSError("it stays open")
+        raise SystemExit(0)
+
+
+class Exits(Corridor):
+    def step(self, action):
+        sys.exit(0)
+
+
+class Moves(Corridor):
+    def step(self, action):
+        os.chdir(os.path.dirname(os.path.abspath(os.curdir)))
+        return super().step(action)
 
 
 def ends_everything(observation, info):
@@ -93,6 +107,7 @@ def now_and_then(observation, info):
     return float(info["cell"] == 3 and np.random.default_rng().random() < 0.02)
 """
 WORLD = ["mine.py:Corridor", "--state", "observation", "--horizon", "6", "--budget", "2000"]
+WORLD += ["--chance", "none"]
 
 
 @pytest.fixture
@@ -126,7 +141,7 @@ def test_an_environment_and_an_agent_of_ones_own(run: Run, mine: Path, agent: st
     assert low <= exact() + 1e-4 and exact() <= high + 1e-4
     assert low > (0.999 if agent != "Memory" else 0.4) * exact()
     assert result["upper_bound"] == high and result["level"] == 0.95
-    assert result["steps"].keys() == {"agent", "states"}
+    assert {"agent", "states"} <= result["steps"].keys()
     assert result["binding"].keys() == {"lower", "upper"}
     assert {"meg", "maximum", "fraction", "rationality", "method"} <= result.keys()
     assert result["horizon"] == 6 and result["agent"] == f"mine.py:{agent}"
@@ -139,10 +154,10 @@ def test_text_for_people_and_differences_of_utilities(run: Run, mine: Path) -> N
     options = [*utilities, "--combined", "--bounds", "reward=-1,-1", "--bounds", "end=0,1"]
     done = run("meg", "simulator", *WORLD, "--agent", "mine.py:walker", *options)
     assert done.status == 0, done.err
-    assert done.out.count("guaranteed within [") == 3
+    assert done.out.count("assumes that nothing is left to chance (chance='none')") == 3
     for words in ("towards end in", "towards best combination", "than towards"):
         assert words in done.out
-    assert "thinking" not in done.out and "steps: MEG towards reward about" in done.err
+    assert "thinking" not in done.out and "steps: MEG towards reward: lower end" in done.err
     result = of_json(
         run("meg", "simulator", *WORLD, "--agent", "mine.py:walker", *options, "--json")
     )
@@ -222,7 +237,7 @@ def test_a_folder_keeps_results_and_a_page(run: Run, mine: Path) -> None:
     assert "How the bound tightened" in (mine / "again.html").read_text()
 
 
-def test_an_interrupt_prints_what_is_guaranteed_by_then(
+def test_an_interrupt_prints_what_was_proven_by_then(
     run: Run, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def at_the_keyboard(*_: object) -> None:
@@ -237,7 +252,7 @@ def test_an_interrupt_prints_what_is_guaranteed_by_then(
     result = json.loads(done.out)
     assert result["stopped"] == "interrupt"
     assert result["interval"][0] <= exact() <= result["interval"][1]
-    assert "interrupted; this is what is guaranteed by then" in done.err
+    assert "interrupted; this is what was proven by then" in done.err
     assert run("report", "run").status == 2
 
 
@@ -262,9 +277,11 @@ def test_an_interrupt_before_any_bound_says_so(
         (["none.py:f", "--agent", "mine.py:walker"], "there is no file none.py"),
         (["mine.py:corridor", "--agent", "mine.py:walker"], "did you mean mine.py:Corridor?"),
         (["mine.py:nothing", "--agent", "mine.py:walker"], "expected a Gymnasium environment"),
+        (["mine.py:Exits", *WORLD[1:]], "raised SystemExit: 0"),
+        ([*WORLD, "--chance", "dice"], "chance is 'dice', expected one of generator, none"),
         ([*WORLD, "--agent", "none.py:walker"], "there is no file none.py"),
         ([*WORLD, "--agent", "mine.py:nothing"], "returned nothing, expected an agent"),
-        ([*WORLD, "--agent", "mine.py:breaks"], "in line 53: KeyError: 'food'; mend it"),
+        ([*WORLD, "--agent", "mine.py:breaks"], "in line 56: KeyError: 'food'; mend it"),
         ([*WORLD, "--agent", "mine.py:number"], "expected a name, a model"),
         ([*WORLD, "--agent", "nobody"], "nobody"),
         ([*WORLD, "--agent", "greedy"], "walks in grid worlds"),
@@ -273,7 +290,7 @@ def test_an_interrupt_before_any_bound_says_so(
         ([*WORLD, "--utility", "a=mine.py:wrong"], "the utility 'a' is nan at decision 0"),
         ([*WORLD, "--utility", "a=mine.py:breaks"], "mine.py:breaks fails: TypeError"),
         ([*WORLD, "--utility", "mine.py:number"], "is 3, expected a function"),
-        ([*WORLD, "--utility", "mine.py:ends_everything"], "fails, in line 69: GeneratorExit"),
+        ([*WORLD, "--utility", "mine.py:ends_everything"], "fails, in line 83: GeneratorExit"),
         ([*WORLD, "--utility", "none.py:f"], "the path of a utility is FILE.py:NAME"),
         (["FrozenLake-v1", "--env-option", "map_name=none"], "cannot make 'FrozenLake-v1'"),
         ([*WORLD, "--utility", "b=rewards"], "expected reward, learnt, NAME=reward or"),
@@ -308,9 +325,18 @@ def test_a_world_that_fails_to_close_is_measured(run: Run, mine: Path) -> None:
     assert done.status == 0 and done.err.count("goalmeter: ") == 0
 
 
+def test_an_environment_that_changes_the_folder_splits_no_run(run: Run, mine: Path) -> None:
+    command = ["meg", "simulator", "mine.py:Moves", *WORLD[1:], "--agent", "mine.py:walker"]
+    assert run(*command, "--out", "run").status == 0
+    assert {"results.json", "report.html", "run.json"} <= {p.name for p in (mine / "run").iterdir()}
+    assert not (mine.parent / "run").exists()
+
+
 def test_a_utility_that_is_drawn_now_and_then_is_chance(run: Run, mine: Path) -> None:
-    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:walker", "--json", "--utility"]
-    sure, drawn = (of_json(run(*command, f"mine.py:{name}")) for name in ("last", "now_and_then"))
+    command = ["meg", "simulator", *WORLD, "--agent", "mine.py:walker", "--json"]
+    sure = of_json(run(*command, "--utility", "mine.py:last"))
+    drawn = of_json(run(*command, "--chance", "unknown", "--utility", "mine.py:now_and_then"))
+    assert (sure["chance"], drawn["chance"]) == ("none", "unknown")
     # What is paid now and then is, at another rationality, as much of a goal.
     assert drawn["interval"][0] <= sure["meg"] <= drawn["interval"][1]
 

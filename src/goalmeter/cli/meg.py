@@ -108,6 +108,11 @@ def meg_simulator(
         "gaussian(SCALE,CENTRE).",
         "REFERENCE",
     ),
+    chance: str | None = option(
+        "Where chance comes from: generator (all of it from the environment's np_random), none, or "
+        "unknown; default generator for Gymnasium's own environments and ours, else unknown.",
+        "generator|none|unknown",
+    ),
     env_option: list[str] | None = option(
         "A keyword for the environment, such as size=7; repeat for more.", "KEY=JSON"
     ),
@@ -131,6 +136,7 @@ def meg_simulator(
             state=state,
             bounds=bounds or (),
             reference=reference,
+            chance=chance,
             env_options=env_option or (),
             seed=seed,
             out=out,
@@ -138,7 +144,7 @@ def meg_simulator(
         )
     except Interrupted as so_far:
         show(so_far.outcome, as_json=json)
-        tell("goalmeter: interrupted; this is what is guaranteed by then, and nothing is kept")
+        tell("goalmeter: interrupted; this is what was proven by then, and nothing is kept")
         raise
     show(outcome, as_json=json)
 

@@ -1,4 +1,4 @@
-"""`goalmeter meg simulator`: an environment and an agent in, MEG with a guaranteed interval out."""
+"""`goalmeter meg simulator`: an environment and an agent in, MEG with an interval out."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from goalmeter.meg.simulator import (
 from goalmeter.meg.simulator.measurement import KEY, KIND, Measurement
 from goalmeter.meg.simulator.states.naming import OBSERVATION
 from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
+from goalmeter.meg.simulator.worlds.guarded_calls import caller_guard
 from goalmeter.meg.simulator.worlds.opening import closed, opened, time_limit
 from goalmeter.pages.meg.simulator_page import part_of, short_tables
 from goalmeter.report import require_report_extra
@@ -34,7 +35,7 @@ LEARNT = "learnt"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `outcome` is what is guaranteed by then."""
+    """A measurement was interrupted at the keyboard; `outcome` is what was proven by then."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__("interrupted")
@@ -54,6 +55,7 @@ def measure_simulator(
     state: str | None = None,
     bounds: Sequence[str] = (),
     reference: str | None = None,
+    chance: str | None = None,
     env_options: Sequence[str] = (),
     seed: int = 0,
     out: str | Path | None = None,
@@ -65,7 +67,8 @@ def measure_simulator(
     FILE.py:NAME; each of `utilities` is reward, learnt (linear in the observation, and fitted to
     some episodes), FILE.py:FUNCTION, or NAME= one of these; `state` is observation or
     FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST]; `reference` uniform or
-    gaussian(SCALE,CENTRE) for continuous actions; each of `env_options` KEY=JSON.
+    gaussian(SCALE,CENTRE) for continuous actions; `chance` generator, none or unknown; each of
+    `env_options` KEY=JSON.
     With `out` a folder keeps the results, and a page that shows them.
 
     Raises:
@@ -77,20 +80,23 @@ def measure_simulator(
     files = UserFiles()
     options = _env_options(env_options)
     measured: dict[str, Any] = {"combined": combined, "bounds": _bounds(bounds)}
-    measured["reference"] = reference
+    measured |= {"reference": reference, "chance": chance}
     measured |= {"budget": budget, "level": level, "precision": precision, "seed": seed}
     if out is not None:
         require_report_extra()
+        # An environment may change the working folder.
+        out = Path(out).absolute()
     with ExitStack() as until_measured:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
         measured["utility"] = _utilities(utilities, files)
         measured["state"] = _state(state, files)
         tell(f"making {env}")
-        world = _environment(env, options, files)
-        until_measured.callback(closed, world)
-        measured["horizon"] = time_limit(world) if horizon is None else horizon
-        acting = _agent(agent, files)
+        with caller_guard():
+            world = _environment(env, options, files)
+            until_measured.callback(closed, world)
+            measured["horizon"] = time_limit(world) if horizon is None else horizon
+            acting = _agent(agent, files)
         study = Study(
             "this measurement",
             lambda: _measured(world, acting, agent, measured, tell),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import update_wrapper
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -113,8 +112,7 @@ def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
             ) from cause
 
     call.__name__ = spelled
-    # What looks for chance in a function's code looks into what is called here.
-    return update_wrapper(call, function, assigned=(), updated=())
+    return call
 
 
 def _named(cause: BaseException) -> str:

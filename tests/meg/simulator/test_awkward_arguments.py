@@ -23,6 +23,8 @@ def agent(seen: Any) -> np.ndarray:
 
 def measured(env: Any, who: Any = agent, **options: Any) -> SimulatorResult:
     options = {"horizon": 5, "budget": 1000, "state": "observation", **options}
+    if not isinstance(env, TabularMDP):
+        options = {"chance": "generator", **options}
     result = from_simulator(env, who, **options)
     assert isinstance(result, SimulatorResult)
     return result
@@ -226,12 +228,13 @@ def test_wrappers_that_lead_nowhere_are_refused() -> None:
         measured(Lost())
 
 
-def test_an_old_generator_counts_as_drawn_from() -> None:
+def test_an_old_generator_is_none_that_can_be_declared() -> None:
     class Old(Corridor):
         def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
             self._np_random = np.random.RandomState(0)
             self.cell = 0
             return 0, {}
 
-    result = measured(Old(), bounds=(-1, -1))
-    assert any("others may be drawn" in note for note in result.notes)
+    with pytest.raises(InvalidParameterError, match=r"np_random is RandomState.*chance='unknown'"):
+        measured(Old(), bounds=(-1, -1))
+    assert measured(Old(), bounds=(-1, -1), chance="unknown").chance == "unknown"

@@ -1,4 +1,4 @@
-"""Utilities that are drawn: rare payments count as chance in every kind of world."""
+"""Utilities that are drawn: chance that has to be declared, like that of the world."""
 
 # NumPy's global generator is what some of them draw from.
 # ruff: noqa: NPY002
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from meg.simulator.worlds import ROW, Corridor, gymnasium
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter.meg.simulator import LearntUtility, from_simulator
 from goalmeter.meg.simulator.result import SimulatorResult
 
 RARE = 0.02
-OWN = np.random.default_rng(5)
 # Towards the goal of FrozenLake, by the row of each state.
 PATH = {0: 1, 4: 1, 8: 2, 9: 1, 13: 2, 14: 2}
 Utility = Callable[[Any, Any], float]
@@ -26,30 +26,9 @@ def of_numpy(goal: int) -> Utility:
     return lambda seen, info: float(seen == goal and np.random.random() < RARE)
 
 
-def of_its_module(goal: int) -> Utility:
-    return lambda seen, info: float(seen == goal and OWN.random() < RARE)
-
-
 def of_its_closure(goal: int) -> Utility:
     generator = np.random.default_rng(5)
     return lambda seen, info: float(seen == goal and generator.random() < RARE)
-
-
-def drawn_anew() -> bool:
-    return bool(np.random.default_rng().random() < RARE)
-
-
-def of_nothing(goal: int) -> Utility:
-    return lambda seen, info: float(seen == goal and drawn_anew())
-
-
-class OfAnObject:
-    def __init__(self, goal: int) -> None:
-        self.goal = goal
-        self.generator = np.random.default_rng(5)
-
-    def __call__(self, seen: Any, info: Any) -> float:
-        return float(seen == self.goal and self.generator.random() < RARE)
 
 
 def walker(seen: int) -> np.ndarray:
@@ -69,7 +48,13 @@ def measured(env: Any, agent: Any, utility: Any, **options: Any) -> SimulatorRes
 def certain() -> tuple[float, float]:
     """MEG where the goal pays for sure: the same as where it pays now and then."""
     lake = measured(frozen_lake(), walker, lambda seen, info: float(seen == 15))
-    corridor = measured(Corridor(), agent, lambda seen, info: float(seen == 3), state="observation")
+    corridor = measured(
+        Corridor(),
+        agent,
+        lambda seen, info: float(seen == 3),
+        state="observation",
+        chance="none",
+    )
     return lake.value, corridor.value
 
 
@@ -81,21 +66,21 @@ def frozen_lake() -> Any:
     return gymnasium.make("FrozenLake-v1", is_slippery=False)
 
 
-@pytest.mark.parametrize(
-    "utility", [of_numpy, of_its_module, of_its_closure, of_nothing, OfAnObject]
-)
+@pytest.mark.parametrize("utility", [of_numpy, of_its_closure])
 def test_a_rare_payment_is_chance(
     utility: Callable[[int], Any], certain: tuple[float, float]
 ) -> None:
-    lake = measured(frozen_lake(), walker, utility(15))
+    lake = measured(frozen_lake(), walker, utility(15), chance="unknown")
     corridor = measured(Corridor(), agent, utility(3), state="observation")
     assert lake.lower <= certain[0] <= lake.upper_bound
     assert corridor.lower <= certain[1] <= corridor.upper_bound
 
 
-def test_what_a_utility_draws_comes_from_the_seed() -> None:
-    utility = of_its_closure(15)
-    first, second = (measured(frozen_lake(), walker, utility, budget=400) for _ in range(2))
+def test_what_a_utility_draws_from_a_global_generator_comes_from_the_seed() -> None:
+    first, second = (
+        measured(frozen_lake(), walker, of_numpy(15), budget=400, chance="unknown")
+        for _ in range(2)
+    )
     assert first == second
 
 
@@ -104,7 +89,13 @@ def test_a_utility_without_chance_leaves_a_known_world_certain() -> None:
     assert result.upper_bound - result.lower < 1e-3
 
 
-def test_a_module_that_drops_out_is_chance_in_a_known_world() -> None:
+def test_a_utility_that_visibly_draws_contradicts_the_declared_chance() -> None:
+    generator = np.random.default_rng(5)
+    with pytest.raises(InvalidParameterError, match="utilities that draw nothing"):
+        measured(frozen_lake(), walker, lambda seen, info: float(generator.random() < 0.5))
+
+
+def test_a_module_that_drops_out_contradicts_it_too() -> None:
     torch = pytest.importorskip("torch")
 
     class DropsOut(torch.nn.Module):  # type: ignore[misc,name-defined]
@@ -116,16 +107,5 @@ def test_a_module_that_drops_out_is_chance_in_a_known_world() -> None:
             return torch.nn.functional.dropout(self.linear(features), 0.9, training=True)
 
     utility = LearntUtility(module=DropsOut(), iterations=5)
-    result = measured(frozen_lake(), walker, utility, bounds=None)
-    assert not any("was computed from its answers" in note for note in result.notes)
-
-
-def test_features_that_draw_from_a_generator_of_the_moment_are_chance() -> None:
-    pytest.importorskip("torch")
-
-    def rarely(seen: Any, info: Any) -> list[float]:
-        return [float(seen == 15 and drawn_anew())]
-
-    utility = LearntUtility(features=rarely, iterations=5)
-    result = measured(frozen_lake(), walker, utility, bounds=None)
-    assert not any("was computed from its answers" in note for note in result.notes)
+    with pytest.raises(InvalidParameterError, match="chance='unknown'"):
+        measured(frozen_lake(), walker, utility, bounds=None)

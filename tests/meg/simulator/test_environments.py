@@ -82,14 +82,22 @@ def agent(observation: int) -> np.ndarray:
 @pytest.mark.parametrize("horizon", [3, 10])
 def test_an_end_is_an_absorbing_state_of_a_table(horizon: int) -> None:
     exact = known_utility(corridor_table(0.0, horizon), [ROW] * 4)
-    result = from_simulator(Corridor(), agent, horizon=horizon, state="observation", budget=500)
+    result = from_simulator(
+        Corridor(), agent, horizon=horizon, state="observation", chance="none", budget=500
+    )
     np.testing.assert_allclose(result.interval, exact.value, atol=2e-4)
 
 
 def test_a_noisy_corridor() -> None:
     exact = known_utility(corridor_table(0.2, 8), [ROW] * 4).value
     result = from_simulator(
-        Corridor(0.2), agent, horizon=8, state="observation", budget=40_000, bounds=(-1, -1)
+        Corridor(0.2),
+        agent,
+        horizon=8,
+        state="observation",
+        chance="generator",
+        budget=40_000,
+        bounds=(-1, -1),
     )
     assert result.interval[0] <= exact <= result.interval[1]
     assert result.interval[0] > 0.5 * exact
@@ -99,7 +107,7 @@ def test_a_noisy_corridor() -> None:
 def test_a_time_limit_is_the_horizon_and_no_end() -> None:
     limited = gymnasium.wrappers.TimeLimit(Corridor(), 3)
     exact = known_utility(corridor_table(0.0, 3), [ROW] * 4).value
-    assert from_simulator(limited, agent, state="observation", budget=500).interval[
+    assert from_simulator(limited, agent, state="observation", chance="none", budget=500).interval[
         0
     ] == pytest.approx(exact, abs=2e-4)
     with pytest.raises(InvalidParameterError, match="give a horizon up to 3"):
@@ -127,13 +135,13 @@ def test_what_does_not_tell_its_states_is_bounded_from_the_start() -> None:
 def test_a_simulator_that_cannot_be_copied_says_so() -> None:
     env = Corridor()
     env.lock = threading.Lock()
-    result = from_simulator(env, agent, horizon=6, state="observation", budget=2000)
+    options: dict[str, Any] = {"state": "observation", "chance": "none", "budget": 2000}
+    result = from_simulator(env, agent, horizon=6, **options)
     assert "cannot be put back into a state" in result.notes[0]
     assert "no bounds were given" in result.notes[1]
-    # What rests on that is not called guaranteed.
-    assert "guaranteed" not in str(result) and result.rests_on_assumption
-    assert "at 95% if the utility stays within what was seen" in str(result)
-    assert "guaranteed" not in result._repr_html_().partition("no bounds were given")[0]
+    assert result.rests_on_assumption
+    assumed = "nothing is left to chance (chance='none') and the utility stays within what was seen"
+    assert f"assumes that {assumed}" in str(result) and result.to_json()["assumes"] == assumed
 
 
 class Wearing(Corridor):
@@ -154,13 +162,14 @@ def test_a_reward_of_a_hidden_state() -> None:
     assert open_.interval[0] >= 0
     # Told that the observation is the state, the steps contradict it.
     with pytest.raises(InvalidParameterError, match="leaves out something"):
-        from_simulator(Wearing(), agent, horizon=6, state="observation", budget=5000)
+        from_simulator(Wearing(), agent, horizon=6, state="observation", chance="none", budget=5000)
     # A name that holds the count mends it.
     mended = from_simulator(
         Wearing(),
         agent,
         horizon=6,
         state=lambda seen, info: (seen, info.get("steps", 0)),
+        chance="none",
         budget=5000,
     )
     assert mended.method.startswith("table of states")
@@ -190,7 +199,13 @@ def test_an_agent_without_probabilities_counts_by_what_it_did() -> None:
 
     exact = known_utility(corridor_table(0.0, 6), [ROW] * 4).value
     result = from_simulator(
-        Corridor(), Drawing(), horizon=6, state="observation", budget=30_000, bounds=(-1, -1)
+        Corridor(),
+        Drawing(),
+        horizon=6,
+        state="observation",
+        chance="none",
+        budget=30_000,
+        bounds=(-1, -1),
     )
     assert result.interval[0] <= exact <= result.interval[1]
     assert result.interval[0] > 0.7 * exact
@@ -204,6 +219,7 @@ def test_utilities_are_functions_of_what_a_step_shows() -> None:
         utility={"reward": "reward", "arrived": lambda seen, info: float(info["cell"] == 3)},
         horizon=4,
         state="observation",
+        chance="none",
         budget=500,
     )
     # Arriving soon, and being there once, are different goals with the same steps.
@@ -279,7 +295,9 @@ def test_minigrid_goes_back_to_its_states() -> None:
 
 def test_copies_go_back_where_nothing_is_known() -> None:
     named = named_utilities("reward")
-    simulator = GymnasiumSimulator(Corridor(0.3), named, seed=0, state="observation")
+    simulator = GymnasiumSimulator(
+        Corridor(0.3), named, seed=0, state="observation", chance="generator"
+    )
     assert simulator.returns_to_states
     simulator.play(simulator.free_choice(), 5, 0)
     one, two = (simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2))
@@ -375,6 +393,7 @@ def test_a_faultless_agent_where_chance_is_has_a_finite_rationality() -> None:
             right,
             horizon=8,
             state="observation",
+            chance="generator",
             budget=10_000,
             seed=seed,
             bounds=(-1, -1),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.result import SimulatorResult
+from goalmeter.meg.simulator.states.chance import chance_of
 from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
 from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
 from goalmeter.tabular import TabularMDP
 
-MODULE_WIDE = np.random.default_rng(3)
 SLIP = 0.25
+ELSEWHERE = ModuleType("elsewhere")
+exec("import numpy as np; generator = np.random.default_rng(3)", vars(ELSEWHERE))
 
 
 def agent(observation: Any) -> np.ndarray:
@@ -33,11 +36,6 @@ def measured(env: Any, budget: int = 4000, horizon: int = 5, **options: Any) -> 
     result = from_simulator(env, agent, horizon=horizon, budget=budget, **options)
     assert isinstance(result, SimulatorResult)
     return result
-
-
-class OfPython(Corridor):
-    def slips(self) -> bool:
-        return random.random() < SLIP
 
 
 class OfNumpy(Corridor):
@@ -52,46 +50,20 @@ class OfTorch(Corridor):
         return bool(torch.rand(1) < SLIP)
 
 
-class OfItsModule(Corridor):
+class OfAnotherModule(Corridor):
     def slips(self) -> bool:
-        return bool(MODULE_WIDE.random() < SLIP)
+        return bool(ELSEWHERE.generator.random() < SLIP)
 
 
 class OfItsOwn(Corridor):
-    """Holds a generator, nested in something, that `reset` seeds anew."""
+    """Holds a generator, which a copy would draw the same from again."""
 
-    kind: Any = random.Random
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        self.held = {"generators": [self.kind(seed)]}
-        return super().reset(seed=seed)
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = random.Random(3)
 
     def slips(self) -> bool:
-        return bool(self.held["generators"][0].random() < SLIP)
-
-
-class OfItsOwnNumpy(OfItsOwn):
-    kind = staticmethod(np.random.default_rng)
-
-
-class OfItsOwnOldNumpy(OfItsOwn):
-    kind = np.random.RandomState
-
-
-class UnderAnotherName(OfItsOwn):
-    """Another name for Gymnasium's generator."""
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        out = Corridor.reset(self, seed=seed)
-        self.held = {"generators": [self.np_random]}
-        return out
-
-
-class OfItsSpace(Corridor):
-    """Draws from its action space."""
-
-    def slips(self) -> bool:
-        return bool(sum(2 * self.action_space.sample() for _ in range(2)) == 0)
+        return self.held.random() < SLIP
 
 
 class MadeForOneStep(Corridor):
@@ -99,43 +71,46 @@ class MadeForOneStep(Corridor):
         return np.random.default_rng().random() < SLIP
 
 
-class Slippery(gymnasium.Wrapper):
-    """A wrapper that loses actions, by a generator of its own."""
-
-    def __init__(self, env: Any) -> None:
-        super().__init__(env)
-        self.generator = random.Random(5)
-
-    def step(self, action: Any) -> Any:
-        out = self.env.unwrapped
-        if self.generator.random() < SLIP:
-            return out.cell, -1.0, False, False, {}
-        return self.env.step(action)
+class OfGymnasium(Corridor):
+    def slips(self) -> bool:
+        return bool(self.np_random.random() < SLIP)
 
 
-CHANCE = [
-    *(OfPython, OfNumpy, OfItsModule, OfItsOwn, OfItsOwnNumpy, OfItsOwnOldNumpy),
-    *(UnderAnotherName, OfItsSpace, MadeForOneStep, lambda: Slippery(Corridor())),
-]
+class UnderAnotherName(Corridor):
+    """Another name for Gymnasium's generator."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        out = super().reset(seed=seed)
+        self.held = {"generators": [self.np_random]}
+        return out
+
+    def slips(self) -> bool:
+        return bool(self.held["generators"][0].random() < SLIP)
 
 
-@pytest.mark.parametrize("make", CHANCE, ids=lambda make: getattr(make, "__name__", "wrapper"))
-def test_chance_that_is_not_gymnasiums(make: Any) -> None:
+@pytest.mark.parametrize("kind", [OfNumpy, OfAnotherModule, OfItsOwn, MadeForOneStep])
+def test_chance_that_is_not_declared(kind: Any) -> None:
     exact = known_utility(table(SLIP, 5), [ROW] * 4).value
-    env = make()
-    result = measured(env)
+    result = measured(kind())
     assert result.interval[0] - 1e-9 <= exact <= result.interval[1] + 1e-9
-    assert result.interval[1] - result.interval[0] > 0.01
-    assert result.stopped == "budget"
+    assert result.chance == "unknown" and "chance='generator'" in result.notes[0]
 
 
-@pytest.mark.parametrize("make", CHANCE[:-2], ids=lambda make: make.__name__)
-def test_draws_from_a_state_are_independent_and_of_the_seed(make: Any) -> None:
+@pytest.mark.parametrize("kind", [OfGymnasium, UnderAnotherName])
+def test_chance_that_is_declared(kind: Any) -> None:
+    exact = known_utility(table(SLIP, 5), [ROW] * 4).value
+    result = measured(kind(), chance="generator")
+    assert result.interval[0] <= exact <= result.interval[1]
+    assert result.method.startswith("table of states") and result.stopped == "budget"
+    assert "assumes that all chance comes from the environment's generator" in str(result)
+
+
+@pytest.mark.parametrize("kind", [OfGymnasium, UnderAnotherName])
+def test_draws_from_a_state_are_independent_and_of_the_seed(kind: Any) -> None:
     draws = []
     for seed in (4, 4, 5):
-        simulator = GymnasiumSimulator(
-            make(), named_utilities("reward"), seed=0, state="observation"
-        )
+        options: dict[str, Any] = {"seed": 0, "state": "observation", "chance": "generator"}
+        simulator = GymnasiumSimulator(kind(), named_utilities("reward"), **options)
         simulator.play(simulator.free_choice(), 1, 0)
         seen, certain = simulator.draw(0, 1, 400, np.random.default_rng(seed))
         assert not certain
@@ -148,13 +123,80 @@ def test_draws_from_a_state_are_independent_and_of_the_seed(make: Any) -> None:
         assert abs(slipped - 100) < 5 * 8.7
 
 
+class Lottery(gymnasium.Env[Any, Any]):
+    """Four right choices in a row win a ticket, which pays 1 now and then; a wrong one ends it."""
+
+    observation_space = gymnasium.spaces.Discrete(6)
+    action_space = gymnasium.spaces.Discrete(2)
+    word = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.cell = 0
+        return 0, {}
+
+    def step(self, action: int) -> Any:
+        self.cell += 1
+        won = bool(action) and self.cell == 4 and self.pays()
+        return self.cell, float(won), not action or self.cell == 4, False, {}
+
+    def pays(self) -> bool:
+        return bool(ELSEWHERE.generator.random() < 0.002)
+
+
+class Congruential(Lottery):
+    """It pays by a generator of its own making, whose state is a plain number."""
+
+    def pays(self) -> bool:
+        self.word = (1103515245 * self.word + 12345) % 2**31
+        return self.word / 2**31 < 0.002
+
+
+# A ticket pays 1 in 500, so at some rationality the agent is as predictable as can be.
+TRUTH = 4 * np.log(2)
+
+
+def always(observation: Any) -> np.ndarray:
+    return np.array([0.0, 1.0])
+
+
+@pytest.mark.parametrize(("kind", "seeds"), [(Lottery, 10), (Congruential, 12)])
+def test_two_equal_draws_prove_nothing(kind: Any, seeds: int) -> None:
+    for seed in range(seeds):
+        env = kind()
+        env.word = seed
+        options: dict[str, Any] = {"horizon": 4, "state": "observation", "bounds": (0, 1, 0, 1)}
+        result = from_simulator(env, always, budget=400, seed=seed, **options)
+        assert isinstance(result, SimulatorResult)
+        assert result.interval[0] <= TRUTH <= result.interval[1] + 1e-9
+
+
+@pytest.mark.parametrize("kind", [OfNumpy, OfGymnasium, OfItsOwn])
+def test_chance_that_is_declared_away_is_refused(kind: Any) -> None:
+    with pytest.raises(InvalidParameterError, match="chance='unknown'"):
+        measured(kind(), chance="none")
+    with pytest.raises(InvalidParameterError, match="expected one of generator, none, unknown"):
+        measured(kind(), chance="dice")
+
+
+def test_known_worlds_need_no_declaration() -> None:
+    frozen = gymnasium.make("FrozenLake-v1")
+    for env, chance in [
+        (frozen, "generator"),
+        (gymnasium.make("CartPole-v1"), "generator"),
+        (gymnasium.wrappers.TransformAction(frozen, lambda a: a, frozen.action_space), "unknown"),
+        (FixedStart(frozen), "unknown"),
+        (Corridor(), "unknown"),
+    ]:
+        assert chance_of(env, None) == chance
+
+
 def test_chance_of_torch() -> None:
     torch = pytest.importorskip("torch")
     before = torch.random.get_rng_state()
     exact = known_utility(table(SLIP, 5), [ROW] * 4).value
     result = measured(OfTorch())
     assert result.interval[0] <= exact <= result.interval[1]
-    assert result.interval[1] - result.interval[0] > 0.01
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -164,59 +206,34 @@ def test_a_callers_generators_go_on_as_if_nothing_had_been() -> None:
     expected = random.random(), np.random.random()
     random.seed(8)
     np.random.seed(8)
-    first = measured(OfPython())
+    first = measured(OfNumpy())
     assert (random.random(), np.random.random()) == expected
-    assert first.to_json() == measured(OfPython()).to_json()
+    assert first.to_json() == measured(OfNumpy()).to_json()
 
 
 class FromTheSeed(Corridor):
     """Begins in cell 2 for one seed in four, by a generator that it makes of the seed."""
 
-    make: Any = random.Random
-
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
-        self.cell = 2 if self.make(seed).random() < 0.25 else 0
+        self.cell = 2 if random.Random(seed).random() < 0.25 else 0
         return self.cell, {}
 
 
-class FromTheSeedByNumpy(FromTheSeed):
-    make = staticmethod(np.random.default_rng)
-
-
-class FromTheSeedItself(FromTheSeed):
-    @staticmethod
-    def make(seed: Any) -> Any:
-        return random.Random(int(seed) // 7)
-
-
-class FromWhatIsKept(Corridor):
-    """The same by what Gymnasium keeps of the seed."""
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.cell = 2 if self.np_random_seed % 4 == 0 else 0
-        return self.cell, {}
-
-
-STARTS = [FromTheSeed, FromTheSeedByNumpy, FromTheSeedItself, FromWhatIsKept]
-
-
-@pytest.mark.parametrize("kind", STARTS)
-def test_starts_that_are_drawn_from_the_seed(kind: Any) -> None:
+def test_starts_that_are_drawn_from_the_seed() -> None:
     exact = known_utility(table(0, 5, (0.75, 0, 0.25, 0)), [ROW] * 4).value
-    result = measured(kind())
+    result = measured(FromTheSeed())
     assert result.interval[0] <= exact <= result.interval[1]
-    simulator = GymnasiumSimulator(kind(), named_utilities("reward"), seed=1, state="observation")
-    # Whichever start comes first, one start is not believed.
-    simulator.play(simulator.free_choice(), 1, 0)
-    assert not simulator.one_start
+    with pytest.raises(InvalidParameterError, match="episodes begin in different states"):
+        measured(FromTheSeed(), chance="none")
 
 
-def test_one_start_is_believed_where_nothing_could_draw_it() -> None:
-    result = measured(gymnasium.wrappers.TimeLimit(Corridor(), 5), budget=500)
+def test_one_start_is_believed_where_nothing_drew_it() -> None:
+    limited = gymnasium.wrappers.TimeLimit(Corridor(), 5)
     exact = known_utility(table(0, 5), [ROW] * 4).value
-    np.testing.assert_allclose(result.interval, exact, atol=2e-4)
+    for chance in ("none", "generator"):
+        result = measured(limited, budget=500, chance=chance)
+        np.testing.assert_allclose(result.interval, exact, atol=2e-4)
 
 
 class FixedStart(gymnasium.Wrapper):  # type: ignore[misc, name-defined, unused-ignore]
@@ -239,7 +256,7 @@ def test_a_wrapper_that_resets_with_one_seed_fixes_the_start_and_not_the_chance(
     first, _ = Drawn().reset(seed=1)
     start = (1 - first, first, 0, 0)
     exact = known_utility(table(SLIP, 5, start), [ROW] * 4).value
-    result = measured(FixedStart(Drawn()))
+    result = measured(FixedStart(Drawn()), chance="generator")
     assert result.interval[0] <= exact <= result.interval[1]
     assert not any("starts count as drawn" in note for note in result.notes)
 
@@ -277,6 +294,7 @@ def test_observations_that_are_changed_in_place() -> None:
 
     exact = known_utility(table(0, 5), rows).value
     options: dict[str, Any] = {"state": "observation", "horizon": 5, "budget": 500}
+    options["chance"] = "none"
     result = from_simulator(Buffered(), looks, **options)
     np.testing.assert_allclose(result.interval, exact, atol=2e-4)
 
@@ -297,26 +315,23 @@ class Faded(Corridor):
 
 def test_a_hidden_state_behind_chance_is_noticed() -> None:
     with pytest.raises(InvalidParameterError, match=r"more than chance allows.*leaves out"):
-        measured(Faded(), budget=8000)
+        measured(Faded(), budget=8000, chance="generator")
 
 
 def test_an_honest_noisy_world_is_not_refused() -> None:
-    class Noisy(Corridor):
-        def slips(self) -> bool:
-            return bool(self.np_random.random() < SLIP)
-
     exact = known_utility(table(SLIP, 5), [ROW] * 4).value
     for seed in range(3):
-        result = measured(Noisy(), budget=6000, seed=seed)
+        result = measured(OfGymnasium(), budget=6000, seed=seed, chance="generator")
         assert result.interval[0] <= exact <= result.interval[1]
 
 
 @pytest.mark.parametrize("budget", [100, 101, 1000])
 @pytest.mark.parametrize("horizon", [1, 4])
 def test_any_budget_ends(budget: int, horizon: int) -> None:
-    for make in (Corridor, OfPython, OfItsOwnNumpy, FromTheSeed):
-        result = measured(make(), budget=budget, horizon=horizon, precision=0)
-        assert 0 <= result.interval[0] <= result.interval[1] <= horizon * np.log(2) + 1e-9
+    for kind in (Corridor, OfGymnasium, FromTheSeed):
+        for chance in ("generator", "unknown"):
+            result = measured(kind(), budget, horizon, precision=0, chance=chance)
+            assert 0 <= result.interval[0] <= result.interval[1] <= horizon * np.log(2) + 1e-9
 
 
 @pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1", "Taxi-v4", "CartPole-v1"])
@@ -335,7 +350,7 @@ def test_episodes_that_end_at_once_and_a_single_action() -> None:
             return 3, float(action), True, False, {}
 
     exact = known_utility(one_choice(), [ROW, [0.5, 0.5]]).value
-    result = measured(AtOnce(), bounds=(0, 1), budget=100)
+    result = measured(AtOnce(), bounds=(0, 1), budget=100, chance="none")
     np.testing.assert_allclose(result.interval, exact, atol=2e-4)
 
     class OneWay(Corridor):
@@ -346,6 +361,7 @@ def test_episodes_that_end_at_once_and_a_single_action() -> None:
     # Its one action as a distribution, and by its number.
     for answer in (np.array([1.0]), np.array([0]), 0):
         options: dict[str, Any] = {"horizon": 3, "state": "observation", "budget": 100}
+        options["chance"] = "none"
         only = from_simulator(OneWay(), lambda seen, answer=answer: answer, **options)
         assert isinstance(only, SimulatorResult)
         assert only.interval == (0.0, 0.0)
@@ -377,6 +393,7 @@ def test_actions_that_do_not_begin_at_zero() -> None:
 
     exact = known_utility(table(0, 4), [ROW] * 4).value
     options: dict[str, Any] = {"state": "observation", "horizon": 4, "budget": 500}
+    options["chance"] = "none"
     result = from_simulator(Shifted(), agent, **options)
     np.testing.assert_allclose(result.interval, exact, atol=2e-4)
     always = from_simulator(Shifted(), lambda seen: 6, **options, bounds=(-1, -1))
@@ -417,12 +434,13 @@ class Unnamed(Corridor):
 )
 def test_one_sentence(env: Any, options: dict[str, Any], error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
-        measured(env(), **({"bounds": None} | options))
+        measured(env(), **({"bounds": None, "chance": "none"} | options))
 
 
 def test_a_utility_that_is_true_or_false() -> None:
-    result = measured(Corridor(), utility=lambda seen, info: seen == 3, bounds=None, budget=500)
-    same = measured(Corridor(), utility=lambda s, i: float(s == 3), bounds=None, budget=500)
+    options: dict[str, Any] = {"bounds": None, "budget": 500, "chance": "none"}
+    result = measured(Corridor(), utility=lambda seen, info: seen == 3, **options)
+    same = measured(Corridor(), utility=lambda s, i: float(s == 3), **options)
     assert result.interval == same.interval
 
 
@@ -448,20 +466,73 @@ class DrawnBefore(Corridor):
         return now
 
 
-class Congruential(Corridor):
-    """Slips by a generator of its own making, whose state is a plain number."""
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        out = super().reset(seed=seed)
-        self.word = int(self.np_random.integers(2**31))
-        return out
-
-    def slips(self) -> bool:
-        self.word = (1103515245 * self.word + 12345) % 2**31
-        return self.word / 2**31 < 0.5
-
-
-@pytest.mark.parametrize("kind", [Tiring, DrawnBefore, Congruential])
+@pytest.mark.parametrize("kind", [Tiring, DrawnBefore])
 def test_what_a_faultless_agent_never_meets_twice_is_met_on_other_ways(kind: Any) -> None:
+    options: dict[str, Any] = {"state": "observation", "chance": "generator", "budget": 4000}
     with pytest.raises(InvalidParameterError, match="leaves out something"):
-        from_simulator(kind(), lambda observation: 1, horizon=6, state="observation", budget=4000)
+        from_simulator(kind(), lambda observation: 1, horizon=6, **options)
+
+
+class Unspoken(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+class Exits(Corridor):
+    def step(self, action: int) -> Any:
+        raise SystemExit(0)
+
+
+class Mute(Corridor):
+    def step(self, action: int) -> Any:
+        raise Unspoken
+
+
+class ExitsInACopy(Corridor):
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise SystemExit(0)
+
+
+class Spaceless(Corridor):
+    @property
+    def action_space(self) -> Any:
+        raise OSError("no space")
+
+    @action_space.setter
+    def action_space(self, space: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Exits, "raised SystemExit: 0; expected code that keeps to gymnasium.Env"),
+        (ExitsInACopy, "raised SystemExit: 0"),
+        (Mute, "the environment raised Unspoken at decision 0 of episode 0"),
+        (Spaceless, "raised no space"),
+    ],
+)
+def test_what_an_environment_raises_is_an_error_of_ours(kind: Any, words: str) -> None:
+    with pytest.raises(InvalidParameterError, match=words):
+        measured(kind(), budget=200)
+
+
+def test_what_an_environment_may_do_and_be_measured() -> None:
+    class Closes(Corridor):
+        def close(self) -> None:
+            raise SystemExit(0)
+
+    class Strict(Corridor):
+        def step(self, action: int) -> Any:
+            np.seterr(all="raise")
+            return super().step(action)
+
+    class Unspaced(Corridor):
+        def __init__(self) -> None:
+            super().__init__()
+            self.observation_space = None
+
+    before = np.geterr()
+    for kind in (Closes, Strict, Unspaced):
+        assert measured(kind, budget=500).interval == measured(Corridor, budget=500).interval
+    assert np.geterr() == before

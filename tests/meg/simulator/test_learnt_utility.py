@@ -57,7 +57,7 @@ def network(inputs: int = CELLS) -> Any:
 
 
 def measured(agent: Any, utility: Any, **options: Any) -> Any:
-    given: dict[str, Any] = {"horizon": 10, "budget": 6000} | options
+    given: dict[str, Any] = {"horizon": 10, "budget": 6000, "chance": "generator"} | options
     return from_simulator(given.pop("env", None) or Cells(), agent, utility=utility, **given)
 
 

@@ -37,7 +37,7 @@ def walked(env: Any, actions: list[int]) -> list[Any]:
 def test_a_restored_state_goes_on_as_its_copy(name: str) -> None:
     env = gymnasium.make(name, disable_env_checker=True)
     saver = saver_of(env)
-    assert saver is not None and saver.key is not None and saver.sealed
+    assert saver is not None and saver.key is not None
     rng = np.random.default_rng(2)
     n = int(env.action_space.n)
     for seed in range(4):
@@ -73,7 +73,7 @@ def test_what_a_wrapper_shows_of_a_state_is_the_same_again(names: tuple[str, ...
     for name in names:
         env = getattr(wrappers, name)(env)
     saver = saver_of(env)
-    assert saver is not None and saver.sealed
+    assert saver is not None
     rng = np.random.default_rng(3)
     env.reset(seed=1)
     saved = saver.save(env)

@@ -171,6 +171,7 @@ def test_an_excess_over_the_best_of_a_class_is_not_known() -> None:
         horizon=6,
         budget=20_000,
         state="observation",
+        chance="generator",
         bounds={"reward": (-1, 0)},
         precision=0.0,
     )

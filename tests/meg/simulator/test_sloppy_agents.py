@@ -21,7 +21,8 @@ EXACT = known_utility(table(0, 5), [ROW] * 4).value
 
 
 def measured(agent: Any, env: Any = None, budget: int = 3000, **options: Any) -> SimulatorResult:
-    options = {"state": "observation", "bounds": (-1, -1), "horizon": 5} | options
+    options = {"state": "observation", "chance": "generator", "horizon": 5} | options
+    options = {"bounds": (-1, -1)} | options
     result = from_simulator(Corridor() if env is None else env, agent, budget=budget, **options)
     assert isinstance(result, SimulatorResult)
     return result
@@ -249,7 +250,13 @@ def test_results_of_two_calls_are_not_subtracted() -> None:
     options: dict[str, Any] = {"utility": {"one": "reward", "other": lambda s, i: float(s == 3)}}
     first, again = (
         from_simulator(
-            Corridor(), lambda seen: ROW, horizon=5, state="observation", budget=500, **options
+            Corridor(),
+            lambda seen: ROW,
+            horizon=5,
+            state="observation",
+            chance="none",
+            budget=500,
+            **options,
         )
         for _ in range(2)
     )

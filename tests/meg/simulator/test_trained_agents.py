@@ -105,6 +105,9 @@ def test_an_environment_that_does_not_fit_is_named(walker: Any, tmp_path: Path) 
 
 
 # --- MiniGrid, by its pictures --------------------------------------------------------------------
+OF_MINIGRID: dict[str, Any] = {"bounds": (0, 1, 0, 1), "chance": "generator"}
+
+
 def minigrid() -> Any:
     wrappers: Any = pytest.importorskip("minigrid.wrappers")
 
@@ -129,9 +132,7 @@ def test_a_convolutional_network_sees_the_pictures_of_minigrid() -> None:
 
     looks = {"policy_kwargs": {"features_extractor_class": Eye}}
     model = ppo(minigrid(), 1024, "CnnPolicy", **looks)
-    result = single(
-        from_simulator(minigrid(), model, horizon=6, budget=10_000, bounds=(0, 1, 0, 1))
-    )
+    result = single(from_simulator(minigrid(), model, horizon=6, budget=10_000, **OF_MINIGRID))
     # Nothing is left to chance, so the table of states is exact.
     assert result.interval[1] - result.interval[0] < 1e-3
     assert result.binding["lower"] == "the table of states"
@@ -144,7 +145,7 @@ def test_a_flat_network_sees_the_same_pictures_as_numbers(tmp_path: Path) -> Non
     model = ppo(env, 512)
     model.save(tmp_path / "flat.zip")
     ends = [
-        single(from_simulator(env, agent, horizon=5, budget=6000, bounds=(0, 1, 0, 1))).interval
+        single(from_simulator(env, agent, horizon=5, budget=6000, **OF_MINIGRID)).interval
         for agent in (model, f"sb3:{tmp_path / 'flat.zip'}")
     ]
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-3)
@@ -236,7 +237,13 @@ def test_from_one_start_control_is_measured_exactly(name: str, kind: Any, utilit
     exact = horizon * math.log(3) - min(fit.fun for fit in fits)
     result = single(
         from_simulator(
-            env, model, horizon=horizon, budget=6000, utility=utility, state="observation"
+            env,
+            model,
+            horizon=horizon,
+            budget=6000,
+            utility=utility,
+            state="observation",
+            chance="generator",
         )
     )
     np.testing.assert_allclose(result.interval, exact, atol=2e-3)

@@ -1,8 +1,7 @@
-"""Wrappers and vectors that would make an interval one of another world, and odd generators."""
+"""Wrappers and vectors that would make an interval one of another world."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,9 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.result import SimulatorResult
-from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
-from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
 
 ENV = {"horizon": 5, "budget": 1000, "bounds": (-1, -1), "state": "observation"}
+ENV |= {"chance": "generator"}
 
 
 def measured(env: Any, **options: Any) -> SimulatorResult:
@@ -60,45 +58,3 @@ def test_a_wrapper_that_resets_by_itself_is_no_way_back_to_a_state() -> None:
     exact = known_utility(table(0, 5), [ROW] * 4).value
     assert result.interval[0] <= exact <= result.interval[1]
     assert any("Autoreset resets by itself" in note for note in result.notes)
-
-
-class Spawned(Corridor):
-    """Begins in cell 2 by a generator whose making leaves Gymnasium's as it was."""
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        super().reset(seed=seed)
-        self.cell = 2 if self.other().random() < 0.25 else 0
-        return self.cell, {}
-
-    def other(self) -> np.random.Generator:
-        return self.np_random.spawn(1)[0]
-
-
-class OfACopy(Spawned):
-    def other(self) -> np.random.Generator:
-        return copy.deepcopy(self.np_random)
-
-
-class SlippingBy(Corridor):
-    """Slips by a generator whose making leaves Gymnasium's as it was."""
-
-    def slips(self) -> bool:
-        return bool(self.np_random.spawn(1)[0].random() < 0.25)
-
-
-@pytest.mark.parametrize("kind", [Spawned, OfACopy])
-def test_starts_of_generators_that_are_made_of_gymnasiums(kind: Any) -> None:
-    exact = known_utility(table(0, 5, (0.75, 0, 0.25, 0)), [ROW] * 4).value
-    result = measured(kind())
-    assert result.interval[0] <= exact <= result.interval[1]
-    simulator = GymnasiumSimulator(kind(), named_utilities("reward"), seed=1, state="observation")
-    # Whichever start comes first, one start is not believed.
-    simulator.play(simulator.free_choice(), 1, 0)
-    assert not simulator.one_start
-
-
-def test_chance_of_generators_that_are_made_of_gymnasiums() -> None:
-    exact = known_utility(table(0.25, 5), [ROW] * 4).value
-    result = measured(SlippingBy(), budget=4000)
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert result.interval[1] - result.interval[0] > 0.01

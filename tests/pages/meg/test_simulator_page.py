@@ -13,6 +13,7 @@ from goalmeter.commands.outcome import json_text
 from goalmeter.meg.simulator import SimulatorProgress, SimulatorResult
 from goalmeter.meg.simulator.measurement import Measurement
 from goalmeter.pages.meg.simulator_page import part_of
+from goalmeter.report.numbers import general
 from goalmeter.report.page import render
 
 HOSTILE = "<script>alert(1)</script>"
@@ -30,6 +31,7 @@ GOAL = SimulatorResult(
     episodes=40,
     notes=("no bounds were given",),
     measurement="the same",
+    chance="generator",
 )
 CORNER = replace(GOAL, value=0.5, interval=(0.25, 0.75), utility="corner")
 TOLD = [SimulatorProgress("goal", 100, 2.0, -0.5), SimulatorProgress("goal", 1000, 3.1, 2.6)]
@@ -47,10 +49,11 @@ def test_the_table_has_each_utility_with_its_interval_and_what_bounds_it() -> No
     section, *_ = part_of([MADE]).sections
     rows = [tuple(cell.text for cell in row) for row in section.tables[0].cells]
     assert rows[0] == (
-        *("goal", "3.0000", "2.5000 to 3.2500", "50.0%", "6.0000", "1.5"),
+        *("goal", "[2.5000, 3.2500]", "3.0000", "50.0%", "6.0000", "1.5"),
         *("the table of states", "concavity"),
+        "all chance comes from the environment's generator (chance='generator')",
     )
-    assert rows[1][:4] == ("corner", "0.5000", "0.2500 to 0.7500", "8.3%")
+    assert rows[1][:4] == ("corner", "[0.2500, 0.7500]", "0.5000", "8.3%")
     assert section.points == ("goal, corner: no bounds were given.",)
 
 
@@ -71,7 +74,7 @@ def test_a_difference_is_told_by_its_interval() -> None:
 
 def test_the_bound_is_drawn_over_steps_to_what_was_proven() -> None:
     bars, curves = (section.figures[0] for section in part_of([MADE]).sections[:2])
-    assert "Towards goal: 3.0000, between 2.5000 and 3.2500, of at most 6.0000" in bars.alt
+    assert "Towards goal: [2.5000, 3.2500], estimate 3.0000, of at most 6.0000" in bars.alt
     assert "100 steps: 2.0000, at least about 0; 1000 steps: 3.1000" in curves.alt
     assert curves.alt.endswith("1000 steps: 3.0000, at least about 2.5000.")
     # Only of utilities that were told of.
@@ -137,8 +140,25 @@ def test_continuous_actions_have_no_maximum_and_may_have_no_upper_end() -> None:
     page = page_of(again)
     for words in (
         "no maximum: actions are continuous",
-        "between 2.5000 and ∞",
+        "[2.5000, not determined]",
         "relative to the reference gaussian(1)",
     ):
         assert words in page
     assert "of the maximum" not in page
+
+
+def test_an_end_that_says_nothing_is_not_determined() -> None:
+    # The maximum is 6 nats, so an upper end there, like a lower one of 0, is none.
+    for interval, words in [
+        ((0.0, 3.25), "[not determined, 3.2500]"),
+        ((2.5, 6.0), "[2.5000, not determined]"),
+        ((0.0, 6.5), "not determined"),
+        ((6.0, 6.0), "[6.0000, 6.0000]"),
+        ((0.0, 0.0), "[0, 0]"),
+    ]:
+        result = replace(GOAL, interval=interval, value=interval[0], estimated=False)
+        (finding,) = part_of([replace(MADE, results={"goal": result})]).findings
+        said = getattr(finding, "plain", finding)
+        assert f"in Maze is {words} nats at 95%; no estimate. The interval assumes" in said
+        shown = result.ends_in_words(general)
+        assert str(result).startswith(f"MEG {shown} nats at 95%; no estimate; maximum 6")

@@ -12,6 +12,7 @@ from goalmeter.meg.simulator.agents.acting import Actor, table_actor
 from goalmeter.meg.simulator.agents.callers_agent import actor_of
 from goalmeter.meg.simulator.agents.continuous_acting import continuous_actor
 from goalmeter.meg.simulator.fitting import Fits, fits_of, learnt_of
+from goalmeter.meg.simulator.states.chance import FROM_GENERATOR, chance_of
 from goalmeter.meg.simulator.states.naming import StateOf
 from goalmeter.meg.simulator.utilities.named_utilities import (
     REWARD,
@@ -55,9 +56,15 @@ def of_table(
     seed: int,
     bounds: Any,
     reference: Any,
+    chance: str | None,
 ) -> AskedWorld:
     """A table that is run; its utilities are arrays."""
     _no_reference(reference)
+    if chance not in (None, FROM_GENERATOR):
+        raise InvalidParameterError(
+            f"chance is {chance!r}, but what a TabularMDP leaves to chance is drawn here, by a "
+            f"generator; leave chance= out"
+        )
     if mdp.discount != 1.0:
         raise InvalidParameterError(
             f"the MDP has discount {mdp.discount:g}, but what a simulator pays is added up as it "
@@ -90,6 +97,7 @@ def of_environment(
     state: str | StateOf | None,
     bounds: Any,
     reference: Any,
+    chance: str | None,
     closing: ExitStack,
 ) -> AskedWorld:
     """A Gymnasium environment; `closing` closes it where it was made here."""
@@ -97,6 +105,7 @@ def of_environment(
     # What was made here is closed here; a caller's own environment stays open.
     if isinstance(env, (str, type)) or not hasattr(env, "step"):
         closing.callback(closed, world)
+    declared = chance_of(world, chance)
     learnt = learnt_of(utility, bounds)
     continuous = is_box(world.action_space)
     density = reference_density(reference, world.action_space) if continuous else None
@@ -105,8 +114,8 @@ def of_environment(
 
     def simulator_of(named: NamedUtilities) -> GymnasiumSimulator:
         if density is not None:
-            return BoxSimulator(world, named, seed=seed, reference=density)
-        return GymnasiumSimulator(world, named, seed=seed, state=state)
+            return BoxSimulator(world, named, seed=seed, reference=density, chance=declared)
+        return GymnasiumSimulator(world, named, seed=seed, state=state, chance=declared)
 
     steps = _horizon(horizon, time_limit(world), world_name(world))
     actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)

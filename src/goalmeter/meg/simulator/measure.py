@@ -1,4 +1,4 @@
-"""`from_simulator`: MEG of an agent in a world that can only be run, with a guarantee."""
+"""`from_simulator`: MEG of an agent in a world that can only be run."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from goalmeter.meg.result import PESSIMISES
 from goalmeter.meg.simulator.asked_world import of_environment, of_table
 from goalmeter.meg.simulator.bounds import by_states
 from goalmeter.meg.simulator.bounds.by_states import StatesMeasure
-from goalmeter.meg.simulator.bounds.ends import Towards
+from goalmeter.meg.simulator.bounds.ends import Ends, Towards, estimate_in
 from goalmeter.meg.simulator.bounds.from_start import StartMeasure
 from goalmeter.meg.simulator.result import (
     SimulatorInterrupted,
     SimulatorProgress,
     SimulatorResult,
 )
+from goalmeter.meg.simulator.seeds import seeded_globals
 from goalmeter.meg.simulator.states.naming import StateOf
 from goalmeter.meg.simulator.utilities.learnt_utility import LearntUtility
 from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
+from goalmeter.meg.simulator.worlds.guarded_calls import caller_guard
 from goalmeter.tabular.mdp import TabularMDP
 
 # The name of the best combination of all utilities among the results.
@@ -53,6 +55,7 @@ def from_simulator(
     state: str | StateOf | None = None,
     bounds: Any = None,
     reference: Any = None,
+    chance: str | None = None,
     progress: Callable[[SimulatorProgress], None] | bool | None = None,
 ) -> Results:
     """MEG of an agent in a world that can only be run: an estimate, and an interval that holds it.
@@ -91,19 +94,28 @@ def from_simulator(
         level: probability with which the interval, of all utilities together, holds.
         precision: the measurement ends before its budget is spent when the lower end seems to be
             within this share of the estimate; 0 to spend all.
-        seed: of everything that is drawn. The result is a function of it and the other arguments.
+        seed: of everything that is drawn. The result is a function of it and the other arguments
+            where all chance comes from the environment's generator or from global ones.
         state: which states are the same. None: what is known of this kind of environment (our grid
             worlds, Gymnasium's toy text, classic control and MuJoCo, MiniGrid). "observation": what
             is observed determines what can follow. Or a function of (observation, info) that names
-            the state. The guarantee holds if that is true.
+            the state. The interval assumes that this is true.
         bounds: (low, high) of what one decision may pay, or (low, high, least, most) with what all
             decisions from some state on may pay together; by name for several utilities. Without
             them what was seen stands in where chance could bring something else, and a note says
-            that the guarantee rests on it.
+            that the interval assumes it.
         reference: what continuous actions are compared with: "uniform" over a bounded box,
             "gaussian(SCALE)" or "gaussian(SCALE,CENTRE)" for independent normals that the box
             clips, or an object with `draw(generator)` and a `name`. There is no maximum then, the
             bound is that from the start, and the upper end may be infinite: a note says why.
+        chance: where the chance of the environment, its wrappers and the utilities comes from. No
+            number of runs can tell, so the interval assumes it. "generator": all of it is drawn
+            from the environment's `np_random` itself, and `reset` uses its seed for nothing else.
+            "none": there is none, and all episodes begin in one state. "unknown": nothing is
+            assumed but that episodes are independent, so no state is put back and the bound is
+            that from the start. Default "generator" for Gymnasium's own environments (with its own
+            wrappers, but for those that call a function) and ours, else "unknown". Runs that
+            contradict it are an error.
         progress: a function that is told how the bound tightens; True for lines on standard error,
             False for silence; default lines at a terminal.
 
@@ -135,12 +147,15 @@ def from_simulator(
     precision = finite(precision, "precision", least=0.0, most=1.0)
     tell = _listener(progress)
     with ExitStack() as closing:
+        closing.enter_context(seeded_globals(seed))
         asked: dict[str, Any] = {"utility": utility, "horizon": horizon, "bounds": bounds}
-        asked |= {"seed": seed, "reference": reference}
+        asked |= {"seed": seed, "reference": reference, "chance": chance}
         if isinstance(env, TabularMDP):
             world = of_table(env, agent, **asked)
         else:
-            world = of_environment(env, agent, budget=budget, state=state, closing=closing, **asked)
+            asked |= {"budget": budget, "state": state, "closing": closing}
+            with caller_guard():
+                world = of_environment(env, agent, **asked)
         if combined and COMBINATION in world.simulator.utilities.names:
             raise InvalidParameterError(
                 f"a utility has the name {COMBINATION!r}, which combined=True gives to the best "
@@ -178,7 +193,7 @@ def _by_best_means(
     elif simulator.returns_to_states:
         results = _results(states, level, tell, [], by_states.METHOD, combined)
         if results is not None:
-            return results
+            return _with_start(states, results, level)
         notes = [
             f"more states can be reached than {by_states.FIRST_STATES * budget:,.0f} steps can "
             f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
@@ -199,6 +214,61 @@ def _by_best_means(
     results = _results(start, level, tell, notes, method, before=fallback)
     assert results is not None, "the bound from the start always ends"
     return results
+
+
+def _with_start(
+    states: StatesMeasure, results: dict[str, SimulatorResult], level: float
+) -> dict[str, SimulatorResult]:
+    """Results by states, with the bound from the start as well where it may prove more."""
+    left = states.budget - sum(states.steps.values())
+    known = [(r.lower, r.value if r.estimated else math.inf) for r in results.values()]
+    if left < _LEAST_STEPS or not states.wants_start(known):
+        return results
+    simulator, error = states.simulator, 1 - level - states.error
+    before, played = states.exploration.steps, states.played
+    start = StartMeasure(simulator, states.actor, states.horizon, error, left, before, played)
+    method = f"{by_states.METHOD}, and episodes of {simulator.reference} from the start"
+    try:
+        fallback = _Fallback(states, by_states.METHOD)
+        others = _results(start, level, lambda *_: None, [], method, before=fallback)
+    except SimulatorInterrupted as so_far:
+        raise SimulatorInterrupted(_tighter(results, so_far.results)) from so_far
+    assert others is not None, "the bound from the start always ends"
+    return _tighter(results, others)
+
+
+def _tighter(
+    results: Mapping[str, SimulatorResult], others: Mapping[str, SimulatorResult]
+) -> dict[str, SimulatorResult]:
+    """Results by states, with the ends of another bound where these are better."""
+    out = {}
+    for name, one in results.items():
+        # The best combination explains at least as much as any of the utilities.
+        best = max(others.values(), key=lambda each: each.lower)
+        other = others.get(name, best)
+        lower = max(one, other, key=lambda each: each.lower)
+        upper = min(one, others.get(name, one), key=lambda each: each.upper_bound)
+        ends = Ends(lower.lower, upper.upper_bound, lower.binding["lower"], upper.binding["upper"])
+        known = estimate_in(ends, one.value, lower.rationality)
+        notes = dict.fromkeys((*one.notes, *other.notes))
+        if PESSIMISES in notes and PESSIMISES not in lower.notes:
+            del notes[PESSIMISES]
+        out[name] = replace(
+            one,
+            value=known.value,
+            estimated=one.estimated and known.estimated,
+            interval=(ends.low, ends.high),
+            maximum=other.maximum,
+            rationality=known.rationality,
+            method=other.method,
+            steps=other.steps,
+            binding={"lower": ends.low_by, "upper": ends.high_by},
+            episodes=other.episodes,
+            notes=tuple(notes),
+            stopped=other.stopped,
+            rests_on_assumption=one.rests_on_assumption or other.rests_on_assumption,
+        )
+    return out
 
 
 class _Fallback(NamedTuple):
@@ -254,6 +324,7 @@ def _combination(measure: StatesMeasure, parts: list[SimulatorResult]) -> Simula
         utility=COMBINATION,
         binding={"lower": known.ends.low_by, "upper": known.ends.high_by},
         weights=dict(zip(names, weights.tolist(), strict=True)),
+        estimated=known.estimated,
         notes=tuple(dict.fromkeys(notes)),
         rests_on_assumption=any(part.rests_on_assumption for part in parts),
         exceeds={},
@@ -294,6 +365,8 @@ def _collected(
             rests_on_assumption=bool(assumed),
             stopped=stopped,
             reference=simulator.reference,
+            estimated=known.estimated,
+            chance=simulator.chance,
             exceeds={simulator.utilities.names[i]: more for i, more in known.exceeds.items()},
             measurement=measurement,
         )

@@ -147,6 +147,8 @@ def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
         measurement=measurement,
         fitted_episodes=int(values["fitted_episodes"]),
         rests_on_assumption=bool(values["rests_on_assumption"]),
+        estimated=bool(values["estimated"]),
+        chance=_text(values["chance"]),
     )
 
 

@@ -9,21 +9,25 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg.result import json_number
+from goalmeter.meg.simulator.states.chance import ASSUMED, UNDECLARED
 from goalmeter.report.notebook import html_table, one_row
 from goalmeter.report.numbers import general, nats, percent, rationality
 
 # What stands in the place of a maximum.
 NO_MAXIMUM = "no maximum: actions are continuous"
+# And in the place of an end that says nothing.
+NOT_DETERMINED = "not determined"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorResult:
-    """MEG of an agent in a world that can only be run, with an interval that is guaranteed.
+    """MEG of an agent in a world that can only be run: an interval, and what it assumes.
 
     Attributes:
-        value: the point estimate, nats; nothing is promised of it. Where only the bound from the
-            start is known it is the lower end.
-        interval: MEG lies between these, nats, but for a probability of 1 - `level`.
+        value: the point estimate, nats; nothing is promised of it. Where there is none
+            (`estimated` is False) it is the lower end.
+        interval: MEG lies between these, nats, but for a probability of 1 - `level`, if what
+            `assumes` says is true.
         level: of the interval, over both of its ends, all utilities and rationalities tried.
         maximum: nats that a fully predictable agent would score: log A for each decision that it
             makes, on average (an estimate, so an upper end may lie above it). A table leaves out
@@ -43,8 +47,10 @@ class SimulatorResult:
         fitted_episodes: that a learnt utility was fitted to, the reference's among them; no bound
             rests on them.
         utility_function: a learnt utility, as a function of (observation, info).
-        rests_on_assumption: whether the interval is guaranteed only if the utility stays within
-            what was seen, since nobody vouched for bounds; a note says what that was.
+        rests_on_assumption: whether the interval assumes that the utility stays within what was
+            seen, since no bounds were given; a note says what that was.
+        estimated: whether `value` is an estimate and no end of the interval.
+        chance: where the world's chance comes from, as declared: "generator", "none" or "unknown".
         exceeds: by another utility, how much more MEG is towards this one at least, nats, as the
             differences in the same episodes say; see `less`.
         measurement: names the call that gave this result; another call has another name.
@@ -68,6 +74,8 @@ class SimulatorResult:
     fitted_episodes: int = 0
     utility_function: Callable[[Any, Any], float] | None = None
     rests_on_assumption: bool = False
+    estimated: bool = True
+    chance: str = UNDECLARED
     exceeds: Mapping[str, float] = field(default_factory=dict)
     measurement: str = field(default="", repr=False, compare=False)
 
@@ -136,6 +144,10 @@ class SimulatorResult:
             "fitted_episodes": self.fitted_episodes,
             "stopped": self.stopped,
             "rests_on_assumption": self.rests_on_assumption,
+            "estimated": self.estimated,
+            "chance": self.chance,
+            "assumes": self.assumes,
+            "not_determined": list(self.not_determined),
             "exceeds": {name: json_number(more) for name, more in self.exceeds.items()},
             "weights": None if self.weights is None else dict(self.weights),
             "notes": list(self.notes),
@@ -151,15 +163,10 @@ class SimulatorResult:
 
     def summary(self) -> list[tuple[str, str]]:
         """Everything that defends the number, as names and texts."""
-        low, high = self.interval
         return [
-            ("MEG, estimate", f"{nats(self.value)} nats"),
-            (
-                f"{self._guaranteed}at {percent(self.level, 0)}{self.condition}",
-                f"{nats(low)} nats or more; no upper end"
-                if math.isinf(high)
-                else f"{nats(low)} to {nats(high)} nats",
-            ),
+            (f"MEG at {percent(self.level, 0)}, nats", self.ends_in_words(nats)),
+            ("estimate, nats", nats(self.value) if self.estimated else "none"),
+            ("assumes that", self.assumes),
             ("lower end by", self.binding["lower"]),
             ("upper end by", self.binding["upper"]),
             *self._of_maximum(),
@@ -169,13 +176,28 @@ class SimulatorResult:
         ]
 
     @property
-    def condition(self) -> str:
-        """What has to be true for the interval to be guaranteed, in words; "" for nothing."""
-        return " if the utility stays within what was seen" if self.rests_on_assumption else ""
+    def assumes(self) -> str:
+        """What the interval assumes of the world and the utility, in words."""
+        seen = " and the utility stays within what was seen" if self.rests_on_assumption else ""
+        return ASSUMED[self.chance] + seen
 
     @property
-    def _guaranteed(self) -> str:
-        return "" if self.rests_on_assumption else "guaranteed "
+    def not_determined(self) -> tuple[str, ...]:
+        """The ends that say nothing: "lower" at 0, "upper" at the maximum or at infinity."""
+        low, high = self.interval
+        most = math.inf if self.maximum is None else self.maximum * (1 - 1e-9)
+        # Both ends of an interval that is a point are known.
+        point = high - low <= 1e-3 * high
+        vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
+        return tuple(end for end, holds in vacuous.items() if holds)
+
+    def ends_in_words(self, number: Callable[[float], str]) -> str:
+        """The interval, with "not determined" for the ends that say nothing."""
+        if len(unknown := self.not_determined) == 2:
+            return NOT_DETERMINED
+        ends = zip(("lower", "upper"), self.interval, strict=True)
+        low, high = (NOT_DETERMINED if end in unknown else number(at) for end, at in ends)
+        return f"[{low}, {high}]"
 
     def _of_maximum(self) -> list[tuple[str, str]]:
         if self.maximum is None or self.fraction is None:
@@ -191,21 +213,18 @@ class SimulatorResult:
         return html_table(heading, ("", ""), self.summary(), self.notes)
 
     def __str__(self) -> str:
-        low, high = self.interval
         steps = ", ".join(f"{count:,} {purpose}" for purpose, count in self.steps.items())
-        within = (
-            f"at least {general(low)}, no upper end,"
-            if math.isinf(high)
-            else f"within [{general(low)}, {general(high)}]"
-        )
-        share = (
-            f"{NO_MAXIMUM}, relative to the {self.reference}"
-            if self.maximum is None or self.fraction is None
-            else f"{percent(self.fraction)} of {general(self.maximum)}"
-        )
+        estimate = f"estimate {general(self.value)}" if self.estimated else "no estimate"
+        if self.maximum is None or self.fraction is None:
+            share = f"; {NO_MAXIMUM}, relative to the {self.reference}"
+        elif self.estimated:
+            share = f", {percent(self.fraction)} of the maximum {general(self.maximum)}"
+        else:
+            share = f"; maximum {general(self.maximum)}"
         lines = [
-            f"MEG {general(self.value)} nats, {self._guaranteed}{within} at "
-            f"{percent(self.level, 0)}{self.condition}; {share}",
+            f"MEG {self.ends_in_words(general)} nats at {percent(self.level, 0)}; "
+            f"{estimate}{share}",
+            f"  assumes that {self.assumes}",
             f"  towards {self.utility} in {self.world}, rationality {general(self.rationality)}",
             f"  lower end by {self.binding['lower']}, upper end by {self.binding['upper']}",
             f"  {self.episodes:,} episodes; steps: {steps}; {self.method}",
@@ -223,7 +242,7 @@ class SimulatorProgress:
         steps: of the simulator so far.
         value: the estimate so far, nats.
         lower: about where the lower end is, nats: from the part of the episodes that chooses what
-            is bounded, so not yet a guarantee.
+            is bounded, so not yet proven.
     """
 
     utility: str
@@ -232,14 +251,15 @@ class SimulatorProgress:
     lower: float
 
     def __str__(self) -> str:
+        low = f"about {general(self.lower, 4)}" if self.lower > 0 else NOT_DETERMINED
         return (
-            f"{self.steps:,} steps: MEG towards {self.utility} about {general(self.value, 4)} "
-            f"nats, at least some {general(self.lower, 4)}"
+            f"{self.steps:,} steps: MEG towards {self.utility}: lower end {low}, estimate "
+            f"{general(self.value, 4)} nats"
         )
 
 
 class SimulatorInterrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `results` holds what is guaranteed by then.
+    """A measurement was interrupted at the keyboard; `results` holds what was proven by then.
 
     Attributes:
         results: by utility, with the same level as of a measurement that ran to its end.
@@ -247,8 +267,7 @@ class SimulatorInterrupted(KeyboardInterrupt):
 
     def __init__(self, results: Mapping[str, SimulatorResult]) -> None:
         ends = "; ".join(
-            f"{name}: {general(each.interval[0], 4)} to {general(each.interval[1], 4)} nats"
-            for name, each in results.items()
+            f"{name}: {each.ends_in_words(general)} nats" for name, each in results.items()
         )
-        super().__init__(f"interrupted; guaranteed so far, in the attribute `results`: {ends}")
+        super().__init__(f"interrupted; proven so far, in the attribute `results`: {ends}")
         self.results = results

@@ -84,12 +84,11 @@ def _said(measurement: Measurement, number: int) -> list[Finding]:
     link = Link("all utilities", _anchor(number))
     out = []
     for result in measurement.results.values():
-        low, high = result.interval
         text = (
-            f"MEG of {measurement.agent} towards {result.utility} in {result.world} lies between "
-            f"{nats(low)} and {nats(high)} nats at {percent(result.level, 0)}{result.condition}; "
-            f"the estimate is {nats(result.value)}, {_share(result)}"
-            f"{', by avoiding it (negative rationality)' if result.signed < 0 else ''}."
+            f"MEG of {measurement.agent} towards {result.utility} in {result.world} is "
+            f"{result.ends_in_words(nats)} nats at {percent(result.level, 0)}; {_estimate(result)}"
+            f"{', by avoiding it (negative rationality)' if result.signed < 0 else ''}. "
+            f"The interval assumes that {result.assumes}."
         )
         out.append(Finding(text=text, links=(link,)))
     for difference in measurement.differences:
@@ -100,25 +99,24 @@ def _said(measurement: Measurement, number: int) -> list[Finding]:
     return out
 
 
-def _share(result: SimulatorResult) -> str:
+def _estimate(result: SimulatorResult) -> str:
     if result.fraction is None:
-        return f"relative to the {result.reference} ({NO_MAXIMUM})"
-    return f"{percent(result.fraction)} of the maximum"
+        share = f"relative to the {result.reference} ({NO_MAXIMUM})"
+    else:
+        share = f"{percent(result.fraction)} of the maximum"
+    return f"the estimate is {nats(result.value)}, {share}" if result.estimated else "no estimate"
 
 
 def _results_table(measurement: Measurement, anchor: str) -> Table:
-    def ends(result: SimulatorResult) -> str:
-        return " to ".join(map(nats, result.interval))
-
-    conditional = any(result.rests_on_assumption for result in measurement.results.values())
-    promise = "interval" if conditional else "guaranteed"
     return table_of(
         measurement.results.values(),
         (
             words("towards", lambda row: row.utility),
-            column("MEG, nats", lambda row: row.value, nats, answer=True),
-            words(f"{promise} at {percent(measurement.first.level, 0)}", ends),
-            *([words("guaranteed", _guaranteed)] if conditional else []),
+            words(
+                f"MEG at {percent(measurement.first.level, 0)}, nats",
+                lambda row: row.ends_in_words(nats),
+            ),
+            words("estimate", lambda row: nats(row.value) if row.estimated else "none"),
             words("share of maximum", lambda row: NO_MAXIMUM)
             if measurement.first.maximum is None
             else column("share of maximum", lambda row: row.fraction or 0.0, share_bar),
@@ -128,16 +126,13 @@ def _results_table(measurement: Measurement, anchor: str) -> Table:
             column("rationality β", lambda row: row.rationality, rationality),
             words("lower end by", lambda row: row.binding["lower"]),
             words("upper end by", lambda row: row.binding["upper"]),
+            words("assumes that", lambda row: row.assumes),
         ),
         caption=f"MEG of {measurement.agent} in {measurement.first.world}",
         notes=_weights(measurement),
         anchor=anchor,
         **say("simulator_results"),
     )
-
-
-def _guaranteed(result: SimulatorResult) -> str:
-    return "if within what was seen" if result.rests_on_assumption else "yes"
 
 
 def _differences_table(differences: Sequence[Difference]) -> Table:

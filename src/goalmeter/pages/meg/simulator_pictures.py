@@ -24,7 +24,8 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     # Without a maximum the pale bar has no length.
     bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum or 0.0) for r in results]
     words = " ".join(
-        f"Towards {r.utility}: {nats(r.value)}, between {nats(r.lower)} and {nats(r.upper_bound)}, "
+        f"Towards {r.utility}: {r.ends_in_words(nats)}, "
+        f"{f'estimate {nats(r.value)}' if r.estimated else 'no estimate'}, "
         f"{NO_MAXIMUM if r.maximum is None else f'of at most {nats(r.maximum)}'}."
         for r in results
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from math import log
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from goalmeter.meg.simulator.bounds.ends import (
     Ends,
     Towards,
     entropies,
+    estimate_in,
     fitted_and_fresh,
     nothing_known,
     without_planning,
@@ -45,6 +47,8 @@ _FIRST_EPISODES, FIRST_STATES = 0.04, 0.3
 _VERIFYING = 0.3
 # Each round spends so much of what was spent before.
 _GROWTH = 0.6
+# What is left to the bound from the start, where that may prove more.
+_START_SHARE = 0.1
 
 
 @dataclass
@@ -119,6 +123,8 @@ class StatesMeasure:
             # Where chance is, what a goal pays may be too rare to have been seen by now.
             close &= self._without_chance(worlds) or all(each.value > 0 for each in rough)
             left = self.budget - sum(self.steps.values())
+            if self.wants_start([(each.ends.low, each.value) for each in rough]):
+                left -= int(_START_SHARE * self.budget)
             if close or left < self.simulator.chunk:
                 return "precision" if close else "budget"
             # The utility that is known worst decides where the steps go.
@@ -132,6 +138,20 @@ class StatesMeasure:
             # Only where episodes are over before they begin is there nothing left to do.
             if sum(self.steps.values()) == spent:
                 return "budget"
+
+    def wants_start(self, known: list[tuple[float, float]]) -> bool:
+        """Whether the bound from the start may prove more of a utility: its lower end and estimate.
+
+        It never proves more than the logarithm of its episodes, and is asked for where less than
+        half of an estimate is proven.
+        """
+        episodes = _START_SHARE * self.budget / max(float(self.episodes.decisions.mean()), 1.0)
+        return any(low < min(value / 2, log(max(episodes, 1.0))) for low, value in known)
+
+    @property
+    def played(self) -> tuple[Episodes, int]:
+        """The agent's episodes, and how many chunks they came in."""
+        return self.episodes, self._chunks
 
     def ends(self) -> list[Towards]:
         """The interval of each utility, from the episodes that nothing was chosen with."""
@@ -154,13 +174,14 @@ class StatesMeasure:
             bounds = interval(low, high, plain)
             # The point estimate promises nothing, so it may use every episode.
             value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
-            value = min(max(value, bounds.low), bounds.high)
             # Nothing was proven at any rationality if the lower end is 0.
             beta = choice.beta if bounds.low > 0 or choice.beta == 0 else choice.best
             # An interruption may leave states that nothing was tried in; no world was seen then.
-            if not self._explored:
-                value, beta = bounds.low, choice.beta if bounds.low > 0 else 0.0
-            out.append(Towards(value, beta, bounds))
+            if self._explored:
+                out.append(estimate_in(bounds, value, beta))
+            else:
+                beta = choice.beta if bounds.low > 0 else 0.0
+                out.append(Towards(bounds.low, beta, bounds))
             bounded.append(Bounded(ends, choice, bounds.low, bounds.high))
         exceeds = self._exceed(bounded, fresh)
         return [replace(known, exceeds=more) for known, more in zip(out, exceeds, strict=True)]
@@ -202,7 +223,9 @@ class StatesMeasure:
             noises.append(max(ends.evidence(fitted, choice.beta) - choice.low, 0.0))
             bounds = Ends(max(choice.low, 0.0), np.inf, "the table of states", "")
             value = max(ends.estimate(fitted, choice.best), 0.0) if choice.beta else 0.0
-            rough.append(Towards(value, choice.beta, bounds))
+            # What the world as seen cannot do at all may make an estimate as large as one likes.
+            value = min(value, float(fitted.decisions.mean()) * self.simulator.most_information)
+            rough.append(Towards(value, choice.beta, bounds, estimated=True))
         return rough, widths, noises
 
     @property
@@ -268,7 +291,7 @@ class StatesMeasure:
         choice = ends.choose(fitted, 1.0, self._lower_error)
         bounds = interval(ends.lower(fresh, choice.beta, self._lower_error), np.inf, plain)
         value = ends.estimate(self.episodes, choice.best) if choice.beta else 0.0
-        return weights, Towards(min(max(value, bounds.low), bounds.high), choice.best, bounds)
+        return weights, estimate_in(bounds, value, choice.best)
 
     def _computable(self, worlds: PossibleWorlds) -> FloatArray | None:
         """The agent's policy, where what it collects can be computed from the table."""

@@ -40,17 +40,26 @@ class Towards:
     """What is known so far of one utility.
 
     Attributes:
-        value: the point estimate, nats.
+        value: the point estimate, nats; where there is none, the lower end.
         rationality: at which the lower end is bounded, with its sign.
         ends: the interval.
         exceeds: by the number of another utility, how much more MEG is towards this one at least,
             nats, as the same episodes say.
+        estimated: whether there is a point estimate that the upper end does not contradict.
     """
 
     value: float
     rationality: float
     ends: Ends
     exceeds: Mapping[int, float] = field(default_factory=dict)
+    estimated: bool = False
+
+
+def estimate_in(ends: Ends, value: float, rationality: float) -> Towards:
+    """An estimate with its interval: none if the upper end contradicts it by more than rounding."""
+    if value > ends.high + 1e-6 * (1 + ends.high):
+        return Towards(ends.low, rationality, ends)
+    return Towards(min(max(value, ends.low), ends.high), rationality, ends, estimated=True)
 
 
 def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:

@@ -23,7 +23,8 @@ from goalmeter.meg.simulator.worlds.protocol import END, Outcome, Simulator
 
 _LEFT_OUT = (
     "what is taken for the state leaves out something that the simulator's dynamics or utility "
-    "depend on; give state= a function of (observation, info) that tells such states apart"
+    "depend on, or chance comes from elsewhere than declared; give state= a function of "
+    "(observation, info) that tells such states apart, or chance='unknown', which assumes nothing"
 )
 # What settles whether a pair leaves anything to chance.
 TRIED = 2

@@ -50,7 +50,8 @@ class StartMeasure:
         horizon: H.
         error: 1 - level.
         budget: steps in all.
-        before: steps that were taken in vain, to look for states.
+        before: steps that were taken from states.
+        known: episodes of the agent that were played before, and how many chunks they came in.
         episodes: of the agent.
         free: of free choice.
     """
@@ -61,6 +62,7 @@ class StartMeasure:
     error: float
     budget: int
     before: int = 0
+    known: tuple[Episodes, int] | None = None
     episodes: Episodes = field(init=False)
     free: Episodes = field(init=False)
 
@@ -81,9 +83,9 @@ class StartMeasure:
 
     def run(self, tell: Callable[[list[Towards]], None]) -> str:
         """Measure until the budget is spent; what ended it."""
-        self.episodes = self.simulator.play(self.actor, self.horizon, 0)
+        self.episodes, played = self.known or (self.simulator.play(self.actor, self.horizon, 0), 1)
         self.free = self.simulator.play(self._chance, self.horizon, _FREE)
-        self._played = [1, 1]
+        self._played = [played, 1]
         for part in range(1, _ROUNDS + 1):
             limit = self.budget * part / _ROUNDS
             self._more(0, limit * _AGENT)

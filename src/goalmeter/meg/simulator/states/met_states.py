@@ -6,8 +6,7 @@ import copy
 from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
-
+from goalmeter.meg.simulator.states.chance import UNDECLARED
 from goalmeter.meg.simulator.states.copies import can_be_copied, copier
 from goalmeter.meg.simulator.states.naming import StateOf, name_of, state_namer
 from goalmeter.meg.simulator.states.saver import Saver
@@ -16,6 +15,11 @@ from goalmeter.meg.simulator.states.wrappers import why_no_return
 
 # A state and the action that was taken in it; None for a start.
 Came = tuple[int, int] | None
+_WHY_UNDECLARED = (
+    "where chance comes from is not declared, and a state that is put back could repeat it; give "
+    "chance='generator' if all of it comes from Gymnasium's generator (np_random), or "
+    "chance='none' if there is none"
+)
 
 
 class MetStates:
@@ -24,10 +28,10 @@ class MetStates:
     Args:
         env: the environment.
         state: which states are the same; see `from_simulator`.
+        chance: where the environment's chance comes from; see `from_simulator`.
 
     Attributes:
         why_not: why there is no way back to a state, as words; "" where there is one.
-        is_sealed: whether all chance is known to come from Gymnasium's generator, `np_random`.
         observations: what each state showed when it was met.
         observations_differ: whether a state was seen to show something else later.
         met_again: copies that were made when a state was met after another decision, by its number.
@@ -36,9 +40,10 @@ class MetStates:
         InvalidParameterError: `state` is neither a function nor a known word.
     """
 
-    def __init__(self, env: Any, state: str | StateOf | None) -> None:
+    def __init__(self, env: Any, state: str | StateOf | None, chance: str) -> None:
         self._saver, self.why_not = _way_back(env, state)
-        self.is_sealed = self._saver is not None and self._saver.sealed
+        if chance == UNDECLARED:
+            self.why_not = f"{_WHY_UNDECLARED}; {self.why_not}".removesuffix("; ")
         self._state_of = state_namer(state)
         self._numbers: dict[Hashable, int] = {}
         self._saved: list[Any] = []
@@ -74,31 +79,28 @@ class MetStates:
             self._came.append(came)
             self._numbers[key] = number
             return number
-        if not self.is_sealed and not self.observations_differ:
+        if not self.observations_differ:
             self.observations_differ = name_of(observation) != name_of(self.observations[number])
         another = came is not None and came != self._came[number]
-        if another and self.saver.renew is not None and number not in self.met_again:
+        if another and self.saver.copies and number not in self.met_again:
             self.met_again[number] = self.saver.save(env)
         return number
 
-    def renewed(self, number: int, env: Any, generator: np.random.Generator, *, again: bool) -> Any:
-        """The environment in a state, to be stepped with a generator: `env` itself or a copy.
+    def renewed(self, number: int, env: Any, *, again: bool) -> Any:
+        """The environment in a state: `env` itself or a copy.
 
         Args:
             number: of the state.
             env: the environment.
-            generator: of the steps.
             again: as it was met after another decision than the first time.
         """
         saved = self.met_again[number] if again else self._saved[number]
-        if self.saver.renew is not None:
-            return self.saver.renew(saved, generator)
         # A copy takes the place of the environment; other savers change it and give nothing.
         return self.saver.restore(saved) or env
 
     def put_back(self, number: int) -> None:
         """Put the environment into a state, for agents that look at it; no copy is made."""
-        if self.saver.renew is None:
+        if not self.saver.copies:
             self.saver.restore(self._saved[number])
 
     def chance(self, action: int) -> bool | None:

@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.meg.simulator.states.generators import generators_in
 from goalmeter.meg.simulator.states.saver import Saver
 
-# Spaces, the generator and the picture: no step reads or changes them.
+# Spaces and the picture: no step reads or changes them.
 _LEFT_OUT = frozenset(
-    {"_np_random", "_np_random_seed", "action_space", "observation_space", "mission_space", "spec"}
+    {"_np_random_seed", "action_space", "observation_space", "mission_space", "spec"}
     | {"render_mode", "window", "clock", "screen_size", "render_size", "metadata", "reward_range"}
     | {"actions", "highlight", "tile_size", "agent_pov"}
 )
@@ -34,9 +33,8 @@ def minigrid_saver(bare: Any) -> Saver | None:
         return {name: value for name, value in vars(bare).items() if name not in _LEFT_OUT}
 
     def copied(held: dict[str, Any]) -> dict[str, Any]:
-        # Objects may refer to the environment, and generators go on rather than back.
-        memo = {id(bare): bare} | {id(each): each for each in generators_in(held)}
-        return copy.deepcopy(held, memo)
+        # Objects may refer to the environment.
+        return copy.deepcopy(held, {id(bare): bare})
 
     def restore(saved: dict[str, Any]) -> None:
         for name in kept().keys() - saved.keys():
@@ -44,7 +42,7 @@ def minigrid_saver(bare: Any) -> Saver | None:
         vars(bare).update(copied(saved))
 
     def key() -> Hashable:
-        seen: dict[int, int] = {id(bare): 0}
+        seen: dict[int, int] = {id(bare): 0, id(bare.np_random): 1}
         held = kept()
         return tuple((name, _content(held[name], seen)) for name in sorted(held))
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Saver:
@@ -25,8 +23,7 @@ class Saver:
         chance: whether a step with an action leaves something to chance, where the kind knows it
             better than its generator tells.
         one_start: whether every episode begins in one state, likewise.
-        sealed: whether all chance is known to come from Gymnasium's generator, `np_random`.
-        renew: `restore` for copies: with generators that draw anew, seeded from the one given.
+        copies: whether `restore` gives a copy that takes the place of the environment.
     """
 
     name: str
@@ -35,5 +32,4 @@ class Saver:
     key: Callable[[], Hashable] | None = None
     chance: Callable[[int], bool] | None = None
     one_start: Callable[[], bool] | None = None
-    sealed: bool = False
-    renew: Callable[[Any, np.random.Generator], Any] | None = None
+    copies: bool = False

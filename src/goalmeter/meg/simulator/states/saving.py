@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from goalmeter.meg.simulator.states.minigrid_states import minigrid_saver
 from goalmeter.meg.simulator.states.mujoco_states import mujoco_saver
-from goalmeter.meg.simulator.states.own_code import layers
 from goalmeter.meg.simulator.states.saver import Saver
+from goalmeter.meg.simulator.states.wrappers import layers
 
 # Wrappers that keep nothing an environment's future depends on, but for counting steps.
 _TRANSPARENT = frozenset(
@@ -22,11 +21,8 @@ _TRANSPARENT = frozenset(
     | {"TransformObservation", "RescaleObservation", "GrayscaleObservation", "FilterObservation"}
     | {"DiscretizeAction"}
 )
-# Whose wrappers are meant, and of whose kinds it is known that they draw from `np_random` alone.
-_PACKAGES = ("gymnasium", "minigrid")
-_SEALED = ("goalmeter", *_PACKAGES)
-# These call what a user gives them, which may draw whatever it likes.
-_CALLING = frozenset({"TransformObservation"})
+# Whose wrappers are meant.
+_PACKAGES = frozenset({"gymnasium", "minigrid"})
 
 
 def saver_of(env: Any) -> Saver | None:
@@ -36,17 +32,14 @@ def saver_of(env: Any) -> Saver | None:
     """
     outer = layers(env)[:-1]
     names = {type(layer).__name__ for layer in outer}
-    if names - _TRANSPARENT or not all(_is_of(layer, _PACKAGES) for layer in outer):
+    packages = {type(layer).__module__.partition(".")[0] for layer in outer}
+    if names - _TRANSPARENT or packages - _PACKAGES:
         return None
     bare = env.unwrapped
     for kind in (_grid_world, _toy_text, _classic_control, minigrid_saver, mujoco_saver):
         if saver := kind(bare):
-            return replace(saver, sealed=_is_of(bare, _SEALED) and not names & _CALLING)
+            return saver
     return None
-
-
-def _is_of(layer: Any, packages: tuple[str, ...]) -> bool:
-    return type(layer).__module__.partition(".")[0] in packages
 
 
 def _grid_world(bare: Any) -> Saver | None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.simulator.states.own_code import layers
 
 # Around a vector of Stable-Baselines3, these change nothing that a model of it would miss.
 _SHOW_THE_SAME = frozenset({"VecMonitor", "VecTransposeImage", "VecCheckNan", "VecVideoRecorder"})
 # These reset by themselves at the step after an end, so a copy made there goes back to a start.
 _RESETTING = frozenset({"Autoreset", "AutoResetWrapper"})
+
+
+def layers(env: Any) -> list[Any]:
+    """An environment with its wrappers, from the outermost to the bare one."""
+    out = [env]
+    while out[-1] is not env.unwrapped:
+        out.append(out[-1].env)
+    return out
 
 
 def one_of(vector: Any) -> Any:

@@ -62,7 +62,7 @@ class Range:
         whole = "" if math.isinf(self.most) else " in an episode"
         return (
             f"no bounds were given: the interval assumes that the utility stays within what was "
-            f"seen, {self.low:.6g} to {self.high:.6g}{whole}; give bounds= to make it a guarantee"
+            f"seen, {self.low:.6g} to {self.high:.6g}{whole}; give bounds= to assume less"
         )
 
     def of_episode(self, horizon: int) -> tuple[float, float]:

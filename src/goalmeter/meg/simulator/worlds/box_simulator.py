@@ -16,6 +16,7 @@ from goalmeter._errors import InvalidPolicyError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, Answer
 from goalmeter.meg.simulator.agents.continuous_acting import GaussianAnswer
+from goalmeter.meg.simulator.states.chance import UNDECLARED
 from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
 from goalmeter.meg.simulator.worlds.clipped_gaussians import (
     largest_relative_entropy,
@@ -39,12 +40,19 @@ class BoxSimulator(GymnasiumSimulator):
         utilities: what its steps are worth.
         seed: of all that is drawn.
         reference: what actions are compared with.
+        chance: where the environment's chance comes from; see `from_simulator`.
     """
 
     def __init__(
-        self, env: Any, utilities: NamedUtilities, *, seed: int, reference: ReferenceDensity
+        self,
+        env: Any,
+        utilities: NamedUtilities,
+        *,
+        seed: int,
+        reference: ReferenceDensity,
+        chance: str = UNDECLARED,
     ) -> None:
-        super().__init__(env, utilities, seed=seed)
+        super().__init__(env, utilities, seed=seed, chance=chance)
         self._reference = reference
         self.reference = f"reference {reference.name}"
         self.why_not = "actions are continuous, so no state has all of its actions tried"

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidPolicyError
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    MissingExtraError,
+)
 from goalmeter._text import in_a_line
 from goalmeter.meg.simulator.agents.acting import Actor, Answer
+
+
+@contextmanager
+def caller_guard() -> Iterator[None]:
+    """Run a caller's code: whatever it raises, an exit of the process too, is one error.
+
+    Raises:
+        InvalidParameterError: it raised something that is neither ours nor the keyboard's.
+    """
+    try:
+        with np.errstate():
+            yield
+    except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
+        raise
+    except BaseException as cause:
+        raise InvalidParameterError(
+            f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
+            f"that keeps to gymnasium.Env and does not end the process"
+        ) from cause
 
 
 def begin_of(actor: Actor, generator: np.random.Generator, where: Callable[[], str]) -> Answer:
@@ -116,7 +141,9 @@ def _as_bool(value: Any) -> bool | None:
 
 def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> Any:
     try:
-        return function()
+        # What it sets by np.seterr is for its own code.
+        with np.errstate():
+            return function()
     except GoalmeterError:
         raise
     except Exception as cause:

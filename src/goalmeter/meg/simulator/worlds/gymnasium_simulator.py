@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,11 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, FunctionActor, chosen, information
 from goalmeter.meg.simulator.agents.numbered_spaces import count_of, first_of
-from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, OTHER_GENERATORS, seeded
-from goalmeter.meg.simulator.states.generators import (
-    generators_in,
-    other_states,
-    seeded_from,
-    states_of,
-)
+from goalmeter.meg.simulator.seeds import CHOICES, EPISODES, seeded
+from goalmeter.meg.simulator.states.chance import FROM_GENERATOR, UNDECLARED
 from goalmeter.meg.simulator.states.met_states import Came, MetStates
 from goalmeter.meg.simulator.states.naming import StateOf
-from goalmeter.meg.simulator.states.own_code import call_draws_unseen, draws_unseen, layers
-from goalmeter.meg.simulator.utilities.learnt_utility import FrozenUtility
+from goalmeter.meg.simulator.states.wrappers import layers
 from goalmeter.meg.simulator.utilities.named_utilities import NamedUtilities
 from goalmeter.meg.simulator.utilities.payments import Payments
 from goalmeter.meg.simulator.worlds.answers_by_state import AnswersByState
@@ -34,12 +27,13 @@ from goalmeter.meg.simulator.worlds.guarded_calls import (
     at_decision,
     at_reset,
     begin_of,
+    caller_guard,
     in_state,
     step_of,
 )
 from goalmeter.meg.simulator.worlds.opening import world_name
 from goalmeter.meg.simulator.worlds.protocol import END, FREE_CHOICE, UNKNOWN, Episodes, Outcome
-from goalmeter.meg.simulator.worlds.starts import Starts
+from goalmeter.meg.simulator.worlds.starts import Starts, bit_generator
 
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
@@ -59,6 +53,7 @@ class GymnasiumSimulator:
         state: which states are the same: None for what the kind of environment knows,
             "observation" if the observation determines all that can follow, or a function of
             (observation, info) with a hashable name of the state.
+        chance: where the environment's chance comes from; see `from_simulator`.
 
     Raises:
         InvalidParameterError: its actions are not discrete.
@@ -69,25 +64,25 @@ class GymnasiumSimulator:
     why_unbounded = ""
 
     def __init__(
-        self, env: Any, utilities: NamedUtilities, *, seed: int, state: str | StateOf | None = None
+        self,
+        env: Any,
+        utilities: NamedUtilities,
+        *,
+        seed: int,
+        state: str | StateOf | None = None,
+        chance: str = UNDECLARED,
     ) -> None:
         self.n_actions = self._count_actions(env.action_space)
         self._env, self._seed, self.utilities = env, seed, utilities
         # Actions are counted from 0 here, whatever the environment and its agents call the first.
         self._first = first_of(env.action_space)
         self.name = world_name(env)
-        self._states = MetStates(env, state)
+        self.chance = chance
+        self._states = MetStates(env, state, chance)
         self.why_not = self._states.why_not
-        if not self._states.is_sealed:
-            # Spaces take a seed from the operating system when they are first drawn from.
-            for each in (env, env.unwrapped):
-                each.action_space.seed(seed % _SEEDS)
-                each.observation_space.seed(seed % _SEEDS)
-        self._starts = Starts(env, self._states)
+        self._starts = Starts(self._states, chance)
         self._answers = AnswersByState(self._states, self.n_actions, self._first)
         self._payments = Payments(utilities)
-        # What a caller's functions pay may be drawn, whatever is known of the environment.
-        self._paying = [each for each in utilities.functions.values() if each is not None]
         self.walked: Counter[tuple[int, int, Outcome]] = Counter()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
@@ -141,26 +136,12 @@ class GymnasiumSimulator:
         row = np.full(self.n_actions, 1.0 / self.n_actions)
         return FunctionActor(lambda observation: row, FREE_CHOICE, is_function=True)
 
+    @caller_guard()
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
-        with self._seeded(seeded(self._seed, OTHER_GENERATORS, number), actor.is_function):
-            return self._episode(actor, horizon, number)
-
-    def _seeded(
-        self, sequence: np.random.SeedSequence, sealed: bool
-    ) -> AbstractContextManager[None]:
-        """Seeds for all generators but Gymnasium's, where anything may draw from them."""
-        # Without states nothing is drawn twice, so all generators just go on.
-        nothing = self._states.is_sealed and sealed and not self._paying
-        if nothing or not self.returns_to_states:
-            return nullcontext()
-        world = None if self._states.is_sealed else self._env
-        return seeded_from(sequence, generators_in([world, self._paying]))
-
-    def _episode(self, actor: Actor, horizon: int, number: int) -> Episodes:
         generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
         seed = int(seeded(self._seed, EPISODES, number).generate_state(1)[0] % _SEEDS)
-        observation, info = self._starts.reset(self._env, seed, number, self.returns_to_states)
+        observation, info = self._starts.reset(self._env, seed, number)
         start = here = self._number(observation, info) if self.returns_to_states else UNKNOWN
         self._starts.note(start)
         answer = begin_of(actor, generator, partial(at_reset, number))
@@ -201,13 +182,7 @@ class GymnasiumSimulator:
         """Whether every episode begins in the same state, with certainty; see `Starts`."""
         return self._starts.are_one
 
-    @cached_property
-    def _draws_unseen(self) -> bool:
-        unseen = not self._states.is_sealed and draws_unseen(self._env)
-        features = [each.asked.features for each in self._paying if isinstance(each, FrozenUtility)]
-        called = [*self._paying, *filter(None, features)]
-        return unseen or any(map(call_draws_unseen, called))
-
+    @caller_guard()
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's distribution in each state that was met, [1, S, A].
 
@@ -220,8 +195,7 @@ class GymnasiumSimulator:
         if any(type(layer).__name__ == "TransformObservation" for layer in layers(self._env)):
             return None
         if not self._answers.covers_all:
-            with self._seeded(np.random.SeedSequence(self._seed), actor.is_function):
-                self._answers.ask(actor, horizon)
+            self._answers.ask(actor, horizon)
         return self._answers.table
 
     def remarks(self, actor: Actor) -> list[str]:
@@ -235,12 +209,12 @@ class GymnasiumSimulator:
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
-        """Steps from a state with a generator of their own in place of the environment's.
+        """Steps from a state, drawn by a generator of their own in place of the environment's.
 
-        A step leaves nothing to chance if it leaves every generator that can be seen as it was:
-        Gymnasium's, and for kinds of environments that are not known all others too.
+        A step leaves nothing to chance if it leaves that generator as it was, or where nothing is
+        declared to be left to chance.
         """
-        return self._from(False, state, action, count, generator)
+        return self._drawn(False, state, action, count, generator)
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
@@ -249,52 +223,42 @@ class GymnasiumSimulator:
 
         What differs between the two, and the state's name leaves out, may show here.
         """
-        return self._from(True, state, action, count, generator)[0]
+        return self._drawn(True, state, action, count, generator)[0]
 
-    def _from(
-        self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> tuple[Counter[Outcome], bool]:
-        if self._states.is_sealed and not self._paying:
-            return self._drawn(again, state, action, count, generator)
-        sequence = np.random.SeedSequence(int(generator.integers(_SEEDS)))
-        with self._seeded(sequence, False):
-            return self._drawn(again, state, action, count, generator)
-
+    @caller_guard()
     def _drawn(
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
     ) -> tuple[Counter[Outcome], bool]:
         seen: Counter[Outcome] = Counter()
-        certain = not self._draws_unseen
+        certain = True
         where = partial(in_state, state)
         for done in range(count):
-            if done >= 2 and certain and len(seen) == 1:
+            if done >= 2 and certain:
                 break
-            self._env = self._states.renewed(state, self._env, generator, again=again)
+            self._env = self._states.renewed(state, self._env, again=again)
             bare = self._env.unwrapped
-            bare.np_random = generator
+            own = bit_generator(bare) if self.chance == FROM_GENERATOR else None
+            if own is not None:
+                # The environment may know its generator by several names, so it stays the same one.
+                own.state = generator.bit_generator.state
             chance = self._states.chance(action)
-            # Once something was drawn nothing more is asked of the generators.
-            known = chance is not None and self._states.is_sealed and not self._paying
-            asks = certain and not known
-            before = self._generators(chance) if asks else None
             stepped = bare if self._is_plain else self._env
             observation, reward, terminated, cut, info = self._step(stepped, action, where)
             paid = self._payments.pay(reward, observation, info, where)
             came = None if cut else (state, action)
             after = END if terminated else self._number(observation, info, came)
-            drew = bool(chance) or (asks and before != self._generators(chance))
-            certain &= not drew and bare.np_random is generator
+            if own is not None:
+                drew = own.state != generator.bit_generator.state if chance is None else chance
+                certain &= not drew and own is bit_generator(bare)
+                generator.bit_generator.state = own.state
             seen[Outcome(after, paid)] += 1
-        return seen, certain and len(seen) == 1
-
-    def _generators(self, chance: bool | None) -> Any:
-        """What is equal before and after a step that draws nothing."""
-        if self._states.is_sealed:
-            own = self._env.unwrapped.np_random.bit_generator.state if chance is None else None
-            return own, states_of(self._paying) if self._paying else None
-        if chance is None:
-            return states_of([self._env, self._paying])
-        return other_states(self._env, self._paying)
+            if certain and len(seen) > 1:
+                raise InvalidParameterError(
+                    f"action {action} in state {state} drew nothing from np_random and had "
+                    f"different outcomes, which chance={self.chance!r} excludes; declare "
+                    f"chance='unknown', or give utilities that draw nothing"
+                )
+        return seen, certain
 
     def _number(self, observation: Any, info: Any, came: Came = None) -> int:
         return self._states.number(self._env, observation, info, came)

@@ -7,8 +7,7 @@ from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._text import in_a_line
-from goalmeter.meg.simulator.states.own_code import layers
-from goalmeter.meg.simulator.states.wrappers import check_layers, one_of
+from goalmeter.meg.simulator.states.wrappers import check_layers, layers, one_of
 
 
 def opened(env: Any, **options: Any) -> Any:
@@ -52,7 +51,7 @@ def opened(env: Any, **options: Any) -> Any:
 
 def closed(env: Any) -> None:
     """Close what was made here; a failure of that changes nothing that was measured."""
-    with suppress(Exception):
+    with suppress(Exception, SystemExit):
         env.close()
 
 

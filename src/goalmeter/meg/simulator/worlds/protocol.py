@@ -78,6 +78,10 @@ class Simulator(Protocol):
         """What the world is, in words."""
 
     @property
+    def chance(self) -> str:
+        """Where its chance comes from: see `states.chance`."""
+
+    @property
     def n_actions(self) -> int:
         """A; 0 where actions are continuous."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from goalmeter.meg.simulator.states.generators import other_states
+from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
+from goalmeter.meg.simulator.states.chance import FROM_GENERATOR, NO_CHANCE
 from goalmeter.meg.simulator.states.met_states import MetStates
-from goalmeter.meg.simulator.states.own_code import start_ignores_seed, start_seed_is_fixed
 from goalmeter.meg.simulator.worlds.guarded_calls import at_reset, reset_of
 
 
@@ -17,23 +18,25 @@ class Starts:
     """The starts of one environment.
 
     Args:
-        env: the environment, whose code is read; copies of it may be what is reset.
         states: those that were met.
+        chance: where the environment's chance comes from; see `from_simulator`.
     """
 
-    def __init__(self, env: Any, states: MetStates) -> None:
-        self._env, self._states = env, states
+    def __init__(self, states: MetStates, chance: str) -> None:
+        self._states, self._chance = states, chance
         self._drew = False
+        # The generator's state after each reset, while it is the same after all of them.
+        self._after: Any = None
+        self._resets, self._alike = 0, True
         self._met: set[int] = set()
 
-    def reset(self, env: Any, seed: int, episode: int, watch: bool) -> tuple[Any, Any]:
+    def reset(self, env: Any, seed: int, episode: int) -> tuple[Any, Any]:
         """Begin an episode with a seed; note whether anything was drawn for it.
 
         Args:
             env: the environment.
             seed: as Gymnasium takes it.
             episode: its number.
-            watch: whether generators besides Gymnasium's are compared as well.
 
         Returns:
             The observation and the info.
@@ -41,44 +44,46 @@ class Starts:
         Raises:
             InvalidParameterError: the environment raised an error, or gave something else.
         """
-        watched = watch and not self._drew and not self._states.is_sealed
-        before = other_states(env) if watched else None
         out = reset_of(env, seed, partial(at_reset, episode))
-        if not self._drew:
-            drew = not self._seed_is_fixed and _drew(env, seed)
-            self._drew = drew or (before is not None and before != other_states(env))
-        if self._seed_is_fixed:
-            # One seed for every start, or all episodes would meet the same chance on their way.
-            env.unwrapped.np_random = np.random.default_rng(seed)
+        if self._chance == FROM_GENERATOR:
+            self._look(bit_generator(env), seed)
         return out
 
+    def _look(self, generator: Any, seed: int) -> None:
+        after, fresh = generator.state, np.random.PCG64(seed).state
+        self._drew |= after != fresh
+        self._alike &= self._resets == 0 or after == self._after
+        self._after = after
+        self._resets += 1
+        if self._drew and self._alike and self._resets > 1:
+            # A wrapper resets with one seed, and all episodes would meet the same chance.
+            generator.state = fresh
+
     def note(self, state: int) -> None:
-        """Note the state in which an episode began."""
+        """Note the state in which an episode began.
+
+        Raises:
+            InvalidParameterError: it is another one, though there is no chance.
+        """
         self._met.add(state)
+        if self._chance == NO_CHANCE and len(self._met) > 1:
+            raise InvalidParameterError(
+                "episodes begin in different states, but chance='none' says that nothing is left "
+                "to chance; declare chance='generator' or chance='unknown'"
+            )
 
     @property
     def are_one(self) -> bool:
-        """Whether every episode begins in the same state, with certainty.
+        """Whether every episode begins in the same state, as far as the declared chance says.
 
-        Where the kind of environment does not know it: if no reset drew from any generator, and
-        `reset` is seen to make nothing of its seed but Gymnasium's generator; or if a wrapper
-        resets with one and the same seed. However many resets gave the same start, a rarer one
-        could stand beside it; this excludes it.
+        Where the kind of environment does not know it: if there is no chance, if no reset drew from
+        the generator, or if all resets left it in one state whatever their seed.
         """
         known = self._states.one_start()
         if known is not None:
             return known
-        if self._drew or len(self._met) > 1:
-            return False
-        return self._states.is_sealed or self._seed_is_fixed or self._ignores_seed
-
-    @cached_property
-    def _seed_is_fixed(self) -> bool:
-        return not self._states.is_sealed and start_seed_is_fixed(self._env)
-
-    @cached_property
-    def _ignores_seed(self) -> bool:
-        return start_ignores_seed(self._env)
+        fixed = not self._drew or (self._alike and self._resets > 1)
+        return len(self._met) == 1 and (self._chance == NO_CHANCE or fixed)
 
     def remarks(self) -> list[str]:
         """What a reader has to know of the starts."""
@@ -90,9 +95,16 @@ class Starts:
         ]
 
 
-def _drew(env: Any, seed: int) -> bool:
-    """Whether a reset with this seed has drawn from the environment's generator."""
-    if not isinstance(getattr(env.unwrapped, "np_random", None), np.random.Generator):
-        return True
-    fresh = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-    return bool(env.unwrapped.np_random.bit_generator.state != fresh.bit_generator.state)
+def bit_generator(env: Any) -> Any:
+    """What Gymnasium's generator of an environment draws from.
+
+    Raises:
+        InvalidParameterError: it is another one than Gymnasium makes.
+    """
+    out = getattr(env.unwrapped.np_random, "bit_generator", None)
+    if not isinstance(out, np.random.PCG64):
+        raise InvalidParameterError(
+            f"the environment's np_random is {shown(env.unwrapped.np_random)}, expected the "
+            f"numpy.random.Generator that Gymnasium's reset makes; declare chance='unknown'"
+        )
+    return out

@@ -14,6 +14,7 @@ from goalmeter._text import shown
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
 from goalmeter.meg.simulator.agents.acting import Actor, TableActor
 from goalmeter.meg.simulator.seeds import EPISODES, seeded
+from goalmeter.meg.simulator.states.chance import FROM_GENERATOR
 from goalmeter.meg.simulator.utilities.named_utilities import (
     NO_UTILITY,
     REWARD,
@@ -48,6 +49,7 @@ class TabularSimulator:
     why_not = ""
     reference = FREE_CHOICE
     why_unbounded = ""
+    chance = FROM_GENERATOR
     # A table's states are what they are, however they were met.
     met_again: Collection[int] = ()
 
