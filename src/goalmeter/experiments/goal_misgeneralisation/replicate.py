@@ -70,7 +70,7 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
     """Write what came of all agents."""
     sections, findings = page.sections(rows), page.findings(rows)
     shown = tuple(table for section in sections for table in section.tables)
-    write_text(out / "tables.md", in_markdown(shown, {"What came of it": findings}))
+    write_text(out / "tables.md", in_markdown(shown, {"Summary": findings}))
     result: dict[str, Any] = {
         "replication": "goal-misgeneralisation",
         "findings": findings,
