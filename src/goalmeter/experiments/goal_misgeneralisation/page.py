@@ -19,9 +19,10 @@ from goalmeter.experiments.goal_misgeneralisation.scores import (
     area,
     named_goal,
 )
-from goalmeter.report import Figure, Section
+from goalmeter.report import Figure, Section, Table
 from goalmeter.report.charts.canvas import canvas, to_svg
 from goalmeter.report.charts.colours import BLUE, MUTED, PAPER, VERMILION
+from goalmeter.report.markdown import in_markdown
 from goalmeter.report.numbers import hundredths
 from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Verdict, verdict
@@ -38,6 +39,28 @@ GLOSSARY = {
 }
 
 
+def prediction_tables(rows: Sequence[Scored]) -> tuple[Table, ...]:
+    """Return how well each predictor tells which agents pursue the wrong goal."""
+    return (
+        tables.area_table(rows),
+        *(tables.difference_table(rows, measure) for measure in (EXACT, BY_RUNNING)),
+        *(tables.share_table(rows, group) for group in (tables.ALL, tables.UNCLONED)),
+        tables.named_table(rows),
+    )
+
+
+def agent_tables(rows: Sequence[Scored]) -> tuple[Table, ...]:
+    """Return what the agents do, and the excluded ones if there are any."""
+    excluded = () if all(row.trained for row in rows) else (tables.left_out_table(rows),)
+    return (tables.agent_table(rows), *excluded)
+
+
+def markdown(rows: Sequence[Scored]) -> str:
+    """Return all tables and the summary as Markdown."""
+    shown = (*prediction_tables(rows), *agent_tables(rows), tables.truth_table(rows))
+    return in_markdown(shown, {"Summary": findings(rows)})
+
+
 def sections(rows: Sequence[Scored]) -> list[Section]:
     """Return the predictions, the outcomes and the agents as sections."""
     return [
@@ -48,21 +71,10 @@ def sections(rows: Sequence[Scored]) -> list[Section]:
                 "predictor scores an agent in training-like levels only; the agent is then "
                 "evaluated in shifted levels, which come from another generator.",
             ),
-            tables=(
-                tables.area_table(rows),
-                *(tables.difference_table(rows, measure) for measure in (EXACT, BY_RUNNING)),
-                *(tables.share_table(rows, group) for group in (tables.ALL, tables.UNCLONED)),
-                tables.named_table(rows),
-            ),
+            tables=prediction_tables(rows),
             figures=(scatter(rows),),
         ),
-        Section(
-            title="The agents",
-            tables=(
-                tables.agent_table(rows),
-                *([] if all(row.trained for row in rows) else [tables.left_out_table(rows)]),
-            ),
-        ),
+        Section(title="The agents", tables=agent_tables(rows)),
         Section(title="Measurement by running", tables=(tables.truth_table(rows),)),
     ]
 
