@@ -80,7 +80,7 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
         result,
         command=f"{COMMAND}{count} --seed {seed}",
         lede="Small agents are trained where a wrong goal mostly looks like the right one. MEG and "
-        "baselines predict from training-like levels which of them pursue the wrong goal elsewhere.",
+        "baselines predict from training-like levels which agents pursue the wrong goal elsewhere.",
         findings=findings,
         glossary=page.GLOSSARY,
         text="\n".join(findings),

@@ -38,8 +38,8 @@ class Scale:
     steps: int = TOTAL
     of_a_kind: int = drawing.MOST_OF_A_KIND
     shifted: int = drawing.SHIFTED
-    run_of_a_kind: int = 40
-    budget: int = 1_000_000
+    run_of_a_kind: int = 20
+    budget: int = 600_000
 
 
 @dataclass(frozen=True)
