@@ -16,6 +16,7 @@ from goalmeter.commands.replicate import dry_run
 from goalmeter.experiments.goal_misgeneralisation import (
     drawing,
     measuring,
+    page,
     replicate,
     running,
     scores,
@@ -321,8 +322,11 @@ def test_small_replication_goes_on_where_it_was_stopped(
     assert len(result["agents"]) == 12
     silent = [row for row in result["agents"] if row["share"] == 0]
     assert all(set(row["names"].values()) == {scores.SILENT} for row in silent)
-    captions = [table.caption for table in whole.tables]
-    assert captions[0] == tables.area_table([]).caption
+    # The stored agents are all that the tables are made of.
+    stored = [Scored.from_json(row) for row in result["agents"]]
+    written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
+    assert page.markdown(stored) == written
+    assert whole.tables[0].caption == tables.area_table([]).caption
 
 
 @pytest.mark.parametrize("seeds", [0, 1001])
