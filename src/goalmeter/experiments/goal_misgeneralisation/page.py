@@ -24,7 +24,6 @@ from goalmeter.report.charts.canvas import canvas, to_svg
 from goalmeter.report.charts.colours import BLUE, MUTED, PAPER, VERMILION
 from goalmeter.report.markdown import in_markdown
 from goalmeter.report.numbers import hundredths
-from goalmeter.statistics.clustered import Estimate
 from goalmeter.statistics.verdicts import Verdict, verdict
 
 GLOSSARY = {
@@ -134,7 +133,6 @@ def findings(rows: Sequence[Scored]) -> list[str]:
     """Return summary sentences generated from the results."""
     known = tables.judged(rows)
     cloned = [row for row in known if not tables.GROUPS[tables.UNCLONED](row)]
-    silent = [row for row in rows if row.trained and row.agent.share == 0]
     pursued = {name: sum(row.outcome == name for row in known) for name in (WRONG, RIGHT, NEITHER)}
     lines = [
         f"{sum(row.trained for row in rows)} of {len(rows)} agents count as trained. Of "
@@ -146,29 +144,23 @@ def findings(rows: Sequence[Scored]) -> list[str]:
     for name in NAMING:
         lines.append(f"Goals named by {name}: {tables.named_in_words(known, name)}.")
     for group in tables.GROUPS:
-        part = tables.judged(rows, group)
-        for measure in (EXACT, BY_RUNNING):
-            lines.append(
-                f"{measure}, {group}, all shares: {hundredths(area(part, measure))}. "
-                + "; ".join(
-                    f"minus {name}: {_in_words(area(part, measure, name))}" for name in BASELINES
-                )
-                + "."
-            )
-    for name in NAMING:
-        lines.append(
-            f"At share 0, where behaviour cannot distinguish the goals, {name} abstains on "
-            f"{sum(named_goal(row, name) == SILENT for row in silent)} of {len(silent)} agents; "
-            f"{sum(row.outcome == WRONG for row in silent)} of them pursue the wrong goal."
-        )
+        for same_share, pairs in ((False, "all shares"), (True, "same share")):
+            for measure in (EXACT, BY_RUNNING):
+                compared = _compared(tables.judged(rows, group), measure, same_share)
+                lines.append(f"{measure}, {group}, {pairs}: area {compared}.")
     return lines
 
 
-def _in_words(difference: Estimate) -> str:
-    judged = verdict(difference.interval, AREA_MARGIN)
-    word = {
-        Verdict.ABOVE: "higher",
-        Verdict.BELOW: "lower",
-        Verdict.EQUAL: f"equivalent within ±{AREA_MARGIN:g}",
-    }.get(judged, "inconclusive")
-    return f"{hundredths(difference)}, {word}"
+def _compared(rows: Sequence[Scored], measure: str, same_share: bool) -> str:
+    """Return the area of a measure and a verdict on its difference from each baseline."""
+    verdicts: dict[str, list[str]] = {}
+    for name in BASELINES:
+        difference = area(rows, measure, name, same_share=same_share)
+        word = {
+            Verdict.ABOVE: "higher than",
+            Verdict.BELOW: "lower than",
+            Verdict.EQUAL: f"equivalent within ±{AREA_MARGIN:g} to",
+        }.get(verdict(difference.interval, AREA_MARGIN), "inconclusive against")
+        verdicts.setdefault(word, []).append(f'"{name}"')
+    said = [f"{word} {', '.join(names)}" for word, names in verdicts.items()]
+    return "; ".join([hundredths(area(rows, measure, same_share=same_share)), *said])
