@@ -161,8 +161,8 @@ def named_in_words(rows: Sequence[Scored], name: str) -> str:
     judgements = [_judgement(row, name) for row in rows]
     correct, opposite, neither, silent = (judgements.count(each) for each in JUDGEMENTS)
     return (
-        f"{correct} correct, {opposite} opposite, {neither} named where neither goal is pursued, "
-        f"{silent} abstentions"
+        f"{correct} correct, {opposite} opposite, {neither} for agents that pursue neither goal; "
+        f"abstentions: {silent}"
     )
 
 
