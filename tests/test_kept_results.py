@@ -7,11 +7,16 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
+from goalmeter.experiments.goal_misgeneralisation.page import markdown
+from goalmeter.experiments.goal_misgeneralisation.scores import Scored
 from goalmeter.report.markdown import filled
 
 EVERYTHING = [item for page in PAGES for item in shown(page)]
@@ -51,10 +56,8 @@ FILLED = {
         "ideal": "docs/results/calibration-ideal.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
-    "docs/goal-misgeneralisation.md": {
-        "": "docs/results/goal-misgeneralisation.txt",
-        "other seeds": "docs/results/goal-misgeneralisation-other-seeds.txt",
-    },
+    "README.md": {"": "docs/results/goal-misgeneralisation.json"},
+    "docs/goal-misgeneralisation.md": {"": "docs/results/goal-misgeneralisation.json"},
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
     "docs/scale.md": {"": "docs/results/soak.txt"},
     "docs/representation.md": {
@@ -62,6 +65,16 @@ FILLED = {
         "from nothing": "docs/results/mole-from-nothing.txt",
     },
 }
+
+
+@cache
+def tables_of(file: Path) -> str:
+    """Return what a run wrote to tables.md, computed anew where its agents are stored as data."""
+    text = file.read_text(encoding="utf-8")
+    if file.suffix != ".json":
+        return text
+    rows = [Scored.from_json(row) for row in json.loads(text)["agents"]]
+    return markdown(rows)
 
 
 @pytest.mark.parametrize("name", FILLED)
@@ -74,11 +87,43 @@ def test_the_tables_of_a_page_are_those_that_its_runs_wrote(name: str) -> None:
     }
     kept = set()
     for label, file in FILLED[name].items():
-        tables = (ROOT / file).read_text(encoding="utf-8")
+        tables = tables_of(ROOT / file)
         assert filled(page, tables, label) == page, f"fill the page from {file} again"
         captions = re.findall(r"<!-- table: (.+) -->", tables)
         kept |= {f"{caption}, {label}" if label else caption for caption in captions}
     assert marked <= kept
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/goal-misgeneralisation.md"])
+def test_areas_are_shares_of_pairs_of_stored_agents(name: str) -> None:
+    """Recompute each area from the stored scores and outcomes, pair by pair."""
+    file = ROOT / "docs" / "results" / "goal-misgeneralisation.json"
+    agents = [a for a in json.loads(file.read_text(encoding="utf-8"))["agents"] if a["trained"]]
+    groups = [
+        agents,
+        [agent for agent in agents if agent["kind"] != "clone of the wrong goal"],
+        [agent for agent in agents if agent["kind"] == "PPO"],
+    ]
+    (table,) = (
+        item
+        for item in EVERYTHING
+        if isinstance(item, Rows)
+        and item.page == name
+        and item.marker == ("table", "Area under the curve")
+    )
+    for predictor, *cells in table.cells[1:]:
+        for cell, (group, same_share) in zip(cells, product(groups, (False, True)), strict=True):
+            scored = [
+                (agent["outcome"] == "wrong", agent["share"], agent["predictors"][predictor])
+                for agent in group
+            ]
+            won = [
+                (high["score"] > low["score"]) + (high["score"] == low["score"]) / 2
+                for wrong, share, high in scored
+                for other_wrong, other_share, low in scored
+                if wrong and not other_wrong and (share == other_share or not same_share)
+            ]
+            assert cell.split(" ")[0] == f"{np.mean(won):.2f}"
 
 
 def test_the_page_of_benchmarks_is_its_results() -> None:
@@ -109,14 +154,16 @@ def test_speeds_in_the_readme_are_those_of_the_benchmark() -> None:
         assert int(text.replace(",", "")) == round(speeds[name, 500], -3)
 
 
-def test_areas_in_the_readme_are_those_of_the_experiment_on_wrong_goals() -> None:
-    files = FILLED["docs/goal-misgeneralisation.md"].values()
-    kept = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    part = readme.partition("## A wrong goal, named before it shows")[2].partition("\n## ")[0]
-    numbers = re.findall(r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]", part)
-    assert len(numbers) >= 4
-    assert [number for number in numbers if number not in kept] == []
+@pytest.mark.parametrize("name", ["README.md", "docs/goal-misgeneralisation.md"])
+def test_areas_in_sentences_are_those_of_the_stored_agents(name: str) -> None:
+    kept = tables_of(ROOT / FILLED[name][""])
+    text = (ROOT / name).read_text(encoding="utf-8")
+    start = "## Results" if name.startswith("docs") else "## A wrong goal, named before it shows"
+    part = text.partition(start)[2].partition("\n## ")[0]
+    sentences = " ".join(line for line in part.splitlines() if not line.startswith(("|", "- ")))
+    numbers = re.findall(r"−?\d\.\d\d \[−?\d\.\d\d, −?\d\.\d\d\]", sentences)
+    assert len(numbers) >= 2
+    assert [number for number in numbers if f" {number}" not in kept] == []
 
 
 def test_a_number_that_is_not_in_the_kept_result_is_named(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from goalmeter.commands.replicate import dry_run
 from goalmeter.experiments.goal_misgeneralisation import (
     drawing,
     measuring,
+    page,
     replicate,
     running,
     scores,
@@ -24,7 +25,7 @@ from goalmeter.experiments.goal_misgeneralisation import (
 )
 from goalmeter.experiments.goal_misgeneralisation.cloning import demonstrations, expert
 from goalmeter.experiments.goal_misgeneralisation.drawing import FAMILIES
-from goalmeter.experiments.goal_misgeneralisation.levels import Levels
+from goalmeter.experiments.goal_misgeneralisation.levels import Level, Levels
 from goalmeter.experiments.goal_misgeneralisation.network import Network
 from goalmeter.experiments.goal_misgeneralisation.scores import Scored
 from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject
@@ -118,6 +119,45 @@ def test_experts_go_for_their_goals(family: str) -> None:
     assert wrong.mean() > 0.95
 
 
+@pytest.mark.parametrize("number", range(20))
+def test_no_training_level_could_be_a_shifted_one(number: int) -> None:
+    """Shifted levels differ in numbers that are constant over all levels of the other generator."""
+
+    def plane(level: Level, place: int) -> FloatArray:
+        return np.asarray(level.observations[0][25 * place : 25 * place + 25])
+
+    for apart in (False, True):
+        training_maze = FAMILIES[drawing.CORNER](Draws("d", number), apart=apart, kept=False)
+        assert plane(training_maze, 0).sum() == 4
+        room = FAMILIES[drawing.KEYS](Draws("d", number), apart=apart, kept=False)
+        assert (plane(room, 1).sum(), plane(room, 2).sum()) == (2, 1 if apart else 2)
+    maze = drawing.SHIFTED_FAMILIES[drawing.CORNER](Draws("d", number))
+    # Empty or perfect, of size 7 or, padded with walls, of size 5.
+    assert plane(maze, 0).sum() in (0, 8, 16, 18)
+    room = drawing.SHIFTED_FAMILIES[drawing.KEYS](Draws("d", number))
+    assert (plane(room, 1).sum(), plane(room, 2).sum()) == (3, 2)
+    # All keys along the walls and all chests in the middle, or the other way round.
+    middle = np.pad(np.ones((3, 3)), 1).ravel()
+    assert (plane(room, 1) @ middle, plane(room, 2) @ middle) in ((0, 2), (3, 0))
+
+
+def test_the_goal_of_a_shifted_maze_is_in_another_corner() -> None:
+    seen = set()
+    for number in range(60):
+        maze = drawing.SHIFTED_FAMILIES[drawing.CORNER](Draws("e", number))
+        walls, _, goal = maze.observations[0].reshape(3, 5, 5)
+        # The agent's cells in the states of the right and of the wrong goal.
+        cells = maze.observations.reshape(-1, 3, 5, 5)[:, 1]
+        (corner,), (place,) = (
+            np.argwhere(cells[np.flatnonzero(at)[0]]) for at in (maze.wrong, maze.right)
+        )
+        size = 3 if walls.sum() > 8 else 5
+        down, right = place - corner
+        assert goal[tuple(place)] == 1 and {down, right} <= {0, size - 1} and down + right > 0
+        seen.add((size, int(walls.sum()), int(down > 0), int(right > 0)))
+    assert len(seen) == 2 * 2 * 3
+
+
 def test_an_expert_shows_nothing_where_nothing_matters() -> None:
     levels = drawing.training_levels(drawing.KEYS, 0.0, 0, 5)
     _, done = demonstrations(levels, levels.right, np.random.default_rng(0))
@@ -170,40 +210,66 @@ def test_experts_are_named_where_levels_tell_and_not_where_none_does(
 ) -> None:
     told = _scored(0.1, family, wanted)
     assert told.trained and told.outcome == wanted
-    assert told.says_exact == wanted and told.held
-    weights = scores.PREDICTORS["learnt utility of unknown-utility MEG"](told)
+    assert told.held
+    assert scores.named_goal(told, scores.EXACT) == scores.named_goal(told, scores.FIRST) == wanted
+    weights = scores.PREDICTORS["utility learnt by unknown-utility MEG"](told)
     assert (weights > 0) == (wanted == "wrong")
     silent = _scored(0.0, family, wanted)
-    assert silent.says_exact == silent.says_by_running == scores.SILENT
+    assert {scores.named_goal(silent, name) for name in scores.NAMING} == {scores.SILENT}
     assert silent.exact == 0.0 and silent.held
+    # What JSON says of an agent is all that is known of it.
+    again = json.loads(json.dumps(told.to_json()))
+    assert Scored.from_json(again).to_json() == again
 
 
-def test_areas_and_advantages_by_hand() -> None:
-    def row(difference: float, shown: float, success: float) -> Scored:
-        interval = [difference - 0.1, difference + 0.1]
-        end = [shown - 0.1, shown + 0.1]
-        shift = {"value": shown, "interval": end, "n": 9, "clusters": 9}
-        return Scored(
-            Subject(drawing.CORNER, training.PPO, 1.0, 0),
-            {
-                "decided": 1.0,
-                "success": success,
-                "meg": {"difference": difference, "interval": interval},
-                "shifted": {"difference": shift},
-            },
-            {"difference": difference, "interval": interval, "exact": difference},
-        )
+def _row(share: float, difference: float, shown: float, first: float) -> Scored:
+    def around(value: float) -> dict[str, Any]:
+        interval = [value - 0.1, value + 0.1]
+        return {"value": value, "interval": interval, "n": 9, "clusters": 9}
 
-    # Two that go for the wrong goal; one for the right one, one for neither, of which MEG abstains.
-    rows = [row(2.0, 0.8, 0.9), row(1.0, 0.5, 0.2), row(-1.0, -0.7, 0.5), row(0.05, 0.1, 0.1)]
-    assert [each.outcome for each in rows] == ["wrong", "wrong", "right", "neither"]
-    assert [each.says_exact for each in rows] == ["wrong", "wrong", "right", "abstains"]
+    interval = around(difference)["interval"]
+    return Scored(
+        Subject(drawing.CORNER, training.PPO, share, 0),
+        {
+            "decided": 1.0,
+            "meg": {"difference": difference * share, "interval": interval},
+            "first_apart": around(first),
+            "shifted": {"difference": around(shown)},
+        },
+        {"difference": difference, "interval": interval, "exact": difference},
+    )
+
+
+def test_areas_and_their_differences_by_hand() -> None:
+    # Two that pursue the wrong goal; one the right one, one neither, for which MEG abstains.
+    rows = [
+        _row(0.1, 2.0, 0.8, -0.5),
+        _row(1.0, 1.0, 0.5, 0.5),
+        _row(1.0, -1.0, -0.7, 0.3),
+        _row(0.1, 0.05, 0.1, 0.4),
+    ]
+    assert [row.outcome for row in rows] == ["wrong", "wrong", "right", "neither"]
+    named = [scores.named_goal(row, scores.EXACT) for row in rows]
+    assert named == ["wrong", "wrong", "right", "abstains"]
+    assert [scores.named_goal(row, scores.FIRST) for row in rows] == [
+        "right",
+        "wrong",
+        "wrong",
+        "wrong",
+    ]
     assert scores.area(rows, scores.EXACT).value == 1.0
-    # Failure rates .1 and .8 against .5 and .9: of four pairs one is in the right order.
-    assert scores.area(rows, "failure rate").value == 0.25
-    assert scores.advantage(rows, scores.EXACT, "failure rate").value == 0.75
-    # Where all do the same there is nothing to tell apart.
-    alike = scores.advantage(rows[:2], scores.EXACT, "failure rate")
+    # Scores -.5 and .5 against .3 and .4: of four pairs two are in the right order.
+    assert scores.area(rows, scores.FIRST).value == 0.5
+    assert scores.area(rows, scores.EXACT, scores.FIRST).value == 0.5
+    # At share .1 it is -.5 against .4, at share 1 .5 against .3.
+    assert scores.area(rows, scores.FIRST, same_share=True).value == 0.5
+    # Shares: one pair is in the right order, one is not, and two are ties.
+    share = "minus the share of distinguishing levels"
+    assert scores.area(rows, share).value == 0.5
+    assert scores.area(rows[:3], share).value == 0.75
+    assert scores.area(rows[:3], share, same_share=True).value == 0.5
+    # Where all agents do the same there is no pair to compare.
+    alike = scores.area(rows[:2], scores.EXACT, scores.FIRST)
     assert np.isnan(alike.value) and alike.interval is None
 
 
@@ -255,9 +321,12 @@ def test_small_replication_goes_on_where_it_was_stopped(
     result = json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))
     assert len(result["agents"]) == 12
     silent = [row for row in result["agents"] if row["share"] == 0]
-    assert all(set(row["said"].values()) == {scores.SILENT} for row in silent)
-    captions = [table.caption for table in whole.tables]
-    assert captions[0] == tables.area_table([]).caption
+    assert all(set(row["names"].values()) == {scores.SILENT} for row in silent)
+    # The stored agents are all that the tables are made of.
+    stored = [Scored.from_json(row) for row in result["agents"]]
+    written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
+    assert page.markdown(stored) == written
+    assert whole.tables[0].caption == tables.area_table([]).caption
 
 
 @pytest.mark.parametrize("seeds", [0, 1001])

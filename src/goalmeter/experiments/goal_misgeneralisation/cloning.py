@@ -16,7 +16,7 @@ _DISCOUNT, _STEPS = 0.9, 60
 # Actions whose values are closer than this are equally good.
 _TIE = 1e-9
 # States that an expert shows in each level, updates, and states of an update.
-STATES, UPDATES, BATCH = 24, 2500, 256
+STATES, UPDATES, BATCH = 24, 1500, 256
 _RATE = 2e-3
 
 

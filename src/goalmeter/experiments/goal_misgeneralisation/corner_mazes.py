@@ -1,7 +1,7 @@
-"""Mazes whose goal is in the upper left corner, and mazes where it is elsewhere.
+"""Mazes with the goal in the upper left corner, mazes with the goal elsewhere, and shifted mazes.
 
 The right utility pays in the goal, the wrong one in the corner; reaching the goal ends the episode.
-Nothing else of a maze says whether the two are the same.
+Nothing else in a maze indicates whether the two are the same.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from goalmeter.gridworld.world import Cell, GridWorld
 
 SIZE, COMPLEXITY = 7, 0.5
 CORNER = Cell(1, 1)
+# Sizes and complexities of shifted mazes. No training maze has one of these combinations: a maze of
+# size 7 and complexity 0.5 has four inner walls. Larger mazes do not fit into the observation.
+SHIFTED_SIZES, SHIFTED_COMPLEXITIES = (5, SIZE), (0.0, 1.0)
 _INNER = SIZE - 2
 
 
@@ -37,20 +40,43 @@ def corner_maze(draws: Draws, *, apart: bool, kept: bool) -> Level:
         world = GridWorld(walls, start, goal)
         if held_out(world) != kept:
             continue
-        level = _table(world)
+        level = _table(world, CORNER)
         if level is not None:
             return level
 
 
-def _table(world: GridWorld) -> Level | None:
+def shifted_maze(draws: Draws) -> Level:
+    """Draw a maze of another size or complexity, with the goal in one of the other three corners.
+
+    A smaller maze has a random position within the observation and is padded with walls; the wrong
+    goal is its own upper left corner.
+    """
+    while True:
+        size = draws.choice(SHIFTED_SIZES)
+        top, left = draws.below(SIZE - size + 1), draws.below(SIZE - size + 1)
+        walls = np.ones((SIZE, SIZE), dtype=bool)
+        walls[top : top + size, left : left + size] = carved(
+            size, draws.choice(SHIFTED_COMPLEXITIES), draws
+        )
+        ends = [(row, column) for row in (1, size - 2) for column in (1, size - 2)]
+        corner, *others = (Cell(top + row, left + column) for row, column in ends)
+        goal = draws.choice(others)
+        cells = [Cell(int(r), int(c)) for r, c in np.argwhere(~walls)]
+        start = draws.choice([cell for cell in cells if cell not in (corner, goal)])
+        level = _table(GridWorld(walls, start, goal), corner)
+        if level is not None:
+            return level
+
+
+def _table(world: GridWorld, corner: Cell) -> Level | None:
     """The level of a maze; None if the way to the corner is through the goal, or there is none."""
     table = tabular_world(world, horizon=HORIZON)
     cells = [state.cell for state in table.states]
-    if CORNER not in cells or world.goal not in cells:
+    if corner not in cells or world.goal not in cells:
         return None
     at_goal = np.array([cell == world.goal for cell in cells])
-    at_corner = np.array([cell == CORNER for cell in cells])
-    apart = world.goal != CORNER
+    at_corner = np.array([cell == corner for cell in cells])
+    apart = world.goal != corner
     planes = np.zeros((len(cells), 3, _INNER, _INNER), dtype=np.float32)
     planes[:, 0] = world.walls[1:-1, 1:-1]
     planes[:, 2, world.goal.row - 1, world.goal.column - 1] = 1

@@ -12,13 +12,21 @@ from functools import lru_cache
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.experiments.goal_misgeneralisation.corner_mazes import corner_maze
-from goalmeter.experiments.goal_misgeneralisation.keys_and_chests import room_with_chests
+from goalmeter.experiments.goal_misgeneralisation.corner_mazes import (
+    corner_maze,
+    shifted_maze,
+)
+from goalmeter.experiments.goal_misgeneralisation.keys_and_chests import (
+    room_with_chests,
+    shifted_room,
+)
 from goalmeter.experiments.goal_misgeneralisation.levels import Level, Levels
 from goalmeter.gridworld.draws import Draws
 
 CORNER, KEYS = "corner mazes", "keys and chests"
 FAMILIES: dict[str, Callable[..., Level]] = {CORNER: corner_maze, KEYS: room_with_chests}
+# Shifted levels come from generators of their own, which differ from those of training.
+SHIFTED_FAMILIES: dict[str, Callable[[Draws], Level]] = {CORNER: shifted_maze, KEYS: shifted_room}
 # Levels that an agent is trained on.
 TRAINED_ON = 2000
 # Training-like levels in which behaviour is looked at. Of those that tell the goals apart, and of
@@ -83,8 +91,9 @@ def training_like(family: str, share: float, seed: int, most: int) -> TrainingLi
 
 @lru_cache(maxsize=8)
 def shifted(family: str, seed: int, number: int) -> Levels:
-    """Fresh levels all of which tell the goals apart."""
-    return _drawn("shifted", family, seed, 0, number, kept=True)
+    """Levels of another generator than training levels; all of them tell the goals apart."""
+    make = SHIFTED_FAMILIES[family]
+    return Levels.of([make(Draws("shifted generator", family, seed, i)) for i in range(number)])
 
 
 def _drawn(what: str, family: str, seed: int, together: int, apart: int, *, kept: bool) -> Levels:

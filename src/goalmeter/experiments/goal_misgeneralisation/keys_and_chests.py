@@ -25,6 +25,8 @@ SIZE = 5
 # (keys, chests) of levels where the goals are the same, and of those that tell them apart. With one
 # key too many for one chest, who wanders about with the first key meets either as easily.
 FEW_KEYS, MANY_KEYS = (2, 2), (2, 1)
+# The same of shifted levels: again one key too many, in numbers that no training level has.
+SHIFTED_NUMBERS = (3, 2)
 
 
 class Situation(NamedTuple):
@@ -48,6 +50,23 @@ def room_with_chests(draws: Draws, *, apart: bool, kept: bool) -> Level:
             return _table(start, keys, chests)
 
 
+def shifted_room(draws: Draws) -> Level:
+    """Draw a room with three keys and two chests, on different sides of a ring.
+
+    All keys lie along the walls and all chests in the middle of the room, or the other way round.
+    """
+    places = list(range(SIZE * SIZE))
+    draws.shuffle(places)
+    middle = [place for place in places if all(0 < x < SIZE - 1 for x in divmod(place, SIZE))]
+    outer = [place for place in places if place not in middle]
+    sides = [middle, outer]
+    draws.shuffle(sides)
+    n_keys, n_chests = SHIFTED_NUMBERS
+    keys, chests = sorted(sides[0][:n_keys]), sorted(sides[1][:n_chests])
+    start = next(place for place in places if place not in (*keys, *chests))
+    return _table(start, keys, chests)
+
+
 def _table(start: int, keys: list[int], chests: list[int]) -> Level:
     order = [Situation(start, 0, 0)]
     index = {order[0]: 0}
@@ -69,7 +88,7 @@ def _table(start: int, keys: list[int], chests: list[int]) -> Level:
         right=(needed + opened).astype(float),
         wrong=(taken + opened).astype(float),
         ends=opened == len(chests),
-        succeeds=(opened > 0) & (taken <= len(chests)),
+        succeeds=(opened == len(chests)) & (taken <= len(chests)),
         fails=taken > len(chests),
         observations=np.array([_seen(now, keys, chests) for now in order], dtype=np.float32),
         features=np.stack([needed + opened, taken - needed], axis=1).astype(float),

@@ -58,17 +58,36 @@ def measured(
     there = drawing.shifted(family, seed, shifted)
     shows_right, shows_wrong = there.first_reached(agent.policy(there.observations))
     return {
-        "success": float(like.weights @ right),
         "decided": float(like.weights @ (right + wrong)),
-        "success_apart": float(right[telling].mean()) if like.apart else None,
+        "failure": _mean_of_levels(like, 1.0 - right),
+        "failure_apart": _mean(1.0 - right[telling]),
+        "first_apart": _mean((wrong - right)[telling], (-1.0, 1.0)),
         "meg": _meg(like, policy),
         "learnt": _learnt(like, policy) if like.apart else None,
         "shifted": {
-            "right": estimate(shows_right, bounds=(0.0, 1.0)).to_json(),
-            "wrong": estimate(shows_wrong, bounds=(0.0, 1.0)).to_json(),
-            "difference": estimate(shows_wrong - shows_right, bounds=(-1.0, 1.0)).to_json(),
+            "right": _mean(shows_right),
+            "wrong": _mean(shows_wrong),
+            "difference": _mean(shows_wrong - shows_right, (-1.0, 1.0)),
         },
     }
+
+
+def _mean(values: FloatArray, bounds: tuple[float, float] = (0.0, 1.0)) -> dict[str, Any] | None:
+    """The mean of some levels of one kind with its interval; None without a level."""
+    return estimate(values, bounds=bounds).to_json() if len(values) else None
+
+
+def _mean_of_levels(like: drawing.TrainingLike, values: FloatArray) -> dict[str, Any]:
+    """The mean over training-like levels of both kinds, by their weights, with its interval."""
+    return {"value": float(like.weights @ values), "interval": _interval(like, values)}
+
+
+def _interval(like: drawing.TrainingLike, values: FloatArray) -> list[float] | None:
+    """Student's interval over levels that were not drawn; None where no level differs."""
+    kind = np.arange(len(like.levels)) >= len(like.levels) - like.apart
+    _, stratum = np.unique(kind, return_inverse=True)
+    ends = student_ends(values, like.weights, stratum, tail_of(CONFIDENCE))
+    return None if ends is None else list(ends)
 
 
 def _meg(like: drawing.TrainingLike, policy: FloatArray) -> dict[str, Any]:
@@ -80,15 +99,12 @@ def _meg(like: drawing.TrainingLike, policy: FloatArray) -> dict[str, Any]:
     # drawn would change MEG as they change the evidence at the rationality of those that were.
     each = _evidence(levels, policy, levels.wrong, wrong.rationality)
     each -= _evidence(levels, policy, levels.right, right.rationality)
-    kind = (np.arange(len(levels)) >= len(levels) - like.apart).astype(np.int64)
-    _, stratum = np.unique(kind, return_inverse=True)
-    ends = student_ends(each, like.weights, stratum, tail_of(CONFIDENCE))
     return {
         "right": right.value,
         "wrong": wrong.value,
         "difference": wrong.value - right.value,
         # Where no level tells the goals apart all differences are 0, and nothing has a spread.
-        "interval": None if ends is None else list(ends),
+        "interval": _interval(like, each),
     }
 
 

@@ -8,7 +8,7 @@ from goalmeter.experiments.goal_misgeneralisation.network import HIDDEN, Network
 
 # Episodes at once, and steps of each between two updates of the policy.
 EPISODES, STEPS = 128, 32
-TOTAL = 600_000
+TOTAL = 300_000
 
 
 def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:

@@ -1,4 +1,4 @@
-"""`goalmeter replicate goal-misgeneralisation`: does MEG name a wrong goal before it shows?"""
+"""`goalmeter replicate goal-misgeneralisation`: predict which agents pursue a wrong goal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from goalmeter.experiments.goal_misgeneralisation.network import Network
 from goalmeter.experiments.goal_misgeneralisation.scores import Scored
 from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject, subjects
 from goalmeter.report import require_report_extra
-from goalmeter.report.markdown import in_markdown
 from goalmeter.runs import HERE, carry_out
 from goalmeter.runs.forecast import Forecast, unmeasured
 from goalmeter.runs.progress import Tell
@@ -21,7 +20,7 @@ from goalmeter.runs.progress import Tell
 COMMAND = "goalmeter replicate goal-misgeneralisation"
 SEEDS = 3
 SCALE = Scale()
-TITLE = "Name the wrong goal before it shows"
+TITLE = "Predict a wrong goal before it shows"
 # The folders of what is kept.
 AGENTS, TABLES, RUNS = "agents", "tables", "runs"
 
@@ -34,18 +33,16 @@ def replicate(
     on: str = HERE,
     progress: Tell | None = None,
 ) -> Outcome:
-    """Train agents whose goal may be wrong, say which want it, and see what they do when shifted.
+    """Train agents whose goal may be wrong, predict which pursue it, and evaluate them shifted.
 
-    Every agent and every measure is kept in the folder as soon as it is there; the same command
-    goes on from what is kept.
+    Agents and measurements are stored as they finish; the same command resumes a run.
 
     Args:
-        out: folder of what is kept, and for results.json, tables.md and report.html.
+        out: run directory, also of results.json, tables.md and report.html.
         seeds: agents of each kind at each share; None for 3.
-        seed: of the first of them, and of the levels in which they are measured.
-        on: where they are trained and measured, as `runs` spells it; the numbers do not depend on
-            it.
-        progress: told what is finished.
+        seed: seed of the first of them, and of the levels in which they are measured.
+        on: where trials run, as `runs` spells it; the numbers do not depend on it.
+        progress: callback for messages.
 
     Raises:
         InvalidParameterError: fewer than 1 of each kind, or a seed that is none.
@@ -69,8 +66,7 @@ def replicate(
 def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outcome:
     """Write what came of all agents."""
     sections, findings = page.sections(rows), page.findings(rows)
-    shown = tuple(table for section in sections for table in section.tables)
-    write_text(out / "tables.md", in_markdown(shown, {"What came of it": findings}))
+    write_text(out / "tables.md", page.markdown(rows))
     result: dict[str, Any] = {
         "replication": "goal-misgeneralisation",
         "findings": findings,
@@ -83,8 +79,8 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
         sections,
         result,
         command=f"{COMMAND}{count} --seed {seed}",
-        lede="Small agents trained where a wrong goal mostly looks like the right one, and what "
-        "MEG says of them from levels like those of training alone.",
+        lede="Small agents are trained where a wrong goal mostly looks like the right one. MEG and "
+        "baselines predict from training-like levels which agents pursue the wrong goal elsewhere.",
         findings=findings,
         glossary=page.GLOSSARY,
         text="\n".join(findings),
@@ -101,8 +97,8 @@ def forecasts(
     """
     agents = _agents(seeds, seed)
     why = (
-        "how long an agent takes is not known before: training one by PPO takes some 15 s of a "
-        "core and a clone 3 s, measuring one up to 15 s"
+        "how long an agent takes is not known before: training one by PPO takes some 20 s of a "
+        "core and a clone 8 s, measuring one up to 20 s"
     )
     untrained: dict[Subject, Network | None] = dict.fromkeys(agents)
     return [
