@@ -128,6 +128,7 @@ def test_every_suite_has_its_tables(name: str) -> None:
     assert taken["key-seeker"][0].startswith("100.0%")
     of_key = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
     assert taken["key-seeker"][1] == f"{of_key.pick_up.chance:.1%}"
+    assert taken["key-seeker"][2] == f"{of_key.pick_up.shortest:.1%}"
     stages = rows(outcome, "Optimal actions on each part of the way")
     before_key = number(stages["key-seeker"][0])
     # Fetching the key is right where it is needed, and where it lies on one of two equal ways.
