@@ -113,7 +113,9 @@ def test_chance_is_the_random_agent() -> None:
     assert interval is not None and interval[0] < measured.pick_up.chance < interval[1]
     assert measured.pick_up.chance > measured.pick_up.shortest + 0.1
     # A corridor of two moves: the key is taken if the first one leads to it.
-    (alone,) = keys([taken(task(["#######", "#K_A_G#", "#######"], cap=2, suite="key-no-door"), RIGHT, RIGHT)])
+    (alone,) = keys(
+        [taken(task(["#######", "#K_A_G#", "#######"], cap=2, suite="key-no-door"), RIGHT, RIGHT)]
+    )
     assert (alone.pick_up.chance, alone.pick_up.shortest) == (0.25, 0)
 
 
@@ -127,7 +129,9 @@ def test_every_share_is_its_definition(agent: str) -> None:
         assert getattr(measured.towards_key, name).value == pytest.approx(expected), name
     taken_ = [any(s["state"][2] for s in walk["steps"]) for walk in plain]
     assert measured.pick_up.rate.value == pytest.approx(np.mean(taken_))
-    assert measured.pick_up.excess.value == pytest.approx(np.mean(taken_) - measured.pick_up.shortest)
+    assert measured.pick_up.excess.value == pytest.approx(
+        np.mean(taken_) - measured.pick_up.shortest
+    )
     before = [[oracle.is_right(s) for s in walk["steps"] if s["state"][2] == 0] for walk in plain]
     expected = np.mean([np.mean(b) for b in before if b])
     assert measured.stages["before the key"].value == pytest.approx(expected)

@@ -133,7 +133,7 @@ def _explains(towards: GoalFit | None) -> bool | None:
         return None
     if interval[0] > LEAST_SHARE:
         return True
-    return False if -LEAST_SHARE <= interval[0] and interval[1] <= LEAST_SHARE else None
+    return False if interval[0] >= -LEAST_SHARE and interval[1] <= LEAST_SHARE else None
 
 
 def _none(answers: Sequence[bool | None]) -> bool:
