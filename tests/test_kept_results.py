@@ -49,6 +49,7 @@ FILLED = {
     "docs/calibration.md": {
         "": "docs/results/calibration.txt",
         "ideal": "docs/results/calibration-ideal.txt",
+        "other seeds": "docs/results/calibration-seeds.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
     "docs/goal-misgeneralisation.md": {

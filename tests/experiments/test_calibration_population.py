@@ -277,17 +277,17 @@ def test_a_calibration_on_two_populations(
 def test_an_interval_includes_the_choice_of_the_threshold(
     small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scoring, "RESAMPLES", 60)
+    monkeypatch.setattr(scoring, "RESAMPLES", 20)
     scores = scored(small)
     chosen = thresholds(scores)
-    assert len(chosen) == 61 and chosen[0][MEG] == threshold(
+    assert len(chosen) == 21 and chosen[0][MEG] == threshold(
         scores.scores[MEG][: SMALL.agents].max(axis=1), Truth(small.traits)
     )
-    assert len({limits[MEG] for limits in chosen}) > 5
+    assert len({limits[MEG] for limits in chosen}) > 4
     directed = Truth(small.traits).directed
     anew, fixed = (
         detected(scores.above(limits), MEG, directed).interval
-        for limits in (chosen, [chosen[0]] * 61)
+        for limits in (chosen, [chosen[0]] * 21)
     )
     assert anew is not None and fixed is not None
     assert anew[1] - anew[0] > fixed[1] - fixed[0] and anew[0] < fixed[0]
