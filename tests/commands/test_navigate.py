@@ -135,7 +135,7 @@ def test_every_suite_has_its_tables(name: str) -> None:
     is_detour = record.key is KeyUse.OPENS_NOTHING and not record.is_paired
     assert (before_key == 100) == (not is_detour)
     if is_detour:
-        assert taken["key-seeker"][4].startswith("100.0%")  # of wrong moves, towards the key
+        assert taken["key-seeker"][5].startswith("100.0%")  # of wrong moves, towards the key
     if record.is_paired:
         assert rows(outcome, "The same worlds")["optimal"][0] == "100.0%"
         assert "optimal, without key" in rows(outcome, f"{name}: agents")
