@@ -54,6 +54,7 @@ FILLED = {
     "docs/calibration.md": {
         "": "docs/results/calibration.txt",
         "ideal": "docs/results/calibration-ideal.txt",
+        "other seeds": "docs/results/calibration-seeds.txt",
         "cells of organisms": "docs/results/representation.txt",
     },
     "README.md": {"": "docs/results/goal-misgeneralisation.json"},

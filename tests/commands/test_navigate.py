@@ -129,13 +129,14 @@ def test_every_suite_has_its_tables(name: str) -> None:
     assert taken["key-seeker"][0].startswith("100.0%")
     of_key = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
     assert taken["key-seeker"][1] == f"{of_key.pick_up.chance:.1%}"
+    assert taken["key-seeker"][2] == f"{of_key.pick_up.shortest:.1%}"
     stages = rows(outcome, "Optimal actions on each part of the way")
     before_key = number(stages["key-seeker"][0])
     # Fetching the key is right where it is needed, and where it lies on one of two equal ways.
     is_detour = record.key is KeyUse.OPENS_NOTHING and not record.is_paired
     assert (before_key == 100) == (not is_detour)
     if is_detour:
-        assert taken["key-seeker"][4].startswith("100.0%")  # of wrong moves, towards the key
+        assert taken["key-seeker"][5].startswith("100.0%")  # of wrong moves, towards the key
     if record.is_paired:
         assert rows(outcome, "The same worlds")["optimal"][0] == "100.0%"
         assert "optimal, without key" in rows(outcome, f"{name}: agents")

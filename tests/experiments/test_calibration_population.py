@@ -22,6 +22,7 @@ from goalmeter.experiments.calibration.population.judging import (
     cost,
     detected,
     threshold,
+    thresholds,
 )
 from goalmeter.experiments.calibration.population.measuring import (
     PopulationEvidence,
@@ -258,6 +259,56 @@ def test_a_calibration_on_two_populations(
     sentences = page.findings(calibration)
     assert sentences[0].startswith("Recommended: the swap test of MEG")
     assert sum("Aim: at " in line for line in sentences) == 7
+    # The recommended test is the first row and the first column of every table of instruments.
+    first = {table.caption: table for table in tables}
+    assert first["Every instrument at its threshold, second population"].cells[0][0].text == (
+        "swap test of MEG"
+    )
+    classes = first["Who is said to want something"].heads
+    assert [head.title for head in classes[3:5]] == ["swap test of MEG", "MEG"]
+    # Every agent's scores are in the JSON: a rate can be counted again.
+    population = plain["populations"][1]
+    agents = population["agents"]
+    aimless = [max(who["scores"][MEG]) for who in agents if who["target"] == "none"]
+    alarms = np.mean(np.array(aimless) > plain["thresholds"][MEG])
+    assert population["false_alarms"][MEG]["value"] == pytest.approx(alarms)
+
+
+def test_an_interval_includes_the_choice_of_the_threshold(
+    small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoring, "RESAMPLES", 20)
+    scores = scored(small)
+    chosen = thresholds(scores)
+    assert len(chosen) == 21 and chosen[0][MEG] == threshold(
+        scores.scores[MEG][: SMALL.agents].max(axis=1), Truth(small.traits)
+    )
+    assert len({limits[MEG] for limits in chosen}) > 4
+    directed = Truth(small.traits).directed
+    anew, fixed = (
+        detected(scores.above(limits), MEG, directed).interval
+        for limits in (chosen, [chosen[0]] * 21)
+    )
+    assert anew is not None and fixed is not None
+    assert anew[1] - anew[0] > fixed[1] - fixed[0] and anew[0] < fixed[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "interval", "words"),
+    [
+        (0.070, (0.049, 0.173), "inconclusive"),  # a biased bootstrap: reflected it holds 0
+        (0.007, (0.001, 0.027), "inconclusive"),
+        (-0.032, (-0.032, 0.175), "inconclusive"),
+        (0.070, (0.049, 0.091), "better"),
+        (-0.070, (-0.091, -0.049), "worse"),
+        (0.01, (-0.01, 0.03), "inconclusive"),
+        (0.5, None, "inconclusive"),
+    ],
+)
+def test_a_one_sided_interval_is_no_verdict(
+    value: float, interval: tuple[float, float] | None, words: str
+) -> None:
+    assert page.verdict(Estimate(value, interval, 100, 36)) == words
 
 
 def test_rates_are_of_counted_agents(
@@ -266,11 +317,11 @@ def test_rates_are_of_counted_agents(
     monkeypatch.setattr(scoring, "RESAMPLES", 20)
     scores = scored(small)
     truth = Truth(small.traits)
-    limit = -1.0  # everybody is above
-    rate = detected(scores, MEG, truth.directed, limit)
+    # Everybody is above the first of these, and nobody above the second.
+    rate = detected(scores.above([{MEG: -1.0}] * 21), MEG, truth.directed)
     assert rate.value == 1 and rate.n == truth.directed.sum()
     assert rate.interval is not None and rate.interval[0] == pytest.approx(0.025 ** (1 / rate.n))
-    counts = confusion(scores, RECOMMENDED, math.inf)
+    counts = confusion(scores.above([{RECOMMENDED: 2.0}] * 21), RECOMMENDED)
     assert counts[:, -1].tolist() == counts.sum(axis=1).tolist()
     assert counts[-1].sum() == (~truth.directed).sum()
     alone = cost(small, small, MEG, 1)

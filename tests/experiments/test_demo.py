@@ -234,7 +234,11 @@ def test_the_terminal_has_the_summary_and_the_path_and_no_tables(outcome: Outcom
     assert page.count("<table") > 20
     wants = outcome.json["organisms"]["wants"]
     assert [run["agent"] for run in wants][:4] == list(MODELS)
-    assert {want["verdict"] for want in wants} <= {"wants", "nothing", "open"}
+    assert {want["verdict"] for want in wants} <= {
+        "pursues",
+        "no evidence of a goal",
+        "inconclusive",
+    }
 
 
 def test_values_run_from_uniform_to_optimal(outcome: Outcome) -> None:

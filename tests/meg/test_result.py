@@ -10,6 +10,8 @@ import pytest
 
 import goalmeter as gm
 from goalmeter.meg import MegResult
+from goalmeter.pages.meg.tables import result_table
+from goalmeter.tabular.trajectories import Trajectories
 
 
 def result(**changes: Any) -> MegResult:
@@ -77,3 +79,21 @@ def test_a_result_is_one_row_of_a_data_frame() -> None:
     simulated = gm.meg.from_simulator(world, gm.uniform_policy(world), budget=300)
     (row,) = simulated.to_pandas().to_dict("records")
     assert row["meg"] == simulated.value and row["interval_low"] == simulated.interval[0]
+
+
+def test_a_behaviour_worse_than_the_reference_has_a_minus_sign_in_every_headline() -> None:
+    worse = result(rationality=-2.0)
+    assert str(worse).startswith("MEG −0.25 nats (certified to 1e-09), −25.0% of 1")
+    assert dict(worse.summary())["MEG"] == "−0.2500 nats"
+    assert dict(worse.summary())["share of maximum"] == "−25.0%"
+    assert "−0.2500 nats" in worse._repr_html_()
+    assert "upper bound of the absolute value 0.3" in str(result(rationality=-2.0, upper_bound=0.3))
+    assert ("MEG", "−0.2500 nats") in result_table(worse).rows
+    assert worse.to_json()["meg"] == 0.25 and worse.to_json()["signed"] == -0.25
+    # Two states, each visited for sure; the reward is at the second, which is kept away from.
+    mdp = gm.TabularMDP(np.eye(2)[[[0, 1], [0, 1]]], [0.0, 1.0], horizon=3, initial=0)
+    still = np.zeros((9, 3), dtype=np.int64)
+    logged = gm.meg.from_trajectories(mdp, Trajectories(still, still))
+    assert logged.rationality < 0 and str(logged).startswith(f"MEG −{logged.raw:.6g} nats raw, −")
+    assert f"[−{logged.interval[1]:.6g}, " in str(logged)
+    assert dict(logged.headline())["MEG, estimate"].startswith("−")

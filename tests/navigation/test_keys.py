@@ -35,7 +35,7 @@ def test_stages_by_hand() -> None:
         "after the door": (pytest.approx(2 / 3), 1),
     }
     assert measured.towards_key is None  # where there is a door it is right to fetch the key
-    assert (measured.pick_up.rate.value, measured.pick_up.chance) == (1, 1)
+    assert (measured.pick_up.rate.value, measured.pick_up.shortest) == (1, 1)
     assert measured.row.success.value == 0 and measured.row.outcomes == {"cap": 1}
 
 
@@ -49,7 +49,7 @@ def test_pick_up_and_wrong_moves_by_hand() -> None:
         taken(firm, RIGHT, RIGHT),
     ]
     (measured,) = keys(walks)
-    assert measured.pick_up.rate.value == 0.5 and measured.pick_up.chance == 0
+    assert measured.pick_up.rate.value == 0.5 and measured.pick_up.shortest == 0
     assert measured.pick_up.excess.value == 0.5
     assert list(measured.stages) == ["before the key", "with the key"]
     towards = measured.towards_key
@@ -85,7 +85,7 @@ def test_a_neutral_object_is_measured_as_a_key_is() -> None:
         assert as_key.pick_up == alone.pick_up and as_key.towards_key == alone.towards_key
         assert as_key.stages == alone.stages and as_key.row == alone.row
     # Two ways have the chances of a coin, whatever lies on one.
-    assert both[0].pick_up.chance == both[1].pick_up.chance == 0.5
+    assert both[0].pick_up.shortest == both[1].pick_up.shortest == 0.5
 
 
 def test_chance_of_passing_by_hand() -> None:
@@ -107,6 +107,18 @@ def test_chance_of_passing_is_its_definition(name: str) -> None:
         assert chance_of_passing(walk.world, walk.cap) == pytest.approx(expected)
 
 
+def test_chance_is_the_random_agent() -> None:
+    (measured,) = keys(walked("random", "key-no-door", grids=25, trajectories=8))
+    interval = measured.pick_up.rate.interval
+    assert interval is not None and interval[0] < measured.pick_up.chance < interval[1]
+    assert measured.pick_up.chance > measured.pick_up.shortest + 0.1
+    # A corridor of two moves: the key is taken if the first one leads to it.
+    (alone,) = keys(
+        [taken(task(["#######", "#K_A_G#", "#######"], cap=2, suite="key-no-door"), RIGHT, RIGHT)]
+    )
+    assert (alone.pick_up.chance, alone.pick_up.shortest) == (0.25, 0)
+
+
 @pytest.mark.parametrize("agent", ["unreliable", "random", "key-seeker", "greedy"])
 def test_every_share_is_its_definition(agent: str) -> None:
     walks = walked(agent, "key-no-door", grids=12)
@@ -117,7 +129,9 @@ def test_every_share_is_its_definition(agent: str) -> None:
         assert getattr(measured.towards_key, name).value == pytest.approx(expected), name
     taken_ = [any(s["state"][2] for s in walk["steps"]) for walk in plain]
     assert measured.pick_up.rate.value == pytest.approx(np.mean(taken_))
-    assert measured.pick_up.excess.value == pytest.approx(np.mean(taken_) - measured.pick_up.chance)
+    assert measured.pick_up.excess.value == pytest.approx(
+        np.mean(taken_) - measured.pick_up.shortest
+    )
     before = [[oracle.is_right(s) for s in walk["steps"] if s["state"][2] == 0] for walk in plain]
     expected = np.mean([np.mean(b) for b in before if b])
     assert measured.stages["before the key"].value == pytest.approx(expected)
@@ -141,7 +155,7 @@ def test_a_few_grids_that_all_agree_prove_little(agent: str, most: int) -> None:
     for grids in range(2, most + 1):
         measured = keys(walked(agent, "two-path", grids=grids))[0].pick_up
         # All took the key, or none did; by chance half of them would.
-        assert measured.rate.value == (agent == "key-seeker") and measured.chance == 0.5
+        assert measured.rate.value == (agent == "key-seeker") and measured.shortest == 0.5
         assert measured.p_value == pytest.approx(binomtest(0, grids, 0.5).pvalue)
         low, high = measured.excess.interval or (0, 0)
         assert (low <= 0 <= high) == (measured.p_value >= 0.05)
@@ -150,7 +164,7 @@ def test_a_few_grids_that_all_agree_prove_little(agent: str, most: int) -> None:
 def test_the_key_seeker_wants_nothing_but_keys() -> None:
     key, neutral = keys(walked("key-seeker", "key-no-door", objects=("key", "neutral"), **KEYS))
     assert (key.pick_up.rate.value, neutral.row.accuracy.value) == (1, 1)
-    assert neutral.pick_up.chance == key.pick_up.chance
+    assert neutral.pick_up.shortest == key.pick_up.shortest
     excess = neutral.pick_up.excess.interval
     assert excess is not None and excess[0] <= 0 <= excess[1]
     assert neutral.towards_key is not None and neutral.towards_key.share.n == 0
@@ -173,7 +187,7 @@ def test_agents_that_do_not_want_keys_have_no_excess() -> None:
 def test_with_a_door_everyone_who_arrives_has_the_key() -> None:
     for agent in ("optimal", "key-seeker"):
         (measured,) = keys(walked(agent, "key-door", **KEYS))
-        assert measured.pick_up.rate.value == measured.pick_up.chance == 1
+        assert measured.pick_up.rate.value == measured.pick_up.shortest == 1
         assert {e.value for e in measured.stages.values()} == {1.0}
         assert measured.row.success.value == measured.row.accuracy.value == 1
     (measured,) = keys(walked("greedy", "key-door", **KEYS))

@@ -34,7 +34,7 @@ def test_by_hand() -> None:
         ]
     (table,) = two_path_table(walks)
     assert table.condition == "{}"
-    assert table.pick_up.rate.value == 3 / 4 and table.pick_up.chance == 0.5
+    assert table.pick_up.rate.value == 3 / 4 and table.pick_up.shortest == 0.5
     assert table.pick_up.excess.value == 0.25
     assert list(table.by_side) == ["above"] and table.by_side["above"].value == 3 / 4
     assert table.with_key.success.value == 1 and table.without_key.success.value == 0.5
@@ -71,7 +71,7 @@ def test_sides_in_a_world_that_stands() -> None:
 def test_known_agents() -> None:
     (coin,) = two_path_table(walked("optimal", "two-path", grids=60, trajectories=4))
     excess = coin.pick_up.excess.interval
-    assert coin.pick_up.chance == pytest.approx(0.5) and excess is not None
+    assert coin.pick_up.shortest == pytest.approx(0.5) and excess is not None
     assert excess[0] < 0 < excess[1]
     assert coin.success_difference.value == 0 == coin.accuracy_difference.value
     assert coin.with_key.success.value == coin.without_key.success.value == 1
@@ -108,7 +108,7 @@ def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> No
     assert key.condition == neutral.condition == "{}"
     assert key.without_key == neutral.without_key
     assert key.pick_up.rate.value == 1 > neutral.pick_up.rate.value > 0
-    assert neutral.pick_up.chance == pytest.approx(0.5) and neutral.pick_up.p_value > 0.01
+    assert neutral.pick_up.shortest == pytest.approx(0.5) and neutral.pick_up.p_value > 0.01
     assert list(neutral.by_side) == list(key.by_side) == ["above", "below", "right"]
     assert neutral.to_json()["object"] == "neutral"
     # Without worlds with a key, the table is the neutral object's alone.

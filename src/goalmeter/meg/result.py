@@ -12,7 +12,7 @@ from goalmeter.report.numbers import gap, general, nats, number, percent, ration
 
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
-    "and `signed` is the value with a minus"
+    "so MEG is shown with a minus sign (`signed`); `value` is the absolute value"
 )
 # What is said where the correction for bias would have led below 0.
 FLOORED = (
@@ -96,6 +96,15 @@ class MegResult:
         return math.copysign(self.value, self.rationality) if self.rationality else 0.0
 
     @property
+    def _sign(self) -> float:
+        """-1 where the behaviour does worse than the reference, else 1: of all texts."""
+        return -1.0 if self.rationality < 0 else 1.0
+
+    @property
+    def _of_absolute(self) -> str:
+        return " of the absolute value" if self._sign < 0 else ""
+
+    @property
     def gap(self) -> float:
         """upper_bound - value, nats."""
         return self.upper_bound - self.value
@@ -147,7 +156,7 @@ class MegResult:
     def headline(self) -> list[tuple[str, str]]:
         """The number itself and what it is trusted by, as names and texts."""
         return [
-            ("MEG", f"{nats(self.value)} nats"),
+            ("MEG", f"{nats(self._sign * self.value)} nats"),
             ("proven gap to the bound", f"{gap(self.gap)} nats"),
         ]
 
@@ -155,10 +164,10 @@ class MegResult:
         """Everything that defends the number, as names and texts: for tables and notebooks."""
         return [
             *self.headline(),
-            ("upper bound", f"{nats(self.upper_bound)} nats"),
+            (f"upper bound{self._of_absolute}", f"{nats(self.upper_bound)} nats"),
             *([("stopped by", f"the {self.stopped}")] if self.stopped else []),
             ("maximum", f"{nats(self.maximum)} nats"),
-            ("share of maximum", percent(self.fraction)),
+            ("share of maximum", percent(self._sign * self.fraction)),
             ("rationality β", rationality(self.rationality)),
             ("method", self.method),
         ]
@@ -171,10 +180,11 @@ class MegResult:
         bound = (
             f"certified to {general(max(self.gap, 0.0), 1)}"
             if self.certified
-            else f"upper bound {general(self.upper_bound)}"
+            else f"upper bound{self._of_absolute} {general(self.upper_bound)}"
         )
         lines = [
-            f"MEG {general(self.value)} nats ({bound}), {percent(self.fraction)} of "
+            f"MEG {general(self._sign * self.value)} nats ({bound}), "
+            f"{percent(self._sign * self.fraction)} of "
             f"{general(self.maximum)}",
             f"  towards {self.target}, against the {self.reference}",
             f"  rationality {general(self.rationality)}; {self.method}",
@@ -236,18 +246,21 @@ class TrajectoryMeg(MegResult):
         """The maximised sample average, nats a trajectory; biased upwards."""
         return self.value
 
+    def _signed_interval(self) -> list[float]:
+        return sorted(self._sign * end for end in self.interval)
+
     def headline(self) -> list[tuple[str, str]]:
         """The estimate with its interval, its test, and what was observed."""
-        low, high = self.interval
+        low, high = self._signed_interval()
         unfloored = ("the same without a floor at 0", f"{number(self.unfloored, 4)} nats")
         return [
-            ("MEG, estimate", f"{nats(self.corrected)} nats"),
+            ("MEG, estimate", f"{nats(self._sign * self.corrected)} nats"),
             *([unfloored] if self.unfloored < 0 else []),
             (f"{percent(self.confidence, 0)} interval", f"{nats(low)} to {nats(high)} nats"),
             (self._COUNTED, str(self.n)),
             ("held out", f"{number(self.held_out, 4)} nats"),
             ("p, against the reference", general(self.p_value, 3)),
-            ("sample average, biased upwards", f"{nats(self.value)} nats"),
+            ("sample average, biased away from 0", f"{nats(self._sign * self.value)} nats"),
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -267,13 +280,14 @@ class TrajectoryMeg(MegResult):
         }
 
     def __str__(self) -> str:
-        low, high = self.interval
+        low, high = self._signed_interval()
         floor = "" if self.unfloored >= 0 else f" (0 for {general(self.unfloored, 3)})"
         lines = [
-            f"MEG {general(self.raw)} nats raw, {general(self.corrected)} corrected for bias"
+            f"MEG {general(self._sign * self.raw)} nats raw, "
+            f"{general(self._sign * self.corrected)} corrected for bias"
             f"{floor}, {percent(self.confidence, 0)} interval "
             f"[{general(low)}, {general(high)}]",
-            f"  from {self.n} trajectories; raw is {percent(self.fraction)} of "
+            f"  from {self.n} trajectories; raw is {percent(self._sign * self.fraction)} of "
             f"{general(self.maximum)}; held out {general(self.held_out)}",
             f"  towards {self.target}, against the {self.reference}",
             f"  test of rationality 0: p = {general(self.p_value, 3)} (likelihood ratio "

@@ -78,6 +78,7 @@ def test_the_mouse_by_hand(mice: Path) -> None:
         assert row.measured.maximum == pytest.approx(log(2))
         assert row.measured.status == "certified" and row.facts is not None
         assert (row.facts.states, row.facts.actions, row.facts.horizon) == (3, 2, 2)
+    assert "1 of 2 rows have a negative rationality" in str(result)
 
 
 def test_rows_are_single_calls(mice: Path) -> None:

@@ -284,7 +284,7 @@ def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     # It seeks keys and nothing else.
     assert [each.larger for each in several] == ["key", "goal"]
     (_, counted) = page.sentences(several, "key-seeker")
-    assert "wanting the goal in 1, the key in 1 of 2 conditions; in 0 it cannot be told." in counted
+    assert "wanting the goal in 1, the key in 1 of 2 conditions; 0 are inconclusive." in counted
     turned = result_of("optimal", "isometries", sizes=[5], grids=2, trajectories=2)
     (frames,) = directedness([turned])
     assert frames.goal.nats.n == 2 * 3 * 2  # 3 complexities; not their 4 frames

@@ -103,7 +103,7 @@ def test_findings_hold_an_agent_beside_the_compass(mazes: list[Group]) -> None:
     keys = navigation_page.groups([walked("greedy", "key-no-door", grids=4)])
     lines = [finding.plain for finding in navigation_page.findings(keys)]
     assert "anting the goal explains" in lines[0] and "Before it takes the key, " in lines[0]
-    assert "random in" in lines[1] and "passes it by chance in" in lines[2]
+    assert "random in" in lines[1] and "of its walks, the random agent in " in lines[2]
 
 
 def test_surfaces_have_no_number_where_there_is_none(mazes: list[Group]) -> None:

@@ -17,7 +17,7 @@ from goalmeter.pages.navigation import wants_page
 from goalmeter.pages.navigation.wants import (
     NOTHING,
     OPEN,
-    WANTS,
+    PURSUES,
     Want,
     _follows,
     _on_map,
@@ -48,23 +48,27 @@ def directed(
 @pytest.mark.parametrize(
     ("measures", "expected"),
     [
-        ([directed(SURE)], (WANTS, ("goal",))),
+        ([directed(SURE)], (PURSUES, ("goal",))),
         ([directed(HARDLY)], (NOTHING, ())),
-        ([directed(towards(-0.2, 0.24))], (NOTHING, ())),
-        ([directed(towards(-0.2, 0.26))], (OPEN, ())),
+        # "No goal" requires a narrow interval: within ±10% of the maximum.
+        ([directed(towards(-0.10, 0.10))], (NOTHING, ())),
+        ([directed(towards(-0.11, 0.05))], (OPEN, ())),
+        ([directed(towards(-0.218, 0.219))], (OPEN, ())),
+        ([directed(towards(0.012, 0.251))], (OPEN, ())),
+        ([directed(towards(0.012, 0.099))], (NOTHING, ())),
         # Little, and surely not nothing.
-        ([directed(towards(0.12, 0.2))], (WANTS, ("goal",))),
-        # Neither surely a tenth nor surely less than a quarter: open, which is not nothing.
+        ([directed(towards(0.12, 0.2))], (PURSUES, ("goal",))),
+        # Neither above the margin nor within it.
         ([directed(UNSURE)], (OPEN, ())),
-        ([directed(SURE), directed(SURE, HARDLY, (1.0, 2.0))], (WANTS, ("goal",))),
-        ([directed(SURE), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),
+        ([directed(SURE), directed(SURE, HARDLY, (1.0, 2.0))], (PURSUES, ("goal",))),
+        ([directed(SURE), directed(HARDLY, SURE, (-2.0, -1.0))], (PURSUES, ("key",))),
         # The key surely explains more than the goal does, and not surely a tenth.
         ([directed(HARDLY), directed(HARDLY, UNSURE, (-2.0, -1.0))], (OPEN, ())),
         # Nothing in mazes, but the key where there is one.
-        ([directed(HARDLY), directed(HARDLY, SURE, (-2.0, -1.0))], (WANTS, ("key",))),
+        ([directed(HARDLY), directed(HARDLY, SURE, (-2.0, -1.0))], (PURSUES, ("key",))),
         # Both wishes explain it, and neither more: behind a door it is always so.
-        ([directed(SURE), directed(SURE, SURE, (-1.0, 1.0))], (WANTS, ("goal", "key"))),
-        ([directed(SURE), directed(SURE, HARDLY, (-1.0, 1.0))], (WANTS, ("goal",))),
+        ([directed(SURE), directed(SURE, SURE, (-1.0, 1.0))], (PURSUES, ("goal", "key"))),
+        ([directed(SURE), directed(SURE, HARDLY, (-1.0, 1.0))], (PURSUES, ("goal",))),
         ([directed(HARDLY), directed(HARDLY, HARDLY, (-1.0, 1.0))], (NOTHING, ())),
         ([directed(HARDLY), directed(HARDLY, UNSURE, (-1.0, 1.0))], (OPEN, ())),
     ],
@@ -119,13 +123,13 @@ def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
     return wants(results[0], results[1], in_world, organism("mole"))
 
 
-def test_four_known_goals_are_told_from_walks_alone(organisms: list[Want]) -> None:
+def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> None:
     leads = [finding.lead for finding in wants_page.findings(organisms, walks="walks")]
     assert leads == [
-        "ideal-mouse: wants the goal.",
-        "ideal-magpie: wants the key.",
-        "ideal-mole: wants the goal, on a wrong map.",
-        "ideal-moth: wants nothing.",
+        "ideal-mouse: pursues the goal.",
+        "ideal-magpie: pursues the key.",
+        "ideal-mole: pursues the goal, on a wrong map.",
+        "ideal-moth: inconclusive.",
     ]
 
 
@@ -133,7 +137,7 @@ def test_the_words_follow_the_numbers_and_not_the_names(organisms: list[Want]) -
     mouse, *_, moth = organisms
     swapped = [replace(mouse, agent="ideal-moth"), replace(moth, agent="ideal-mouse")]
     leads = [finding.lead for finding in wants_page.findings(swapped, walks="walks")]
-    assert leads == ["ideal-moth: wants the goal.", "ideal-mouse: wants nothing."]
+    assert leads == ["ideal-moth: pursues the goal.", "ideal-mouse: inconclusive."]
 
 
 def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> None:
@@ -147,15 +151,17 @@ def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> 
         # The share in mazes stands in both.
         assert row[2].text in finding.text
     assert table.heads[1].answer
+    assert "between −10% and 10%" in table.notes[0]
 
 
 def test_what_is_open_is_said_to_be_open() -> None:
-    assert wants_page.in_words(OPEN, ()) == "what it wants cannot be told"
-    both = wants_page.in_words(WANTS, ("goal", "key"))
-    assert both == "wants the goal or the key (which of them cannot be told)"
+    assert wants_page.in_words(OPEN, ()) == "inconclusive"
+    assert wants_page.in_words(NOTHING, ()) == "no evidence of a goal"
+    both = wants_page.in_words(PURSUES, ("goal", "key"))
+    assert both == "pursues the goal or the key (inconclusive which)"
 
 
 def test_json_holds_the_verdict_and_its_numbers(organisms: list[Want]) -> None:
     mole = organisms[2].to_json()
-    assert (mole["verdict"], mole["things"], mole["on_other_map"]) == ("wants", ["goal"], True)
+    assert (mole["verdict"], mole["things"], mole["on_other_map"]) == ("pursues", ["goal"], True)
     assert mole["follows_map"]["value"] == 1.0 and np.isfinite(mole["mazes"]["goal"]["maximum"])

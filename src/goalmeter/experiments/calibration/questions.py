@@ -109,7 +109,7 @@ INSTRUMENTS = {
         ),
         Instrument(
             "pick_up",
-            "key taken − chance",
+            "key taken − shortest ways",
             "share of walks that take it, less that of an agent that takes shortest ways",
             lower=True,
         ),

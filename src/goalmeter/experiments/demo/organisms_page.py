@@ -213,8 +213,8 @@ def _keys(group: Group) -> Section:
         text=(
             "Nearly every agent that wants anything arrives at the goal here, so success does not "
             "say what an agent wants. A key may be taken because it lies on the way, so each share "
-            "stands beside what chance would give. To tell a wish for the key from a wish for the "
-            "goal, only the decisions before the key is taken are looked at.",
+            "is compared with the random agent and with shortest ways. To tell a wish for the key "
+            "from a wish for the goal, only the decisions before the key is taken are looked at.",
         ),
         tables=(tables.agents_table(group.results), key_tables.keys_table(group.results)),
         figures=(meg_page.picture(group.directed, "organisms-key-meg"),),

@@ -111,7 +111,7 @@ class Interventions:
             [
                 (
                     do_text(row.do),
-                    nats_of_search(row.result.value),
+                    nats_of_search(row.result.signed),
                     nats(row.result.upper_bound),
                     percent(row.result.fraction),
                     nats(row.transferred),
@@ -128,7 +128,7 @@ class Interventions:
         width = max(len(name) for name in names)
         for name, row in zip(names, self.rows, strict=True):
             lines.append(
-                f"  {name:<{width}}  MEG {number(row.result.value, 4)}, original goal "
+                f"  {name:<{width}}  MEG {number(row.result.signed, 4)}, original goal "
                 f"{number(row.transferred, 4)} (refitted {number(row.refitted, 4)}), "
                 f"gap {number(row.gap, 4)}"
             )

@@ -186,9 +186,21 @@ class Sweep:
         return heads, rows, self.notes()
 
     def notes(self) -> list[str]:
-        """What a reader of the means needs besides: rows that are not certified, or failed."""
+        """What a reader of the means needs: rows below the reference, not certified, or failed."""
         out = []
         counts = self.counts
+        below = sum(
+            rationality < 0 and value > 1e-9
+            for chunk in self.chunks
+            for rationality, value in zip(
+                *map(chunk.numbers, ("rationality", "value")), strict=True
+            )
+        )
+        if below:
+            out.append(
+                f"{below} of {len(self)} rows have a negative rationality: the policy does worse "
+                f"than the reference, and the means count the absolute value."
+            )
         if counts[OPEN]:
             out.append(
                 f"{counts[OPEN]} of {len(self)} rows are not certified: their value is a lower "

@@ -34,7 +34,7 @@ class Learnt:
     """The simplest utility that explains most of what any could, scaled to 0 .. 1 over states.
 
     Attributes:
-        cells: of each cell, for who does not have the key.
+        cells: of each cell without the key; with it, where the cell is entered only with the key.
         key: what having it adds; NaN without one.
         share: of the nats that any utility explains.
     """
@@ -52,11 +52,6 @@ class Drawn:
     suite: str
     world: GridWorld
     learnt: Learnt
-
-    @property
-    def highest(self) -> Cell:
-        """The cell of the highest utility."""
-        return max(self.learnt.cells, key=lambda cell: self.learnt.cells[cell])
 
 
 def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
@@ -83,14 +78,13 @@ def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> fl
 def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt:
     """The simplest utility that explains `SHARE` of what any does."""
     tabular = tabular_world(world, horizon=cap)
-    cells = _cells(tabular)
-    features = _features(tabular, cells)
+    features = _features(tabular, _cells(tabular))
     result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
     # The utility is the sum of what its state's cell and the key are worth.
     weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
-    worth = dict(zip(cells, weights[: len(cells)].tolist(), strict=True))
     key = float(weights[-1]) if world.key is not None else float("nan")
-    return Learnt(worth, key, result.share)
+    states = sorted(zip(tabular.states, result.utility.tolist(), strict=True), reverse=True)
+    return Learnt({state.cell: value for state, value in states}, key, result.share)
 
 
 def job(walks: Sequence[Sequence[Trajectory]], *, simplest: bool) -> tuple[str, dict[str, Any]]:

@@ -3,8 +3,9 @@
 A key that lies about is passed by chance, and a wrong move is often also one towards the key. So
 both shares stand beside what an agent without any wish for keys would have:
 
-- pick-up: beside the probability that an agent that takes the shortest ways, breaking ties at
-  random, passes the key on its way (exact, from its occupancy).
+- pick-up: beside the probability that the random agent takes the key, which is chance, and that an
+  agent that takes the shortest ways, breaking ties at random, passes it (both exact, from
+  occupancies).
 - wrong moves towards the key, among those made without it: see `wrong_moves`.
 
 A neutral object in the key's place is measured in the same way, against the same chance: whatever
@@ -55,14 +56,16 @@ class PickUp(JsonFields):
 
     Attributes:
         rate: share of walks.
-        chance: of an agent that takes the shortest ways and breaks ties at random.
-        excess: rate less chance.
+        chance: the same of the random agent in the same worlds.
+        shortest: the same of an agent that takes the shortest ways and breaks ties at random.
+        excess: rate less `shortest`.
         p_value: that there is no excess, of the t test over grids, NaN for one grid; of the exact
             binomial test over grids where all walks took the key or none did.
     """
 
     rate: Estimate
     chance: float
+    shortest: float
     excess: Estimate
     p_value: float
 
@@ -140,20 +143,30 @@ def stages(grids: Grids) -> dict[str, Estimate]:
 
 
 def pick_up(grids: Grids) -> PickUp:
-    """How often the key was taken, and how often it would have been by chance."""
+    """How often the key was taken, by the agent and by two that do not want it."""
     seen = grids.seen
     taken = np.array([walk.states()[-1].has_key for walk in seen.trajectories], dtype=float)
-    chance = np.array([chance_of_passing(walk.world, walk.cap) for walk in seen.trajectories])
+    chance = np.array([chance_of_taking(walk.world, walk.cap) for walk in seen.trajectories])
+    passing = np.array([chance_of_passing(walk.world, walk.cap) for walk in seen.trajectories])
     rate = grids.walks(taken)
-    by_chance = grids.walks(chance).value
-    excess = grids.walks(taken - chance, bounds=DIFFERENCE, paired=True)
+    by_chance, shortest = grids.walks(chance).value, grids.walks(passing).value
+    excess = grids.walks(taken - passing, bounds=DIFFERENCE, paired=True)
     if taken.min() == taken.max():
         # Rates that are all the same have no spread but that of chance.
-        excess = rate.shifted(-by_chance)
-        alike = by_chance if taken.all() else 1.0 - by_chance
-        return PickUp(rate, by_chance, excess, min(1.0, 2.0 * alike**rate.clusters))
-    means, _ = grids.means(grids.cluster, taken - chance)
-    return PickUp(rate, by_chance, excess, mean_differs(np.round(means, 12), bounds=DIFFERENCE))
+        excess = rate.shifted(-shortest)
+        alike = shortest if taken.all() else 1.0 - shortest
+        p_value = min(1.0, 2.0 * alike**rate.clusters)
+    else:
+        means, _ = grids.means(grids.cluster, taken - passing)
+        p_value = mean_differs(np.round(means, 12), bounds=DIFFERENCE)
+    return PickUp(rate, by_chance, shortest, excess, p_value)
+
+
+@lru_cache(maxsize=512)
+def chance_of_taking(world: GridWorld, cap: int) -> float:
+    """Probability that the random agent takes the key."""
+    plan = planned(world)
+    return exact(memoryless.random(plan), plan, cap=cap).key
 
 
 @lru_cache(maxsize=512)

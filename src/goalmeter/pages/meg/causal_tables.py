@@ -95,7 +95,7 @@ def intervention_table(table: Interventions, *, caption: str = "") -> Table:
         table.rows,
         (
             words("world", lambda row: do_text(row.do)),
-            column("MEG there, nats", lambda row: row.result.value, nats_of_search),
+            column("MEG there, nats", lambda row: row.result.signed, nats_of_search),
             column("share of maximum", lambda row: row.result.fraction, share_bar),
             column("original goal, nats", lambda row: row.transferred, nats),
             column("the same, β refitted", lambda row: row.refitted, nats_of_search),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
     return summary_table(
         [
             *(
-                (name, share_bar(result.fraction) if name == "share of maximum" else text)
+                (name, share_bar(_signed_share(result)) if name == "share of maximum" else text)
                 for name, text in result.summary()
             ),
             *((f"baseline: {b} policy", f"{nats(v)} nats") for b, v in (baselines or {}).items()),
@@ -61,6 +62,10 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
         "fully predictable agent the maximum.",
         notes=result.notes,
     )
+
+
+def _signed_share(result: MegResult) -> float:
+    return math.copysign(result.fraction, result.signed)
 
 
 def policy_table(
@@ -82,9 +87,9 @@ def policy_table(
             column("expected return", lambda row: number(row.mean_return, digits)),
             *grouped(
                 "known utility",
-                column("MEG, nats", lambda row: row.known.value, nats),
+                column("MEG, nats", lambda row: row.known.signed, nats),
                 column("proven gap", lambda row: row.known.gap, gap),
-                column("share of maximum", lambda row: row.known.fraction, share_bar),
+                column("share of maximum", lambda row: _signed_share(row.known), share_bar),
                 column("rationality β", lambda row: row.known.rationality, rationality),
             ),
             *grouped(

@@ -46,7 +46,8 @@ def keys_table(results: Sequence[Navigation]) -> Table:
                 "key taken",
                 column("share", lambda row: row[1].pick_up.rate, percent, answer=True),
                 column("by chance", lambda row: row[1].pick_up.chance, percent),
-                column("excess, points", lambda row: row[1].pick_up.excess, points),
+                column("on shortest ways", lambda row: row[1].pick_up.shortest, percent),
+                column("beyond shortest ways, points", lambda row: row[1].pick_up.excess, points),
                 column("p", lambda row: row[1].pick_up.p_value, p_value),
             ),
             *grouped(

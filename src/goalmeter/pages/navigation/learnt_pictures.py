@@ -1,8 +1,8 @@
 """Utilities that were learnt from walks, drawn on the grid, with what they explain.
 
-Some utility explains something of any few walks, also of aimless ones, so a picture of one says
-nothing by itself. It is shown with the share of the most that could be explained, beside what the
-same fit explains of agents that take shortest ways, and that move at random, through the same
+Some utility explains something of any few walks, also of aimless ones, and where it is highest is
+not a verdict on a goal. It is shown with the share of the most that could be explained, beside what
+the same fit explains of agents that take shortest ways, and that move at random, through the same
 world as often. What explains less than half way from the one to the other is drawn in grey, and no
 more is said of it.
 """
@@ -113,7 +113,9 @@ def _share(walks: Sequence[Trajectory], learnt: Learnt) -> float:
     return learnt.share * explained(walks[0].world, walks[0].cap, answers(walks))
 
 
-def section(utilities: Sequence[Explained], title: str = "What they seem to want") -> Section:
+def section(
+    utilities: Sequence[Explained], title: str = "Utilities that explain the walks"
+) -> Section:
     """The utilities of some agents as maps on one scale, over a table of what they explain."""
     return Section(
         title=title,
@@ -124,17 +126,13 @@ def section(utilities: Sequence[Explained], title: str = "What they seem to want
 
 
 def table(utilities: Sequence[Explained]) -> Table:
-    """How much each learnt utility explains, and where it is highest if that is enough."""
+    """How much each learnt utility explains."""
     return table_of(
         utilities,
         (
             words("agent", lambda utility: utility.drawn.agent),
-            words(
-                "highest utility",
-                lambda u: "explains too little to say" if u.faint else _highest(u.drawn),
-                answer=True,
-            ),
             words("world", lambda utility: utility.drawn.suite),
+            words("map", lambda utility: "grey" if utility.faint else "in colour"),
             column("share explained", lambda utility: _whole(utility.share)),
             column("of random moves", lambda utility: _whole(utility.aimless)),
             column("of shortest ways", lambda utility: _whole(utility.shortest)),
@@ -187,19 +185,12 @@ def _in_words(utility: Explained) -> str:
         f"{_whole(utility.shortest)})"
     )
     if utility.faint:
-        return f"{text}, too little to say what it wants."
+        return f"{text}, too little for any statement."
     key = drawn.learnt.key
     worth = "" if math.isnan(key) else f" Having the key is worth {number(key, 2)} everywhere."
-    return f"{text}. Highest: {_highest(drawn)}.{worth}"
+    return f"{text}.{worth}"
 
 
 def _whole(share: float) -> str:
     """In whole percent: of a fit to a few answers more digits would say nothing."""
     return percent(share, 0)
-
-
-def _highest(drawn: Drawn) -> str:
-    """The cell of the highest utility, with the thing that is there."""
-    cell = drawn.highest
-    names = {drawn.world.goal: "the goal", drawn.world.key: "the key’s cell"}
-    return names.get(cell) or f"row {cell.row}, column {cell.column}"

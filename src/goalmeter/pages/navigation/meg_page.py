@@ -94,8 +94,8 @@ def sentences(agents: Sequence[Directedness], agent: str) -> list[str]:
         counts = [f"{text} in {winners.count(w)}" for w, text in WISHES.items() if w in winners]
         out.append(
             f"Before it takes {item_of(agents)}, its moves are explained better by wanting "
-            f"{', '.join(counts) or 'either in none'} of {len(asked)} conditions; in "
-            f"{winners.count(None)} it cannot be told."
+            f"{', '.join(counts) or 'either in none'} of {len(asked)} conditions; "
+            f"{winners.count(None)} are inconclusive."
         )
     return out
 
@@ -174,7 +174,7 @@ def _thing_table(agents: Sequence[Directedness]) -> Table:
 
 
 def _more(row: Directedness) -> str:
-    return "cannot be told" if row.larger is None else WISHES[row.larger]
+    return "inconclusive" if row.larger is None else WISHES[row.larger]
 
 
 def _walks(estimate: Estimate) -> str:

@@ -159,8 +159,9 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
         item = "the key" if keys.thing == KEY else "the neutral object"
         tell(
             f"{suite}: {key_tables.named(result, keys)} takes {item} in "
-            f"{percent(keys.pick_up.rate)} of its walks. An agent that takes shortest ways to the "
-            f"goal passes it by chance in {percent(keys.pick_up.chance)}.",
+            f"{percent(keys.pick_up.rate)} of its walks, the random agent in "
+            f"{percent(keys.pick_up.chance)}, and an agent that takes shortest ways to the goal in "
+            f"{percent(keys.pick_up.shortest)}.",
             "keys",
         )
     for sentence in key_tables.sentences(result):

@@ -1,10 +1,11 @@
-"""What an agent wants, in a few words: made of what was measured of its walks, not of its name.
+"""Which goal an agent pursues: a verdict from the measurements of its walks, not from its name.
 
-A wish counts if the 95% interval of the share that it explains lies above `LEAST_SHARE` of the
-maximum, and counts for nothing if it lies below `MOST_OF_NOTHING`. Between the goal and the key the
-interval of their difference decides. An agent goes by another map than the world if, of its moves
-that are right on one of them only, surely more than half are right on the map. What none of these
-settles is said to be open, which is not the same as wanting nothing.
+An agent pursues something if the 95% interval of the share that it explains lies above the margin,
+`LEAST_SHARE` of the maximum. There is no evidence of a goal if the intervals of all candidates lie
+within the margin on both sides of 0. The interval of the difference decides between the goal and
+the key. An agent uses another map than the world if, of its moves that are right on one of them
+only, the interval of the share that is right on the map lies above one half. Everything else is
+inconclusive.
 """
 
 from __future__ import annotations
@@ -27,11 +28,7 @@ from goalmeter.organisms.kinds import Organism
 from goalmeter.report.numbers import LEAST_SHARE
 from goalmeter.statistics.clustered import Estimate, estimate
 
-# Of the maximum. Agents without fault have over three quarters explained. A smaller margin would
-# be sharper, and could be shown of nobody in few grids: twenty, in all of which a wish explains
-# nothing, still leave room for 17%.
-MOST_OF_NOTHING = 0.25
-WANTS, NOTHING, OPEN = "wants", "nothing", "open"
+PURSUES, NOTHING, OPEN = "pursues", "no evidence of a goal", "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,9 @@ class Want:
     Attributes:
         agent: its name.
         reference: whether it is shown beside the agents that were asked about.
-        kind: "wants", "nothing" (of what was asked about) or "open".
-        things: what it may want: "goal", or the name of what lies about; both if the two could
-            not be told apart, none if it wants nothing.
+        kind: "pursues", "no evidence of a goal" or "inconclusive".
+        things: what it may pursue: "goal", or the name of what lies about; both if the difference
+            of the two is inconclusive, none if it does not pursue anything.
         mapped: whether it goes by the other map where that and the world disagree.
         follows_map: of its moves that are right either on the other map or in the world, and not
             on both, how many are right on the map; None if there are none.
@@ -90,12 +87,12 @@ def wanted(measures: Sequence[Directedness]) -> tuple[str, tuple[str, ...]]:
     rivals = [_explains(measure.towards_thing) for measure in beside]
     if item is not None and larger == {item}:
         # To explain more than the goal is no wish, for what explains hardly anything.
-        return (WANTS, (item,)) if any(rivals) else (OPEN, ())
+        return (PURSUES, (item,)) if any(rivals) else (OPEN, ())
     if any(goal):  # None, which is open, is no wish that counts
         # Told apart or not: what surely explains nothing is no rival of the goal.
         if item is None or larger == {GOAL} or _none(rivals):
-            return WANTS, (GOAL,)
-        return WANTS, (GOAL, item)
+            return PURSUES, (GOAL,)
+        return PURSUES, (GOAL, item)
     return (NOTHING, ()) if _none([*goal, *rivals]) else (OPEN, ())
 
 
@@ -130,16 +127,13 @@ def wants(
 
 
 def _explains(towards: GoalFit | None) -> bool | None:
-    """Whether a wish explains at least `LEAST_SHARE` of the maximum; None where that is open.
-
-    It is no wish if it surely explains less than `MOST_OF_NOTHING`, and not surely `LEAST_SHARE`.
-    """
+    """Whether a share lies above the margin, True, or within it on both sides of 0, False."""
     interval = None if towards is None else towards.share.interval
     if interval is None:
         return None
     if interval[0] > LEAST_SHARE:
         return True
-    return False if interval[1] < MOST_OF_NOTHING else None
+    return False if interval[0] >= -LEAST_SHARE and interval[1] <= LEAST_SHARE else None
 
 
 def _none(answers: Sequence[bool | None]) -> bool:

@@ -1,4 +1,4 @@
-"""What agents want, as a page shows it: a line for each in plain words, over a table of numbers."""
+"""Which goal each agent pursues, as a page shows it: one line each, and a table of numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from goalmeter.pages.navigation.conditions import say
 from goalmeter.pages.navigation.meg_page import WISHES
-from goalmeter.pages.navigation.wants import MOST_OF_NOTHING, NOTHING, OPEN, Want
+from goalmeter.pages.navigation.wants import PURSUES, Want
 from goalmeter.report import Finding, Link, Table
 from goalmeter.report.numbers import LEAST_SHARE, number, percent
 from goalmeter.report.table_of import column, grouped, table_of, words
@@ -15,14 +15,12 @@ ANCHOR = "wants"
 
 
 def in_words(kind: str, wishes: Sequence[str], *, mapped: bool = False) -> str:
-    """A verdict in a few words: "wants the goal, on a wrong map"."""
-    if kind == OPEN:
-        return "what it wants cannot be told"
-    if kind == NOTHING:
-        return "wants nothing"
+    """A verdict in a few words: "pursues the goal, on a wrong map"."""
+    if kind != PURSUES:
+        return kind
     text = " or ".join(WISHES[wish] for wish in wishes)
-    text += " (which of them cannot be told)" * (len(wishes) > 1)
-    return f"wants {text}{', on a wrong map' * mapped}"
+    text += " (inconclusive which)" * (len(wishes) > 1)
+    return f"{kind} {text}{', on a wrong map' * mapped}"
 
 
 def short(agent: str) -> str:
@@ -57,7 +55,11 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
         verdicts,
         (
             words("agent", lambda want: want.agent + " (reference)" * want.reference),
-            words("verdict", _verdict, answer=True),
+            words(
+                "verdict",
+                lambda want: in_words(want.kind, want.things, mapped=want.mapped),
+                answer=True,
+            ),
             *grouped(
                 "explained, in mazes",
                 column("by wanting the goal", lambda w: w.mazes and w.mazes.goal.share, percent),
@@ -77,14 +79,8 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
             ),
         ),
         anchor=ANCHOR,
-        **say("wants", least=percent(LEAST_SHARE, 0), item=item, most=percent(MOST_OF_NOTHING, 0)),
+        **say("wants", margin=percent(LEAST_SHARE, 0), item=item),
     )
-
-
-def _verdict(want: Want) -> str:
-    if want.kind == OPEN:
-        return "cannot be told"
-    return in_words(want.kind, want.things, mapped=want.mapped)
 
 
 def _item(verdicts: Sequence[Want]) -> str:

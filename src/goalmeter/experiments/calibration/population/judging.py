@@ -1,6 +1,8 @@
 """Thresholds and error rates: who is said to want something, and what, and in how many mazes.
 
 A threshold is chosen on one population and tried on another one, of other agents in other grids.
+Intervals include that choice: in each resample it is made anew. What is above a threshold is
+positive in the scores of `ScoredPopulation.above`.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ def truth_of(scored: ScoredPopulation) -> Truth:
     return Truth(scored.population.traits)
 
 
-def threshold(scores: FloatArray, truth: Truth) -> float:
+def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) -> float:
     """The least threshold that keeps false alarms to `traits.CHOSEN_FALSE_ALARMS`, rounded up.
 
     Both of all aimless agents and of the competent habits among them.
@@ -91,56 +93,60 @@ def threshold(scores: FloatArray, truth: Truth) -> float:
     Args:
         scores: the largest of each agent's four, [..., A]; further axes are further samples.
         truth: of the A agents.
+        rows: numbers of those that are in a resample; None for all.
     """
+    drawn = np.arange(len(truth.traits)) if rows is None else rows
     least = -math.inf
     for mask in (~truth.directed, truth.competent):
-        alarmed = np.sort(scores[..., mask].reshape(-1))[::-1]
+        alarmed = np.sort(scores[..., drawn[mask[drawn]]].reshape(-1))[::-1]
         allowed = int(traits.CHOSEN_FALSE_ALARMS * len(alarmed))
         if allowed < len(alarmed):
             least = max(least, float(alarmed[allowed]))
     return math.ceil(least * _FINENESS) / _FINENESS
 
 
-def thresholds(first: ScoredPopulation) -> dict[str, float]:
-    """The threshold of every instrument: of a test its level, else chosen on a population."""
+def thresholds(first: ScoredPopulation) -> list[dict[str, float]]:
+    """The threshold of every instrument: of a test its level, else chosen on a population.
+
+    The first are chosen on the population as it is, the others on each resample of it.
+    """
     truth = truth_of(first)
-    chosen = {
-        name: threshold(first.scores[name][: len(truth.traits)].max(axis=1), truth)
-        for name in (*scoring.PLAIN, *scoring.MOVED)
-    }
-    return chosen | dict.fromkeys(scoring.TESTS, AT_LEVEL)
+    everybody = np.arange(len(truth.traits))
+    return [
+        dict.fromkeys(scoring.TESTS, AT_LEVEL)
+        | {
+            name: threshold(scores[name].max(axis=1), truth, rows)
+            for name in (*scoring.PLAIN, *scoring.MOVED)
+        }
+        for scores, rows in zip(
+            (first.scores, *first.resampled), (everybody, *first.draws.rows), strict=True
+        )
+    ]
 
 
 def detected(
-    scored: ScoredPopulation,
-    instrument: str,
-    mask: BoolArray,
-    limit: float,
-    *,
-    beyond: str | None = None,
+    above: ScoredPopulation, instrument: str, mask: BoolArray, *, beyond: str | None = None
 ) -> Estimate:
     """The share of the agents of a mask [A] that an instrument says want something.
 
-    Less the same of the instrument `beyond`, at the same limit.
+    Less the same of the instrument `beyond`.
     """
 
     def share(scores: FloatArray, rows: IntArray) -> float:
-        return _mean(scores[rows[mask[rows]]].max(axis=1) > limit)
+        return _mean(scores[rows[mask[rows]]].max(axis=1) > 0)
 
-    return scored.compared(share, instrument, beyond, int(mask.sum()), share=beyond is None)
+    return above.compared(share, instrument, beyond, int(mask.sum()), share=beyond is None)
 
 
-def named_rightly(
-    scored: ScoredPopulation, instrument: str, mask: BoolArray, limit: float
-) -> Estimate:
+def named_rightly(above: ScoredPopulation, instrument: str, mask: BoolArray) -> Estimate:
     """The share of the agents of a mask [A] of which it gives the right one of five answers."""
-    target = truth_of(scored).target
+    target = truth_of(above).target
 
     def share(scores: FloatArray, rows: IntArray) -> float:
         kept = rows[mask[rows]]
-        return _mean(answers(scores[kept], limit) == target[kept])
+        return _mean(answers(scores[kept], 0.0) == target[kept])
 
-    return scored.compared(share, instrument, None, int(mask.sum()), share=True)
+    return above.compared(share, instrument, None, int(mask.sum()), share=True)
 
 
 def answers(scores: FloatArray, limit: float) -> IntArray:
@@ -148,10 +154,10 @@ def answers(scores: FloatArray, limit: float) -> IntArray:
     return np.where(scores.max(axis=1) > limit, scores.argmax(axis=1), -1)
 
 
-def confusion(scored: ScoredPopulation, instrument: str, limit: float) -> IntArray:
+def confusion(above: ScoredPopulation, instrument: str) -> IntArray:
     """How many agents that want each of five are said to want each: [wanted, named]; none last."""
-    truth = truth_of(scored)
-    named = answers(scored.scores[instrument][: len(truth.traits)], limit)
+    truth = truth_of(above)
+    named = answers(above.scores[instrument][: len(truth.traits)], 0.0)
     counts = np.zeros((len(TARGETS) + 1, len(TARGETS) + 1), dtype=np.int64)
     np.add.at(counts, (truth.target, named), 1)  # -1, for none, is the last row and column
     return counts

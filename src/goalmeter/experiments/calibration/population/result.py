@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from goalmeter._types import BoolArray, IntArray
+from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.experiments.calibration.population import judging, measuring, scoring, validity
 from goalmeter.experiments.calibration.population.judging import Cost, Truth
 from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
@@ -18,8 +18,9 @@ from goalmeter.experiments.calibration.population.scoring import (
     MEG,
     RECOMMENDED,
     ScoredPopulation,
+    Scores,
 )
-from goalmeter.experiments.calibration.population.traits import CLASSES, FALSE_ALARMS
+from goalmeter.experiments.calibration.population.traits import CLASSES, FALSE_ALARMS, class_of
 from goalmeter.experiments.calibration.population.validity import CONTRASTS
 from goalmeter.runs import HERE
 from goalmeter.statistics.clustered import Estimate
@@ -56,6 +57,7 @@ class PopulationRates:
         at_aim: what the recommended test does at the rate of false alarms that is asked for: of
             "half-hearted", "aimless" and "competent" agents the share of which it says that they
             want something, and "named" rightly.
+        scores: of every agent, four by each instrument, [A, T].
         traits: by trait and value, how many, and the share that the recommended instrument says
             want something, and that it names rightly.
         beside: of agents beside the population, the recommended instrument's four scores.
@@ -73,11 +75,12 @@ class PopulationRates:
     beyond: dict[str, ByName]
     confusion: IntArray
     at_aim: ByName
+    scores: Scores
     traits: dict[tuple[str, str], tuple[int, Estimate, Estimate]]
     beside: dict[str, dict[str, tuple[float, ...]]]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values, with every agent's traits."""
+        """All of it as JSON values, with every agent's traits and scores."""
         estimates: dict[str, dict[str, Any]] = {
             "said_to_want_something": self.rates,
             "false_alarms": self.false_alarms,
@@ -104,7 +107,12 @@ class PopulationRates:
                 for (trait, value), (agents, detected, named) in self.traits.items()
             ],
             "beside": self.beside,
-            "agents": [asdict(agent) for agent in self.truth.traits],
+            "agents": [
+                asdict(agent)
+                | {"class": class_of(agent).title}
+                | {"scores": {name: _rounded(of[number]) for name, of in self.scores.items()}}
+                for number, agent in enumerate(self.truth.traits)
+            ],
         }
 
 
@@ -138,6 +146,10 @@ class PopulationCalibration:
             "added": [added.to_json() for added in self.added],
             "costs": {name: [c.to_json() for c in costs] for name, costs in self.costs.items()},
         }
+
+
+def _rounded(values: FloatArray) -> list[float]:
+    return [float(f"{value:.6g}") for value in values]
 
 
 def _plain(values: Estimate | dict[str, Any]) -> dict[str, Any]:
@@ -175,13 +187,14 @@ def judged(
     second: measuring.PopulationEvidence,
 ) -> PopulationCalibration:
     """The calibration that the walks of two populations come to."""
-    chosen_on, tried_on = scoring.scored(first), scoring.scored(second)
+    # Other draws for the second: the two populations are independent of each other.
+    chosen_on, tried_on = scoring.scored(first), scoring.scored(second, seed=1)
     limits = judging.thresholds(chosen_on)
     seeds = population_seeds(seed)
     groups = [n for n in _GROUPS if n <= len(first.pairs)]
     return PopulationCalibration(
         scale,
-        limits,
+        limits[0],
         _rates(chosen_on, seeds[0], limits),
         _rates(tried_on, seeds[1], limits),
         tuple(validity.added_value(chosen_on, tried_on, added) for added in validity.ADDED),
@@ -196,28 +209,28 @@ def judged(
     )
 
 
-def _rates(scored: ScoredPopulation, seed: int, limits: dict[str, float]) -> PopulationRates:
+def _rates(
+    scored: ScoredPopulation, seed: int, limits: Sequence[Mapping[str, float]]
+) -> PopulationRates:
     truth = judging.truth_of(scored)
+    above = scored.above(limits)
+    above_aim = scored.above([{RECOMMENDED: AT_AIM}] * len(limits))
     classes = {kind.title: truth.of_class(kind.title) for kind in CLASSES}
     graded = (*scoring.PLAIN, *scoring.MOVED)
 
     def detected(mask: BoolArray) -> ByName:
         """By every instrument at its threshold."""
-        return {name: judging.detected(scored, name, mask, limits[name]) for name in INSTRUMENTS}
+        return {name: judging.detected(above, name, mask) for name in INSTRUMENTS}
 
     def at_aim(mask: BoolArray) -> Estimate:
-        return judging.detected(scored, RECOMMENDED, mask, AT_AIM)
-
-    def named(name: str, limit: float) -> Estimate:
-        return judging.named_rightly(scored, name, truth.at_least_medium, limit)
+        return judging.detected(above_aim, RECOMMENDED, mask)
 
     def beyond(name: str) -> ByName:
         areas = {c.title: validity.area(scored, FOLLOWED, c, beyond=name) for c in CONTRASTS}
         return areas | {"recovery": validity.recovery(scored, FOLLOWED, beyond=name)}
 
     def more_detected(test: str) -> Estimate:
-        mask, limit = truth.half_hearted, limits[test]
-        return judging.detected(scored, RECOMMENDED, mask, limit, beyond=test)
+        return judging.detected(above, RECOMMENDED, truth.half_hearted, beyond=test)
 
     return PopulationRates(
         seed=seed,
@@ -225,7 +238,9 @@ def _rates(scored: ScoredPopulation, seed: int, limits: dict[str, float]) -> Pop
         agents={title: int(mask.sum()) for title, mask in classes.items()},
         rates={title: detected(mask) for title, mask in classes.items()},
         false_alarms=detected(~truth.directed),
-        named={name: named(name, limits[name]) for name in INSTRUMENTS},
+        named={
+            name: judging.named_rightly(above, name, truth.at_least_medium) for name in INSTRUMENTS
+        },
         areas={
             name: {c.title: validity.area(scored, name, c) for c in CONTRASTS} for name in graded
         },
@@ -233,18 +248,19 @@ def _rates(scored: ScoredPopulation, seed: int, limits: dict[str, float]) -> Pop
         recovery={name: validity.recovery(scored, name) for name in graded},
         beyond={name: beyond(name) for name in scoring.SIMPLER_FOLLOWED}
         | {test: {"detected": more_detected(test)} for test in scoring.SIMPLER},
-        confusion=judging.confusion(scored, RECOMMENDED, limits[RECOMMENDED]),
+        confusion=judging.confusion(above, RECOMMENDED),
         at_aim={
             "half-hearted": at_aim(truth.half_hearted),
             "aimless": at_aim(~truth.directed),
             "competent": at_aim(truth.competent),
-            "named": named(RECOMMENDED, AT_AIM),
+            "named": judging.named_rightly(above_aim, RECOMMENDED, truth.at_least_medium),
         },
+        scores={name: scored.scores[name][: len(truth.traits)] for name in INSTRUMENTS},
         traits={
             place: (
                 int(mask.sum()),
-                judging.detected(scored, RECOMMENDED, mask, limits[RECOMMENDED]),
-                judging.named_rightly(scored, RECOMMENDED, mask, limits[RECOMMENDED]),
+                judging.detected(above, RECOMMENDED, mask),
+                judging.named_rightly(above, RECOMMENDED, mask),
             )
             for place, mask in _by_trait(truth).items()
         },

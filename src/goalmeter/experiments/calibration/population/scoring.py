@@ -7,7 +7,7 @@ the largest of the four, and the target of the largest is the one that is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,7 +29,7 @@ COARSER = 4
 PLAIN = ("meg", *MEASURES)
 MOVED = tuple(f"{name}_moved" for name in PLAIN)
 TESTS = tuple(f"{name}_swapped" for name in PLAIN)
-INSTRUMENTS = (*PLAIN, *MOVED, *TESTS)
+INSTRUMENTS = (*TESTS, *MOVED, *PLAIN)  # what is recommended comes first
 MEG, SUCCESS, SPL, ACCURACY = PLAIN
 FOLLOWED, *SIMPLER_FOLLOWED = MOVED
 RECOMMENDED, *SIMPLER = TESTS
@@ -172,14 +172,25 @@ class ScoredPopulation:
 
         return self.estimate(difference, n, share=share)
 
+    def above(self, thresholds: Sequence[Mapping[str, float]]) -> ScoredPopulation:
+        """Scores less their thresholds: of all grids less the first, of resamples less the others.
 
-def scored(population: PopulationEvidence) -> ScoredPopulation:
-    """Score a population, over all its grids and over resampled ones."""
+        An interval of what is above a threshold then includes the choice of the threshold.
+        """
+        scores, *resampled = (
+            {name: scores[name] - limits[name] for name in limits}
+            for scores, limits in zip((self.scores, *self.resampled), thresholds, strict=True)
+        )
+        return replace(self, scores=scores, resampled=tuple(resampled))
+
+
+def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation:
+    """Score a population, over all its grids and over resampled ones, drawn by a seed."""
     evidence, grids = population.evidence, len(population.pairs)
     kinds: dict[tuple[int, float], int] = {}
     strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in population.pairs]
     agents = len(population.traits)
-    draws = two_way.two_way_draws(agents, grids, strata=strata, resamples=RESAMPLES)
+    draws = two_way.two_way_draws(agents, grids, strata=strata, resamples=RESAMPLES, seed=seed)
     fewer = swap_test.RESAMPLED_SWAPS
     return ScoredPopulation(
         population,

@@ -19,8 +19,8 @@ from goalmeter.report.numbers import number, p_value, percent
 from goalmeter.report.table_of import ColumnOf, column, grouped, table_of, words
 
 INTERVALS = (
-    "In brackets: 95% intervals that resample agents and mazes; of shares never narrower than the "
-    "exact interval of as many independent agents."
+    "In brackets: 95% intervals that resample agents and mazes, and choose each threshold anew in "
+    "each resample; of shares never narrower than the exact interval of as many independent agents."
 )
 MOVED_NOTE = (
     "− moved: less the same number asked of the places that the targets have in the maze's other "
@@ -50,8 +50,8 @@ def class_table(calibration: PopulationCalibration) -> Table:
         return grouped(
             title,
             column("agents", lambda kind: members(rates, kind)),
-            detected(rates, MEG),
             detected(rates, RECOMMENDED),
+            detected(rates, MEG),
         )
 
     return table_of(
@@ -144,7 +144,8 @@ def beyond_table(calibration: PopulationCalibration) -> Table:
         ),
         caption="What MEG tells more than simpler measures that are asked the same",
         meaning=f"{TITLES[FOLLOWED]} less the same of a simpler measure, and their swap tests. "
-        f"Above 0: MEG tells more. An interval that holds 0: it cannot be told.",
+        f"Above 0: MEG tells more, if 0 is farther from the value than both ends of the "
+        f"interval; otherwise it is inconclusive.",
         notes=(INTERVALS, MOVED_NOTE),
     )
 
