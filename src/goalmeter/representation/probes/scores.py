@@ -157,7 +157,10 @@ def _sums(cluster: IntArray, *columns: BoolArray) -> FloatArray:
 
 def _share(cluster: IntArray, right: BoolArray) -> Estimate:
     counts = np.bincount(cluster)
-    return estimate(np.bincount(cluster, right), counts, n=len(cluster), bounds=UNIT)
+    # How many cells a grid has is set before anything is read.
+    return estimate(
+        np.bincount(cluster, right), counts, heaviest=counts.max(), n=len(cluster), bounds=UNIT
+    )
 
 
 def _mean(cluster: IntArray, values: FloatArray) -> Estimate:
