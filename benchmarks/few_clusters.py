@@ -155,9 +155,7 @@ def behaviours(grids: int) -> list[Setting]:
                 paired = name == "beyond_greedy"
                 heaviest = 4.0 * cap if name in POOLED else 1.0
                 limits = bounds.get(name, UNIT)
-                out.append(
-                    from_pool(name, agent, pool, limits, paired=paired, heaviest=heaviest)
-                )
+                out.append(from_pool(name, agent, pool, limits, paired=paired, heaviest=heaviest))
     for first, second in (("optimal", "greedy"), ("epsilon-optimal(0.3)", "boltzmann(1)")):
         for name in ("success", "accuracy"):
             (values, known), (values_of_second, known_of_second) = (
