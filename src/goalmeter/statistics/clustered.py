@@ -138,8 +138,8 @@ def estimate(
     bottoms = np.ones_like(tops) if denominators is None else np.asarray(denominators, dtype=float)
     if heaviest is None and denominators is not None and bounds is not None and not paired:
         raise InvalidParameterError(
-            "a ratio within bounds needs `heaviest`, the greatest denominator of a cluster: without "
-            "it a cluster that was not drawn may outweigh all others"
+            "a ratio within bounds needs `heaviest`, the greatest denominator of a cluster: "
+            "without it a cluster that was not drawn may outweigh all others"
         )
     most = np.broadcast_to(bottoms if heaviest is None else np.asarray(heaviest), bottoms.shape)
     labels = np.zeros(len(tops)) if strata is None else np.asarray(strata)

@@ -7,8 +7,8 @@ is worked out anew for the drawn agents in the drawn grids. Such an interval err
 Source: Owen, The pigeonhole bootstrap (2007), which bounds how far; Rao and Wu, Resampling
 inference with complex survey data (1988), for drawing one grid fewer than there are; Davison and
 Hinkley, Bootstrap Methods and their Application (1997), section 5.2, for the basic bootstrap;
-Hesterberg, What teachers should know about the bootstrap (2015), section 5.3, for percentiles of the t
-distribution; Clopper and Pearson, The use of confidence or fiducial limits (1934).
+Hesterberg, What teachers should know about the bootstrap (2015), section 5.3, for percentiles of
+the t distribution; Clopper and Pearson, The use of confidence or fiducial limits (1934).
 """
 
 from __future__ import annotations

@@ -10,10 +10,12 @@ uncertain given their position. Of a class by itself:
 - gain: in the log-loss of whether a cell is of the class.
 
 Of all classes together, balanced accuracy is the mean over the classes that occur, and there is no
-AUROC. An interval refers to this probe, trained on these training grids, in new grids of the same
-kind: test grids are what is drawn. It is not an interval of what the best reader could know, nor of
-what a probe of more training grids would score. Posteriors are mixed with a little of every class before logarithms are taken, so that one
+AUROC. Posteriors are mixed with a little of every class before logarithms are taken, so that one
 cell costs at most 13 bits.
+
+An interval refers to this probe, trained on these training grids, in new grids of the same kind:
+test grids are what is drawn. It is not an interval of what the best reader could know, nor of what
+a probe of more training grids would score.
 """
 
 from __future__ import annotations
