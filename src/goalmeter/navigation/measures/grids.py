@@ -95,7 +95,8 @@ class Grids:
 
     def most_steps(self) -> FloatArray:
         """How many steps the walks of each grid could have had, [C]: an agent may be stuck."""
-        return np.bincount(self.cluster, [walk.cap for walk in self.seen.trajectories], len(self))
+        caps = [walk.cap for walk in self.seen.trajectories]
+        return np.bincount(self.cluster, caps, len(self)).astype(float)
 
     def states(self, values: ArrayLike, cluster: IntArray, *, bounds: Bounds = UNIT) -> Estimate:
         """The mean over states of a grid, grids of a kind, kinds."""
