@@ -40,7 +40,7 @@ SCRIPTS = {
         "worlds",
     },
     "interval_coverage": {"confidence", "rows"},
-    "few_clusters": {"confidence", "rows"},
+    "few_clusters": {"confidence", "rows", "strata"},
     "causal_vs_enumeration": {"families", "max_entries", "max_seconds"},
     "causal_width": {"longer", "variables", "wider"},
     "causal_vs_pgmpy": {"networks", "pgmpy"},

@@ -57,14 +57,18 @@ def test_the_same_share_in_each_cluster_is_no_certainty() -> None:
     refused = estimate(numbers, shares)
     assert (refused.value, refused.interval, refused.reason) == (0.5, None, NO_SPREAD)
     assert refused.to_json()["reason"] == NO_SPREAD
-    alike = estimate([2, 2, 2, 2], [4, 4, 4, 4], bounds=(0, 1))
+    alike = estimate([2, 2, 2, 2], [4, 4, 4, 4], heaviest=4, bounds=(0, 1))
     # Four of four with probability q: q ** 4 = 0.025, and the rest at a bound.
     q = 0.025**0.25
     assert alike.interval == pytest.approx((0.5 * q, 1 - 0.5 * q))
     # The largest cluster is half of the mean: it is as if there were fewer.
-    wider = estimate(numbers, shares, bounds=(0, 1)).interval
-    assert wider is not None and alike.interval is not None
-    assert wider[0] < alike.interval[0] < alike.interval[1] < wider[1]
+    wider = estimate(numbers, shares, heaviest=20, bounds=(0, 1)).interval
+    widest = estimate(numbers, shares, heaviest=40, bounds=(0, 1)).interval
+    assert wider is not None and widest is not None and alike.interval is not None
+    assert widest[0] < wider[0] < alike.interval[0] < alike.interval[1] < wider[1] < widest[1]
+    # Of what may weigh any amount nothing is known.
+    with pytest.raises(InvalidParameterError, match="needs `heaviest`, the greatest denominator"):
+        estimate(numbers, shares, bounds=(0, 1))
 
 
 @pytest.mark.parametrize("value", [0.984, 0.968, 0.5, 0.004])
@@ -131,7 +135,7 @@ def test_coverage() -> None:
     for _ in range(300):
         shares = rng.beta(4, 2, size=10)
         right = rng.binomial(20, shares)
-        interval = estimate(right, np.full(10, 20.0), bounds=(0, 1)).interval
+        interval = estimate(right, np.full(10, 20.0), heaviest=20, bounds=(0, 1)).interval
         assert interval is not None
         held += interval[0] <= 4 / 6 <= interval[1]
         student = estimate(right, np.full(10, 20.0)).interval
@@ -150,7 +154,7 @@ def test_at_a_bound_the_interval_is_clopper_and_pearson_s() -> None:
         assert estimate(np.full(n, 3.0), bounds=(-1, 3)).interval == pytest.approx(
             (3 - 4 * (1 - exact.low), 3)
         )
-    assert estimate([4, 2], [4, 2], bounds=(0, 1)).value == 1
+    assert estimate([4, 2], [4, 2], heaviest=4, bounds=(0, 1)).value == 1
 
 
 def test_what_tells_nothing() -> None:
@@ -186,19 +190,30 @@ def test_functions_of_sums() -> None:
 
 def test_functions_of_sums_over_strata() -> None:
     rng = np.random.default_rng(8)
-    strata = np.repeat([0, 1], [4, 8])
+    strata = np.repeat([0, 1], [10, 20])
     values = rng.normal(10 * strata, 1)
     # Every stratum counts alike: as the mean over strata of the means of clusters.
-    weight = 1 / np.where(strata == 0, 4, 8)
-    sums = np.stack([values, np.ones(12)], axis=1) * weight[:, None]
-    result = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=strata)
+    weight = 1 / np.where(strata == 0, 10, 20)
+    sums = np.stack([values, np.ones(30)], axis=1) * weight[:, None]
+    result = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=30, strata=strata)
     plain = estimate(values, strata=strata)
     assert result.value == pytest.approx(plain.value)
     assert result.interval == pytest.approx(plain.interval)
-    # One cluster of a kind does not tell its spread.
-    lonely = np.array([0] * 11 + [1])
-    pooled = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=lonely)
-    assert pooled == estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=12)
+    # Few clusters of a kind may agree by luck.
+    lonely = np.array([0] * 26 + [1] * 4)
+    pooled = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=30, strata=lonely)
+    assert pooled == estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=30)
+    # Within bounds a mean over strata has the same interval either way, but for rounding.
+    shares = rng.random(12)
+    uneven = np.repeat([0, 1], [3, 9])
+    weight = 1 / np.where(uneven == 0, 3, 9)
+    sums = np.stack([shares, np.ones(12)], axis=1) * weight[:, None]
+    of_sums = estimate_of_sums(
+        sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=uneven, bounds=(0, 1)
+    )
+    plain = estimate(shares, strata=uneven, bounds=(0, 1))
+    assert of_sums.value == pytest.approx(plain.value)
+    assert of_sums.interval == pytest.approx(plain.interval, abs=0.12)
 
 
 def test_the_bias_of_a_fit_is_taken_off() -> None:

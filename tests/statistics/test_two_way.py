@@ -60,11 +60,19 @@ def test_the_interval_holds_the_value_and_is_wider_for_few() -> None:
     assert many == pytest.approx((0.025, 0.975), abs=1e-3)
     assert few is not None and many is not None
     assert few[0] < many[0] and many[1] < few[1]
-    assert two_way_interval(1.5, replicates, 100)[1] == 1.5  # type: ignore[index]
     assert two_way_interval(0.5, [np.nan, np.nan], 100) is None
     assert two_way_interval(np.nan, replicates, 100) is None
     with pytest.raises(InvalidParameterError, match="between 0 and 1"):
         two_way_interval(0.5, replicates, 3, confidence=95)
+
+
+def test_no_end_is_the_estimate_itself() -> None:
+    """Resamples that are all above the value, or below, say nothing of its other side."""
+    above = np.linspace(0.2, 0.6, 1001)
+    low, high = two_way_interval(0.1, above, 10_000) or (0, 0)
+    # 0.21 to 0.59, mirrored at 0.1: from 0.2 - 0.59 on. So the value is not shown to be above 0.
+    assert (low, high) == pytest.approx((-0.39, 0.59), abs=1e-3)
+    assert two_way_interval(-0.1, -above, 10_000) == pytest.approx((-high, -low))
 
 
 def test_a_share_is_never_surer_than_so_many_coins() -> None:

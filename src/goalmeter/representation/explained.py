@@ -190,6 +190,8 @@ class _States:
         return estimate(
             np.bincount(of, np.asarray(values, dtype=float)[among], size),
             np.bincount(of, minlength=size),
+            # All decisions of a grid may be such as these.
+            heaviest=np.bincount(self.cluster).max(),
             n=len(of),
             bounds=DIFFERENCE if paired else UNIT,
             paired=paired,

@@ -10,6 +10,11 @@ there are, however many observations each of them has. The methods are those of 
   together, so the worst difference is not to be expected of an unseen grid as the worst share is;
   and the interval is to agree with the t tests of `paired`.)
 - One cluster has no interval, nor have clusters that are all the same without any bounds.
+
+What lies between strata was chosen, and is no part of the error. Student's t leaves it out where
+every stratum has ten clusters or more. Elsewhere, and within bounds, clusters are one sample of
+unequal weights, which errs on the wide side: few clusters of a stratum may agree by luck. For the
+same reason differences of pairs are taken within their bounds where strata are small and uneven.
 """
 
 from __future__ import annotations
@@ -21,10 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
-from goalmeter.statistics.few_clusters import bounded_ends, centred, student_ends, tail_of
+from goalmeter.statistics.few_clusters import bounded_ends, student_ends, tail_of
 
 RESAMPLES = 2000
+# Clusters of the smallest stratum from which on Student's t has spread within strata only.
+LARGE = 10
 # Why an estimate has no interval.
 ONE_CLUSTER = "one cluster tells nothing of the spread"
 NO_SPREAD = "all clusters are the same, and nothing bounds what another one could be"
@@ -91,6 +99,7 @@ def estimate(
     numerators: ArrayLike,
     denominators: ArrayLike | None = None,
     *,
+    heaviest: ArrayLike | None = None,
     n: int | None = None,
     strata: ArrayLike | None = None,
     bounds: tuple[float, float] | None = None,
@@ -100,12 +109,14 @@ def estimate(
     """The ratio of two sums over clusters, averaged over strata.
 
     Without denominators it is the mean of the clusters. Clusters whose denominator is 0 have
-    nothing to say and are left out. A stratum of a single cluster does not tell its spread; where
-    there is one, the spread is that of all clusters together.
+    nothing to say and are left out.
 
     Args:
         numerators: of each cluster, [C].
         denominators: of each cluster, [C].
+        heaviest: the greatest denominator that a cluster can have, or that each of them could have
+            had, [C]. Needed for a ratio within bounds: nothing is known of an unseen cluster that
+            may weigh any amount.
         n: observations behind them; the number of clusters if not given.
         strata: number of the stratum of each cluster, [C]; one stratum if not given.
         bounds: least and greatest value that a cluster can have. With them there is an interval
@@ -114,7 +125,8 @@ def estimate(
         confidence: nominal coverage, in (0, 1).
 
     Raises:
-        InvalidParameterError: confidence outside (0, 1).
+        InvalidParameterError: confidence outside (0, 1), or a ratio within bounds whose greatest
+            denominator is not given.
 
     Example: three grids of a size and three of another, each grid with its accuracy.
         >>> accuracy = estimate([1, 0.5, 0.75, 0.5, 0.25, 0.75], strata=[7, 7, 7, 9, 9, 9])
@@ -124,9 +136,15 @@ def estimate(
     tail = tail_of(confidence)
     tops = np.asarray(numerators, dtype=float)
     bottoms = np.ones_like(tops) if denominators is None else np.asarray(denominators, dtype=float)
+    if heaviest is None and denominators is not None and bounds is not None and not paired:
+        raise InvalidParameterError(
+            "a ratio within bounds needs `heaviest`, the greatest denominator of a cluster: "
+            "without it a cluster that was not drawn may outweigh all others"
+        )
+    most = np.broadcast_to(bottoms if heaviest is None else np.asarray(heaviest), bottoms.shape)
     labels = np.zeros(len(tops)) if strata is None else np.asarray(strata)
     kept = bottoms > 0
-    tops, bottoms, labels = tops[kept], bottoms[kept], labels[kept]
+    tops, bottoms, most, labels = tops[kept], bottoms[kept], most[kept], labels[kept]
     clusters = len(tops)
     observations = clusters if n is None else n
     if clusters == 0:
@@ -136,8 +154,10 @@ def estimate(
     if clusters == 1:
         return Estimate(value, None, observations, clusters)
     # The estimate is a mean of what each cluster has, with the weight that it has in the mean.
-    weights = bottoms / np.bincount(stratum, bottoms)[stratum]
-    ends = _ends(tops / bottoms, weights, _pairs_at_least(stratum), bounds, tail, paired)
+    sums = np.bincount(stratum, bottoms)[stratum]
+    unseen = float((most / sums).max())
+    paired = paired and not _is_uneven(stratum)
+    ends = _ends(tops / bottoms, bottoms / sums, stratum, bounds, tail, paired, unseen)
     return Estimate(value, ends, observations, clusters)
 
 
@@ -146,6 +166,7 @@ def estimate_of_sums(
     statistic: Callable[[FloatArray], FloatArray],
     *,
     n: int,
+    heaviest: float = 1.0,
     strata: ArrayLike | None = None,
     held: Callable[[FloatArray], FloatArray] | None = None,
     bounds: tuple[float, float] | None = None,
@@ -162,8 +183,8 @@ def estimate_of_sums(
         statistic: from totals, [..., K], to numbers, [...]; what all totals are multiplied with
             must not matter to it.
         n: observations behind them.
-        strata: number of the stratum of each cluster, [C]; one stratum if not given, or if one of
-            them has a single cluster, which does not tell its spread.
+        heaviest: how much a cluster can weigh, as a multiple of the mean weight in its stratum.
+        strata: number of the stratum of each cluster, [C]; one stratum if not given.
         held: for a statistic that is the best of a fit to the totals, and so biased: the same
             with what was fitted to all clusters held fixed. By how much fitting anew is better is
             the bias that resamples show. It is taken off.
@@ -186,11 +207,17 @@ def estimate_of_sums(
     if clusters == 1:
         return Estimate(value, None, n, clusters)
     labels = np.zeros(clusters) if strata is None else np.asarray(strata)
-    stratum = _pairs_at_least(np.unique(labels, return_inverse=True)[1])
+    stratum = np.unique(labels, return_inverse=True)[1]
     sizes = np.bincount(stratum)
+    # Clusters of the smallest stratum weigh most.
+    unseen = heaviest * clusters / (len(sizes) * float(sizes.min()))
     if held is not None:
-        totals = _resampled(table, stratum)
+        totals = _resampled(table, _at_least(2, stratum))
         value -= float(np.mean(statistic(totals) - held(totals)))
+    paired = paired and not _is_uneven(stratum)
+    is_bounded = bounds is not None and not paired
+    stratum = np.zeros_like(stratum) if is_bounded else _at_least(LARGE, stratum)
+    sizes = np.bincount(stratum)
     # A stratum that has lost a cluster keeps its weight: the others stand in for it.
     left = (sizes / (sizes - 1))[stratum]
     of_stratum = np.zeros((len(sizes), table.shape[1]))
@@ -200,15 +227,25 @@ def estimate_of_sums(
     centre = (np.bincount(stratum, lacking) / sizes)[stratum]
     # Each stratum counts with its share of clusters in a mean over all of them.
     pseudo = value + (sizes[stratum] - 1) * (centre - lacking) * clusters / sizes[stratum]
-    ends = _ends(pseudo, np.ones(clusters), stratum, bounds, tail, paired)
+    # A pseudo-value has the weight of its cluster in it, so that of an unseen one goes as far
+    # beyond the bounds.
+    wide = bounds and (value + unseen * (bounds[0] - value), value + unseen * (bounds[1] - value))
+    ends = _ends(pseudo, np.ones(clusters), stratum, wide, tail, paired, 1.0)
     if ends is not None:
-        ends = min(ends[0], value), max(ends[1], value)
+        low, high = bounds or ends
+        ends = min(max(ends[0], low), value), max(min(ends[1], high), value)
     return Estimate(value, ends, n, clusters)
 
 
-def _pairs_at_least(stratum: IntArray) -> IntArray:
-    """The strata, or one of all clusters where a stratum has a single one."""
-    return np.zeros_like(stratum) if np.bincount(stratum).min() == 1 else stratum
+def _at_least(fewest: int, stratum: IntArray) -> IntArray:
+    """The strata, or one of all clusters where a stratum has fewer."""
+    return np.zeros_like(stratum) if np.bincount(stratum).min() < fewest else stratum
+
+
+def _is_uneven(stratum: IntArray) -> bool:
+    """Whether a stratum of few clusters, which may agree by luck, weighs as much as a large one."""
+    sizes = np.bincount(stratum)
+    return bool(sizes.min() < LARGE and sizes.max() > 2 * sizes.min())
 
 
 def _ends(
@@ -218,15 +255,16 @@ def _ends(
     bounds: tuple[float, float] | None,
     tail: float,
     paired: bool,
+    unseen: float,
 ) -> tuple[float, float] | None:
     """The interval of a weighted mean: within bounds, or by Student's t."""
     if bounds is None or paired:
-        ends = student_ends(values, weights, stratum, tail)
+        ends = student_ends(values, weights, _at_least(LARGE, stratum), tail)
         if bounds is None:
             return ends
         if ends is not None:
             return max(ends[0], bounds[0]), min(ends[1], bounds[1])
-    return bounded_ends(centred(values, weights, stratum), weights, bounds, tail)
+    return bounded_ends(values, weights, bounds, tail, unseen)
 
 
 def _resampled(table: FloatArray, stratum: IntArray) -> FloatArray:

@@ -14,6 +14,13 @@ Student's t asks for a normal one: an agent that is stuck in one grid of ten, an
 perfect elsewhere, is covered by t only if such a grid was among those drawn. The price is width
 where clusters are few and much alike; `benchmarks/few_clusters.py` shows both.
 
+Clusters need not weigh the same. For a ratio of sums with the values x and the denominators w, the
+numbers w (x - r) have mean 0 at the true ratio r and are within bounds if w is. The bound of their
+mean rejects those r that lie beyond the ends which are found with an unseen cluster of the greatest
+possible w. So a caller has to know how much a cluster can weigh: that nine grids of six steps went
+well says nothing of a tenth in which an agent is stuck for as many steps as it is given. The same
+holds for strata of few clusters beside strata of many, where a cluster of a small one weighs more.
+
 A quantity without bounds has no worst place. There it is Student's t, with the variance of
 weighted clusters corrected for the part that each has in its own mean (CR2), and Satterthwaite's
 degrees of freedom over strata; without spread it has nothing to say.
@@ -57,7 +64,13 @@ def tail_of(confidence: float) -> float:
     return (1.0 - confidence) / 2.0
 
 
-def bounded_ends(values: FloatArray, weights: FloatArray, bounds: Ends, tail: float) -> Ends:
+def bounded_ends(
+    values: FloatArray,
+    weights: FloatArray,
+    bounds: Ends,
+    tail: float,
+    unseen: float | None = None,
+) -> Ends:
     """The interval of the weighted mean of clusters within bounds.
 
     Args:
@@ -65,6 +78,8 @@ def bounded_ends(values: FloatArray, weights: FloatArray, bounds: Ends, tail: fl
         weights: how much of the mean each is, [C], positive.
         bounds: least and greatest value that a cluster can have.
         tail: what is left outside on either side.
+        unseen: weight of the cluster that was not seen: the greatest that a cluster can have. The
+            mean weight if not given, which is right where weights are equal.
 
     Returns:
         The ends, within the bounds, with the mean between them.
@@ -76,17 +91,20 @@ def bounded_ends(values: FloatArray, weights: FloatArray, bounds: Ends, tail: fl
     """
     low, high = bounds
     parts = weights / weights.mean()
+    heaviest = 1.0 if unseen is None else unseen / float(weights.mean())
     mean = float(parts @ values / len(values))
     scale = max(abs(low), abs(high), 1.0)
-    if np.ptp(values) <= _ALIKE * scale and np.ptp(parts) <= _ALIKE:
+    equal = np.ptp(parts) <= _ALIKE and abs(heaviest - 1.0) <= _ALIKE
+    if equal and np.ptp(values) <= _ALIKE * scale:
         # The quantile in closed form, so that equal clusters are free of the error of drawing.
         hidden = 1.0 - tail ** (1.0 / len(values))
         ends = mean + (low - mean) * hidden, mean + (high - mean) * hidden
     else:
-        drawn, unseen = _divisions(len(values))
-        seen, whole = drawn @ (parts * values), drawn @ parts + unseen
-        below = np.quantile((seen + unseen * low) / whole, tail)
-        ends = float(below), float(np.quantile((seen + unseen * high) / whole, 1.0 - tail))
+        drawn, other = _divisions(len(values))
+        other = heaviest * other
+        seen, whole = drawn @ (parts * values), drawn @ parts + other
+        below = np.quantile((seen + other * low) / whole, tail)
+        ends = float(below), float(np.quantile((seen + other * high) / whole, 1.0 - tail))
     lower, upper = np.clip([min(ends[0], mean), max(ends[1], mean)], low, high)
     return float(lower), float(upper)
 
@@ -120,19 +138,6 @@ def student_ends(
     freedom = variance**2 / float((pieces**2 / np.maximum(freedoms, 1.0)).sum())
     half = float(t.ppf(1.0 - tail, freedom)) * float(np.sqrt(variance))
     return mean - half, mean + half
-
-
-def centred(values: FloatArray, weights: FloatArray, stratum: IntArray) -> FloatArray:
-    """The overall mean, plus how far each cluster is from the mean of its stratum, [C].
-
-    What is between strata was chosen, and is no part of the error. Distances from a mean that was
-    taken of few are too short, and are stretched for that.
-    """
-    within = weights / np.bincount(stratum, weights)[stratum]
-    centre = np.bincount(stratum, within * values)[stratum]
-    sizes, clusters = np.bincount(stratum)[stratum], len(values)
-    stretch = np.sqrt(sizes / (sizes - 1) * (clusters - 1) / clusters)
-    return np.asarray(weights @ values / weights.sum() + stretch * (values - centre))
 
 
 @lru_cache(maxsize=32)

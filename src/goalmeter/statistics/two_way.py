@@ -5,9 +5,10 @@ agents with replacement, grids with replacement, each independently of the other
 is worked out anew for the drawn agents in the drawn grids. Such an interval errs on the wide side.
 
 Source: Owen, The pigeonhole bootstrap (2007), which bounds how far; Rao and Wu, Resampling
-inference with complex survey data (1988), for drawing one grid fewer than there are; Hesterberg,
-What teachers should know about the bootstrap (2015), section 5.3, for percentiles of the t
-distribution; Clopper and Pearson, The use of confidence or fiducial limits (1934).
+inference with complex survey data (1988), for drawing one grid fewer than there are; Davison and
+Hinkley, Bootstrap Methods and their Application (1997), section 5.2, for the basic bootstrap;
+Hesterberg, What teachers should know about the bootstrap (2015), section 5.3, for percentiles of
+the t distribution; Clopper and Pearson, The use of confidence or fiducial limits (1934).
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def two_way_interval(
     """The percentile interval of a statistic's replicates; None where there are none.
 
     Args:
-        value: of the statistic; the interval holds it.
+        value: of the statistic; the interval holds it, and goes beyond it on either side.
         replicates: the statistic in each resample, [R]; NaN where a resample tells nothing.
         freedom: as in `TwoWayDraws`.
         confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
@@ -93,9 +94,13 @@ def two_way_interval(
         return None
     # Percentiles of few units are too close together by as much as the normal is narrower than t.
     farther = float(norm.cdf(t.ppf(tail, freedom)))
-    low, high = np.quantile(known, [farther, 1.0 - farther])
-    # Percentiles of a biased statistic may both lie to one side of the value.
-    return min(float(low), value), max(float(high), value)
+    low, high = np.quantile(known, [farther, 1.0 - farther]).tolist()
+    if not low <= value <= high:
+        # Of a biased statistic both percentiles lie to one side. An end at the value itself would
+        # be none: no resample says how far below it, or above, the truth may be. The interval that
+        # is mirrored at the value (the basic bootstrap) errs the other way; both are taken in.
+        low, high = min(low, 2.0 * value - high), max(high, 2.0 * value - low)
+    return low, high
 
 
 def at_least_binomial(

@@ -129,7 +129,10 @@ def _pooled(
     for row in rows:
         by_grid[row["grid"]].append(value(row))
     sums, numbers = list(map(sum, by_grid.values())), list(map(len, by_grid.values()))
-    return estimate(sums, numbers, n=sum(numbers), bounds=bounds)
+    # Each question is of a world that was drawn anew, so an unseen world has no part in more
+    # questions than worlds have on average, however often few worlds came up.
+    heaviest = np.mean(numbers) if numbers else 0.0
+    return estimate(sums, numbers, heaviest=heaviest, n=sum(numbers), bounds=bounds)
 
 
 def _habit_gap(answers: Sequence[Row]) -> Estimate:

@@ -65,15 +65,25 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
     bin_of = confidence_bins(sure, BINS)
     squares = np.bincount(cluster, (sure - right) ** 2, len(names))
     steps_of = np.bincount(cluster, minlength=len(names))
+    caps = np.array([walk.cap for walk in seen.trajectories])
+    most_steps = np.array([caps[seen.grid == name].sum() for name in names])
     return Calibration(
         error=estimate_of_sums(
             calibration_sums(sure, right, cluster, len(names), BINS),
             calibration_of_sums,
             n=steps,
+            heaviest=float(most_steps.max() / steps_of.mean()),
             bounds=UNIT,
             confidence=confidence,
         ),
-        brier=estimate(squares, steps_of, n=steps, bounds=UNIT, confidence=confidence),
+        brier=estimate(
+            squares,
+            steps_of,
+            heaviest=most_steps,
+            n=steps,
+            bounds=UNIT,
+            confidence=confidence,
+        ),
         steps=steps,
         unknown=len(known) - steps,
         bins=tuple(

@@ -71,7 +71,7 @@ class Grids:
         """
         kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
         means, has_any = self.means(self.cluster[kept], np.asarray(values, dtype=float)[kept])
-        return self._estimate(means, has_any, int(kept.sum()), bounds, paired)
+        return self._estimate(means, has_any, 1.0, int(kept.sum()), bounds, paired)
 
     def steps(
         self,
@@ -91,12 +91,17 @@ class Grids:
             of[kept], np.asarray(values, dtype=float)[kept], len(self)
         ).astype(float)
         counts = np.bincount(of[kept], minlength=len(self))
-        return self._estimate(sums, counts.astype(float), int(kept.sum()), bounds, paired)
+        return self._estimate(sums, counts, self.most_steps(), int(kept.sum()), bounds, paired)
+
+    def most_steps(self) -> FloatArray:
+        """How many steps the walks of each grid could have had, [C]: an agent may be stuck."""
+        caps = [walk.cap for walk in self.seen.trajectories]
+        return np.bincount(self.cluster, caps, len(self)).astype(float)
 
     def states(self, values: ArrayLike, cluster: IntArray, *, bounds: Bounds = UNIT) -> Estimate:
         """The mean over states of a grid, grids of a kind, kinds."""
         means, has_any = self.means(cluster, np.asarray(values, dtype=float))
-        return self._estimate(means, has_any, len(cluster), bounds, False)
+        return self._estimate(means, has_any, 1.0, len(cluster), bounds, False)
 
     def visited(self) -> States:
         """The answers in each state."""
@@ -117,11 +122,18 @@ class Grids:
         return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
 
     def _estimate(
-        self, tops: FloatArray, bottoms: FloatArray, n: int, bounds: Bounds, paired: bool
+        self,
+        tops: FloatArray,
+        bottoms: ArrayLike,
+        heaviest: ArrayLike,
+        n: int,
+        bounds: Bounds,
+        paired: bool,
     ) -> Estimate:
         return estimate(
             tops,
             bottoms,
+            heaviest=heaviest,
             n=n,
             strata=self.strata,
             bounds=bounds,

@@ -166,7 +166,7 @@ def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
     Args:
         pairs: the walks of an agent, in the world and on the map, in each kind of worlds.
     """
-    tops, decided = [], []
+    tops, decided, most = [], [], []
     for seen, mapped in pairs:
         of_map, of_world = np.zeros(len(seen.action)), np.zeros(len(seen.action))
         for number, (walk, move) in enumerate(zip(seen.trajectory, seen.action, strict=True)):
@@ -181,7 +181,10 @@ def _follows(pairs: Sequence[tuple[Observed, Observed]]) -> Estimate | None:
         cluster = grids.cluster[seen.trajectory]
         tops.append(np.bincount(cluster, of_map, minlength=len(grids)))
         decided.append(np.bincount(cluster, of_map + of_world, minlength=len(grids)))
+        most.append(grids.most_steps())
     top, bottom = np.concatenate(tops), np.concatenate(decided)
     if not bottom.any():
         return None
-    return estimate(top, bottom, n=int(bottom.sum()), bounds=(0.0, 1.0))
+    return estimate(
+        top, bottom, heaviest=np.concatenate(most), n=int(bottom.sum()), bounds=(0.0, 1.0)
+    )

@@ -112,6 +112,7 @@ def share(
     return estimate(
         np.bincount(of, np.asarray(values, dtype=float)[among]),
         np.bincount(of),
+        heaviest=np.unique(grids, return_counts=True)[1].max(),
         n=len(of),
         bounds=DIFFERENCE if paired else UNIT,
         paired=paired,

@@ -86,6 +86,7 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
         return estimate(
             np.bincount(cluster[kept], np.asarray(values, dtype=float)[kept], size),
             np.bincount(cluster[kept], minlength=size),
+            heaviest=np.bincount(cluster).max(),
             n=int(kept.sum()),
             bounds=(0.0, most),
         )

@@ -12,6 +12,10 @@ uncertain given their position. Of a class by itself:
 Of all classes together, balanced accuracy is the mean over the classes that occur, and there is no
 AUROC. Posteriors are mixed with a little of every class before logarithms are taken, so that one
 cell costs at most 13 bits.
+
+An interval refers to this probe, trained on these training grids, in new grids of the same kind:
+test grids are what is drawn. It is not an interval of what the best reader could know, nor of what
+a probe of more training grids would score.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True)
 class Score:
-    """How well one class, or all together, is read in some cells.
+    """How well a fitted probe reads one class, or all together, in some cells of new grids.
 
     Attributes:
         cells: which cells, by name.
@@ -157,7 +161,10 @@ def _sums(cluster: IntArray, *columns: BoolArray) -> FloatArray:
 
 def _share(cluster: IntArray, right: BoolArray) -> Estimate:
     counts = np.bincount(cluster)
-    return estimate(np.bincount(cluster, right), counts, n=len(cluster), bounds=UNIT)
+    # How many cells a grid has is set before anything is read.
+    return estimate(
+        np.bincount(cluster, right), counts, heaviest=counts.max(), n=len(cluster), bounds=UNIT
+    )
 
 
 def _mean(cluster: IntArray, values: FloatArray) -> Estimate:

@@ -90,9 +90,11 @@ def effect_in_nats(
     numbers = np.unique(np.array(grids), return_inverse=True)[1]
     # No divergence is negative, so none less its correction lies below the largest one.
     least = -max((mean for _, mean in pairs), default=0.0)
+    counts = np.bincount(numbers)
     return estimate(
         np.bincount(numbers, nats),
-        np.bincount(numbers),
+        counts,
+        heaviest=counts.max(initial=0),
         n=len(nats),
         bounds=(least, log(2)),
     )

@@ -133,9 +133,13 @@ def _effect(outcomes: Sequence[Outcome]) -> Effect:
 
     def share(hits: list[bool]) -> Estimate:
         total = np.bincount(grids)
-        # Many decisions in a grid are not many grids.
+        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
         return estimate(
-            np.bincount(grids, np.asarray(hits, float)), total, n=len(hits), bounds=(0.0, 1.0)
+            np.bincount(grids, np.asarray(hits, float)),
+            total,
+            heaviest=total.max(initial=0),
+            n=len(hits),
+            bounds=(0.0, 1.0),
         )
 
     return Effect(

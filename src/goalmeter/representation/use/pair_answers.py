@@ -174,9 +174,14 @@ class PairAnswers:
         names = [content(self.pairs[number].located.sample.world) for number in hits]
         grids = np.unique(names, return_inverse=True)[1]
         values = np.asarray(list(hits.values()), float)
-        # Many pairs in a grid are not many grids.
+        # Many pairs in a grid are not many grids; how many are taken is set before they are asked.
+        counts = np.bincount(grids)
         return estimate(
-            np.bincount(grids, values), np.bincount(grids), n=len(hits), bounds=(0.0, 1.0)
+            np.bincount(grids, values),
+            counts,
+            heaviest=counts.max(initial=0),
+            n=len(hits),
+            bounds=(0.0, 1.0),
         )
 
 
