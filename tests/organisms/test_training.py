@@ -196,17 +196,6 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
-def test_processes_that_can_share_no_memory_are_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("unable to resize file </torch_1> to the right size: No space left")
-
-    monkeypatch.setattr(torch.Tensor, "share_memory_", full)
-    with pytest.raises(GoalmeterError, match=r"need \d+ MiB .* No space left; .*--workers 1"):
-        train(TINY, tmp_path, device="cpu", workers=2)
-
-
 def test_two_commands_cannot_train_in_one_folder(tmp_path: Path) -> None:
     train(TINY, tmp_path, device="cpu", until=1)
     before = (tmp_path / CHECKPOINT).read_bytes()
