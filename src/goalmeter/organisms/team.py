@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -40,7 +41,7 @@ class Team:
             return
         import torch
 
-        # The first process adds up and sends the sum, so that all have the same weights, bit by bit.
+        # The first process adds up and sends the sum, so all weights stay equal bit by bit.
         mine = [weights.grad for weights in model.parameters()]
         total = torch.cat([gradient.flatten() for gradient in mine]).cpu()
         with self._pipe_errors():
@@ -111,7 +112,9 @@ def in_team(
     spawn = get_context("spawn")
     pipes = [spawn.Pipe() for _ in range(1, workers)]
     helpers = [
-        spawn.Process(target=_help, args=(work, arguments, Team(rank, workers, (end,))), daemon=True)
+        spawn.Process(
+            target=_help, args=(work, arguments, Team(rank, workers, (end,))), daemon=True
+        )
         for rank, (_, end) in enumerate(pipes, start=1)
     ]
     threads = torch.get_num_threads()
@@ -119,9 +122,15 @@ def in_team(
     torch.set_num_threads(max(1, threads // workers))
     started = []
     try:
-        for helper in helpers:
-            helper.start()
-            started.append(helper)
+        resource_tracker.ensure_running()  # which would unblock the signal when it starts
+        # Ctrl-C reaches all processes of a terminal; the first one ends the others.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for helper in helpers:
+                helper.start()
+                started.append(helper)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for _, end in pipes:
             end.close()  # as long as this process has it open too, the helper's death is not seen
         work(*arguments, Team(0, workers, tuple(mine for mine, _ in pipes)), progress)
@@ -141,6 +150,6 @@ def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> 
     torch.set_num_threads(max(1, torch.get_num_threads() // team.workers))
     try:
         work(*arguments, team, None)
-    except (GoalmeterError, KeyboardInterrupt):
+    except GoalmeterError:
         # The first process meets the same, or that this one has stopped, and says so.
         sys.exit(1)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from goalmeter.navigation.playing import load
 from goalmeter.pages.part import Part
 from goalmeter.pages.representation import (
     claims,
@@ -23,6 +24,7 @@ from goalmeter.pages.representation.findings import findings
 from goalmeter.pages.representation.shown import Shown, say, shown_of
 from goalmeter.pages.representation.states import state_figures
 from goalmeter.report import Figure, Section, Table
+from goalmeter.representation.replay import run_digest
 from goalmeter.representation.result import Representation, has_result
 from goalmeter.runs.progress import Tell
 
@@ -59,7 +61,9 @@ def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
     probed = [run for run in runs if has_result(run)]
     if not probed:
         return None
-    part = part_of_results([Representation.load(run) for run in probed], tell)
+    digests = [run_digest(load(run).trajectories) for run in probed]
+    results = [Representation.load(run, of) for run, of in zip(probed, digests, strict=True)]
+    part = part_of_results(results, tell)
     entries = dict(zip(map(str, probed), part.runs, strict=True))
     more = [{"representation": entries[str(run)]} if str(run) in entries else {} for run in runs]
     return replace(part, runs=more)
