@@ -13,6 +13,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -121,7 +122,7 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
         return file.read()
 
 
-def reading(path: str | Path) -> IO[bytes]:
+def reading(path: str | Path) -> BufferedReader:
     """Open a file for reading; pipes and devices, which may never end, are refused.
 
     Raises:

@@ -46,7 +46,7 @@ class Team:
         total = torch.cat([gradient.flatten() for gradient in mine]).cpu()
         with self._pipe_errors():
             if self.rank:
-                self.pipes[0].send_bytes(total.numpy())
+                self.pipes[0].send_bytes(total.numpy().data)
                 self.pipes[0].recv_bytes_into(total.numpy())
             else:
                 every = total.repeat(self.workers, 1)
@@ -54,7 +54,7 @@ class Team:
                     pipe.recv_bytes_into(other.numpy())
                 total = every.sum(dim=0)
                 for pipe in self.pipes:
-                    pipe.send_bytes(total.numpy())
+                    pipe.send_bytes(total.numpy().data)
         parts = torch.split(total, [gradient.numel() for gradient in mine])
         for gradient, part in zip(mine, parts, strict=True):
             gradient.copy_(part.view_as(gradient))

@@ -210,7 +210,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     kinds = {"format": int, "shards": int, "rows": int, "layers": list, "positions": dict}
     kinds["sha256"] = dict
     for name, kind in kinds.items():
-        entry = value.get(name) if isinstance(value, dict) else None
+        entry: Any = value.get(name) if isinstance(value, dict) else None
         fits = type(entry) is kind and (name != "format" or entry == FORMAT)
         if not fits or (name == "shards" and not 0 <= entry <= _MOST_SHARDS):
             raise InvalidFileError(
