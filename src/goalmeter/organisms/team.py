@@ -111,35 +111,30 @@ def in_team(
 
     spawn = get_context("spawn")
     pipes = [spawn.Pipe() for _ in range(1, workers)]
-    helpers = [
-        spawn.Process(
-            target=_help, args=(work, arguments, Team(rank, workers, (end,))), daemon=True
-        )
-        for rank, (_, end) in enumerate(pipes, start=1)
-    ]
+    helpers = []
     threads = torch.get_num_threads()
     # Threads of several processes would get in each other's way.
     torch.set_num_threads(max(1, threads // workers))
-    started = []
     try:
         resource_tracker.ensure_running()  # which would unblock the signal when it starts
         # Ctrl-C reaches all processes of a terminal; the first one ends the others.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            for helper in helpers:
+            for rank, (_, end) in enumerate(pipes, start=1):
+                given = (work, arguments, Team(rank, workers, (end,)))
+                helper = spawn.Process(target=_help, args=given, daemon=True)
                 helper.start()
-                started.append(helper)
+                helpers.append(helper)
+                end.close()  # while it is open here too, the helper's death is not seen
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for _, end in pipes:
-            end.close()  # as long as this process has it open too, the helper's death is not seen
         work(*arguments, Team(0, workers, tuple(mine for mine, _ in pipes)), progress)
     except BaseException:
-        for helper in started:
+        for helper in helpers:
             helper.kill()
         raise
     finally:
-        for helper in started:
+        for helper in helpers:
             helper.join()
         torch.set_num_threads(threads)
 
