@@ -13,6 +13,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
@@ -108,7 +109,7 @@ def target_of(path: Path) -> tuple[Path, int]:
 
 
 def read_bytes(path: str | Path, most: int | None = None) -> bytes:
-    """The contents of a file that goalmeter wrote itself, of `most` bytes at the most.
+    """Read a file of at most `most` bytes.
 
     Raises:
         InvalidFileError: it is no file, or longer than that.
@@ -117,14 +118,12 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
     with reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
-            raise InvalidFileError(
-                f"{path} has {size} bytes, expected at most {most}; it is none that goalmeter wrote"
-            )
+            raise InvalidFileError(f"{path} has {size} bytes, expected at most {most}")
         return file.read()
 
 
-def reading(path: str | Path) -> IO[bytes]:
-    """A file that goalmeter wrote itself, open to be read.
+def reading(path: str | Path) -> BufferedReader:
+    """Open a file for reading; pipes and devices, which may never end, are refused.
 
     Raises:
         InvalidFileError: it is no file.
@@ -161,6 +160,7 @@ def digest(path: str | Path) -> str:
         InvalidFileError: it cannot be read.
     """
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        with reading(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause

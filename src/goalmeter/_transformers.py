@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, require
-from goalmeter._text import in_a_line
+from goalmeter._files import read_bytes
+from goalmeter._text import in_a_line, shown
 
 # Prompts of a batch are filled up to the longest one. transformers counts these fillings as words,
 # and warns of a context that is too short though each prompt with its answer fits.
 _OF_FILLED_BATCHES = "exceeded the model's predefined maximum length"
 _GENERATION = "transformers.generation.stopping_criteria"
+# Every layer is built before the weights are read; the deepest models have some hundred.
+_MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
@@ -31,6 +35,7 @@ def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> An
     transformers: Any = require("transformers", extra="lm", feature=feature)
     read = getattr(transformers, kind).from_pretrained
     with _reading(folder):
+        _check_layers(json.loads(read_bytes(Path(folder) / "config.json", _MOST_BYTES)))
         model, seen = read(folder, local_files_only=True, output_loading_info=True, **options)
     if lacking := sorted(seen["missing_keys"]):
         raise InvalidFileError(
@@ -83,6 +88,15 @@ def generating_in_batches() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(keep)
+
+
+def _check_layers(config: Any) -> None:
+    """Raise ValueError if a configuration, or one inside of it, has too many layers to build."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            _check_layers(value)
+        elif "layer" in name and type(value) is int and value > _MOST_LAYERS:
+            raise ValueError(f"its {name} is {shown(value)}, expected at most {_MOST_LAYERS}")
 
 
 @contextmanager

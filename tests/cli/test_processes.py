@@ -42,6 +42,27 @@ def start(*arguments: object, **options: object) -> subprocess.CompletedProcess[
     return subprocess.run(command, env=environment, **options)  # type: ignore[call-overload, no-any-return]
 
 
+INTERRUPTED = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "goalmeter.cli.meg":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+from goalmeter.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_during_the_import_says_nothing() -> None:
+    environment = os.environ | {"PYTHONPATH": str(SRC)}
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], env=environment, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (cli.INTERRUPTED, b"", b"")
+
+
 def test_a_closed_pipe_is_no_traceback(files: Path) -> None:
     read, write = os.pipe()
     os.close(read)

@@ -183,6 +183,8 @@ def test_a_page_has_means_curves_and_failures() -> None:
         ('utility = "reward"', 'utility = "no.npz"', "there is no file no.npz"),
         ('utility = "reward"', 'unknown = "states"', "did you mean 'state'?"),
         ("[1, 2]", "[1, 2", "sweep.toml is no TOML"),
+        ("[1, 2]", "[1, 2" + 5000 * "0" + "]", "sweep.toml is no TOML"),
+        ("[0, 0.1]", "1" + 400 * "0", r"epsilon_greedy is 10+\.\.\.0+, expected"),
     ],
 )
 def test_a_slip_in_the_file_is_named(old: str, new: str, message: str) -> None:
@@ -213,6 +215,9 @@ def test_a_slip_in_the_file_is_named(old: str, new: str, message: str) -> None:
         ("sweep.toml", {"on": "here", "workers": 2}, "--on and --workers both say where"),
         ("sweep.toml", {"on": "elsewhere"}, "no place 'elsewhere'"),
         ("sweep.toml", {"csv": ".", "on": "here"}, "is a folder, expected a file"),
+        ("sweep.toml", {"csv": "./sweep.toml"}, "is an input of the sweep"),
+        ("sweep.toml", {"parquet": "mine.py"}, "mine.py is an input of the sweep"),
+        ("mine.py:world", {"arguments": ["n=1" + 5000 * "0"]}, "n=10"),
         ("mine.py:world", {"arguments": ["n=1"], "policies": ["p-{m}.npz"]}, "has {m}, which"),
     ],
 )
@@ -223,6 +228,36 @@ def test_what_cannot_be_asked_is_one_clear_error(
         options = {**options, "policies": ["uniform"]}
     with pytest.raises(GoalmeterError, match=message.replace("?", r"\?").replace("{", r"\{")):
         sweep_worlds(worlds, **options)  # type: ignore[arg-type]
+
+
+def test_a_device_is_no_world() -> None:
+    toml = SWEEP.replace('generator = "cliff_world"', 'files = "/dev/zero"', 1)
+    toml = toml.replace("goal_length = [1, 2]\nhorizon = [5, 8]\n", "", 1)
+    Path("sweep.toml").write_text(toml, encoding="utf-8")
+    outcome = sweep_worlds("sweep.toml", on="here")
+    assert "/dev/zero is a device, expected a file" in outcome.incomplete
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("run.json", '"epsilon": 0.1', '"epsilon": null'),
+        ("run.json", '"epsilon": 0.1', '"epsilon": "much"'),
+        ("run.json", '"epsilon": 0.1', '"epsilon": 1' + 400 * "0"),
+        ("trials.jsonl", '"worlds": [[', '"worlds": [[Infinity, '),
+        ("run.json", '"rows of chunks": [', '"rows of chunks": [[1, 1000000000000], '),
+        ("run.json", '"rows of chunks": [', '"rows of chunks": [[Infinity, 1], '),
+    ],
+)
+def test_a_run_that_was_edited_is_one_clear_error(file: str, old: str, new: str) -> None:
+    sweep_worlds("sweep.toml", on="here", out="run")
+    path = Path("run", file)
+    # JSON is written with an indentation, and lists take several lines.
+    value = json.dumps(json.loads(path.read_text())) if file == "run.json" else path.read_text()
+    assert old in value
+    path.write_text(value.replace(old, new, 1))
+    with pytest.raises(InvalidFileError, match=r"run/run\.json is of no sweep|trials\.jsonl"):
+        report_runs(["run"], "page.html")
 
 
 def test_an_empty_folder_is_an_error() -> None:

@@ -108,3 +108,5 @@ def test_a_seed_gives_the_same_world_for_ever() -> None:
 def test_errors() -> None:
     with pytest.raises(InvalidParameterError, match="rooms is 1, expected at least 2 along each"):
         key_door(0, rooms=1)
+    with pytest.raises(InvalidParameterError, match=r"rooms is 10+\.\.\.0+, .* at most 12"):
+        key_door(0, rooms=10**400)

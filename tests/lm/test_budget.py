@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -125,6 +126,32 @@ def test_a_budget_is_never_exceeded_and_a_larger_one_goes_on(
         assert same_walks(done, whole)
         assert told(stub) - needed == spent_in(tmp_path / "run")
         assert spent_in(tmp_path / "run").calls == needed.calls
+
+
+def test_no_request_is_sent_that_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_pauses: list[float]
+) -> None:
+    """Inspect would ask OpenAI for a summary of "hello, world" before each question that fails."""
+    requests: list[bytes] = []
+
+    class Failing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            requests.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_error(500)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Failing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        reached = Server(base_url=f"http://127.0.0.1:{server.server_port}/v1", max_connections=1)
+        budget = Budget(calls=3)
+        with pytest.raises(BudgetReachedError):
+            ask("openai/o4-mini", "maze", tmp_path, server=reached, budget=budget, **MAZES)
+        server.shutdown()
+    assert len(requests) == spent_in(tmp_path).calls == 3
+    assert not any(b"hello, world" in request for request in requests)
 
 
 def test_what_ended_is_kept_and_no_part_is_measured(tmp_path: Path) -> None:

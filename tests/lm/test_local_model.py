@@ -202,6 +202,14 @@ def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Models) -> None
     assert output.stop_reason == "model_length" and "leave no room" in output.completion
 
 
+def test_a_model_of_a_million_layers_is_not_built(models: Models, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(models / "llama", tmp_path / "llama"))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 10**6}))
+    with pytest.raises(InvalidFileError, match="num_hidden_layers is 1000000, expected at most"):
+        LocalModel(folder, device="cpu")
+
+
 @pytest.mark.parametrize(
     ("file", "data"),
     [

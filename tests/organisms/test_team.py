@@ -1,4 +1,4 @@
-"""Processes of a training: none outlives the one that started it."""
+"""Processes of a training: the death of one is an error in the other, at every point of a step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def work(folder, team, progress):
     os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
-    in_team(work, (sys.argv[1],), workers=2, weights=1)
+    in_team(work, (sys.argv[1],), workers=2)
 """
 
 
@@ -43,3 +43,81 @@ def test_no_process_outlives_a_killed_training(tmp_path: Path) -> None:
     while helper.exists() and time.monotonic() < until:
         time.sleep(0.02)
     assert not helper.exists(), "the other process waits for ever"
+
+
+# One process kills itself at a point of a step, the other one takes steps until it sees that. The
+# gradients do not fit into a pipe: who sends them waits until the other one has read them.
+DEATHS = """
+import os, signal, struct, sys
+from multiprocessing import Pipe
+from types import SimpleNamespace
+
+import torch
+
+from goalmeter._errors import GoalmeterError
+from goalmeter.organisms.team import Team
+
+NUMBERS = 1_000_000
+
+def model(rank):
+    grad = torch.full((NUMBERS,), float(rank + 1))
+    return SimpleNamespace(parameters=lambda: [SimpleNamespace(grad=grad)])
+
+def half(team):  # as many bytes as a message has, of which half are sent
+    pipe = team.pipes[0].fileno()
+    os.write(pipe, struct.pack("!i", 4 * NUMBERS))
+    left = bytes(2 * NUMBERS)
+    while left:
+        left = left[os.write(pipe, left):]
+
+def starts_to_read(team):
+    os.read(team.pipes[0].fileno(), 4)
+
+# What each process does before it is killed, by its rank.
+POINTS = {
+    "at once": ([], []),
+    "before it waits": ([Team.wait], [Team.wait]),
+    "after a step": ([lambda team: team.add_up(model(0))], [lambda team: team.add_up(model(1))]),
+    "while it sends": ([lambda team: team.pipes[0].recv_bytes(), half], [half]),
+    "before it reads": (
+        [],
+        [lambda team: team.pipes[0].send_bytes(bytes(4 * NUMBERS))],
+    ),
+    "while it reads": (
+        [starts_to_read],
+        [lambda team: team.pipes[0].send_bytes(bytes(4 * NUMBERS)), starts_to_read],
+    ),
+}
+
+for point, acts in POINTS.items():
+    for killed in (0, 1):
+        ends = Pipe()
+        pid = os.fork()
+        if not pid:
+            signal.alarm(60)  # a process that outlives an error of this script
+            ends[1 - killed].close()
+            for act in acts[killed]:
+                act(Team(killed, 2, (ends[killed],)))
+            os.kill(os.getpid(), signal.SIGKILL)
+        ends[killed].close()
+        team = Team(1 - killed, 2, (ends[1 - killed],))
+        steps = 0
+        try:
+            if point == "before it waits":
+                team.wait()
+            while True:
+                one = model(team.rank)
+                team.add_up(one)
+                steps += 1
+                assert one.parameters()[0].grad.unique().tolist() == [3.0]
+        except GoalmeterError as error:
+            assert "one of the 2 processes of the training has stopped" in str(error)
+        assert steps == (point == "after a step"), (point, killed, steps)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+"""
+
+
+def test_a_process_killed_at_any_point_of_a_step_is_an_error_in_the_other(tmp_path: Path) -> None:
+    script = tmp_path / "deaths.py"
+    script.write_text(DEATHS)
+    subprocess.run([sys.executable, script], check=True, timeout=120)

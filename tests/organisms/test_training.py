@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 from dataclasses import replace
 from itertools import combinations
 from multiprocessing import active_children
@@ -32,7 +33,7 @@ from goalmeter.organisms import Organism, organism, training  # noqa: E402
 from goalmeter.organisms.keeping import CHECKPOINT, SETTINGS  # noqa: E402
 from goalmeter.organisms.language import IDS  # noqa: E402
 from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
-from goalmeter.organisms.network import new_network  # noqa: E402
+from goalmeter.organisms.network import new_network, write_network  # noqa: E402
 from goalmeter.organisms.recipes import Settings  # noqa: E402
 from goalmeter.organisms.training import loss_of, train  # noqa: E402
 from goalmeter.runs import Alone  # noqa: E402
@@ -196,15 +197,17 @@ def test_a_killed_process_is_an_error_and_loses_nothing(
     assert (tmp_path / CHECKPOINT).read_bytes() == before
 
 
-def test_processes_that_can_share_no_memory_are_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: torch.Tensor) -> torch.Tensor:
-        raise RuntimeError("unable to resize file </torch_1> to the right size: No space left")
-
-    monkeypatch.setattr(torch.Tensor, "share_memory_", full)
-    with pytest.raises(GoalmeterError, match=r"need \d+ MiB .* No space left; .*--workers 1"):
-        train(TINY, tmp_path, device="cpu", workers=2)
+def test_weights_that_no_disk_takes_are_a_sentence(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, limits[1]))
+    try:
+        with pytest.raises(
+            InvalidFileError, match=r"cannot be written: .*File too large.*make room"
+        ):
+            write_network(new_network(0), tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())
 
 
 def test_two_commands_cannot_train_in_one_folder(tmp_path: Path) -> None:

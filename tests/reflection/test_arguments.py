@@ -110,6 +110,7 @@ def test_one_environment_or_several() -> None:
         ({"timeout": "3"}, "timeout is '3', expected a number of seconds above 0, or None for no"),
         ({"timeout": -1}, "timeout is -1, expected a number of seconds above 0"),
         ({"timeout": float("nan")}, "timeout is nan"),
+        ({"confidence": 10**400}, r"confidence is 10+\.\.\.0+, expected a number between 0 and 1"),
         ({"confidence": 95}, "confidence is 95, expected a number between 0 and 1, such as"),
         ({"confidence": "0.95"}, "confidence is '0.95'"),
         ({"confidence": float("nan")}, "confidence is nan"),

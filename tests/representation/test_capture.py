@@ -251,7 +251,8 @@ def test_a_shard_is_never_there_without_its_checksum(
 
 
 @pytest.mark.parametrize(
-    "damage", [{"shards": "two"}, {"format": 1}, {"layers": None}, {"sha256": None}]
+    "damage",
+    [{"shards": "two"}, {"shards": 10**9}, {"format": 1}, {"layers": None}, {"sha256": None}],
 )
 def test_a_damaged_manifest(
     networks: dict[str, Any], tmp_path: Path, damage: dict[str, Any]

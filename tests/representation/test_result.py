@@ -118,6 +118,33 @@ def test_a_number_that_is_none_is_null() -> None:
     assert value["losses"] == [3.0, None] and math.isnan(read.losses[1]) and read.degrees is None
 
 
+def test_a_result_of_another_run_is_refused(tmp_path: Path) -> None:
+    replace(a_result(), about={"run": "this"}).save(tmp_path)
+    assert Representation.load(tmp_path, "this").model == "goalmeter/mouse"
+    with pytest.raises(InvalidFileError, match="does not name the decisions of this run"):
+        Representation.load(tmp_path, "another")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("about", {"parts": None}),
+        ("about", {"probes": ["ridge", 1]}),
+        ("about", []),
+        ("left_out", {"plan": 1}),
+        ("believed", []),
+        ("explained", 1),
+    ],
+)
+def test_a_result_that_was_edited_is_one_clear_error(
+    tmp_path: Path, name: str, value: object
+) -> None:
+    path = a_result().save(tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
+    with pytest.raises(InvalidFileError, match="is no result of this version"):
+        Representation.load(tmp_path)
+
+
 def test_the_json_has_the_names_of_the_contract() -> None:
     """A measured number is a value with its interval and count."""
     value = json.loads(json.dumps(a_result().to_json()))

@@ -63,8 +63,11 @@ def sweep_worlds(
     if dry_run:
         place = chosen_place(on, workers, seconds=plan.seconds)
         return told([forecast_of(plan, on=place, out=out)])
+    inputs = {Path(path).resolve() for path in plan.contents} | {Path(worlds).resolve()}
     for path in (csv, parquet):
         if path is not None:
+            if Path(path).resolve() in inputs:
+                raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
             check_writable(path)  # before all is measured, which may take long
     place = chosen_place(on, workers, seconds=plan.seconds)
     sweep = Sweep(plan, play(plan, on=place, out=out, progress=progress))
@@ -94,7 +97,7 @@ def _arguments(texts: Sequence[str]) -> Mapping[str, Any]:
             )
         try:
             out[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except ValueError:  # no TOML, or a number that is too long
             out[name.strip()] = value
     return out
 

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._text import shown
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.draws import Draws
 from goalmeter.gridworld.paths import distances_from
 from goalmeter.gridworld.world import Cell, GridWorld
 
 ROOM = 3  # cells along the side of a room
+_MOST_ROOMS = 12  # 49 x 49 cells: all pairs of cells of a larger grid take gigabytes
 SIZE_OF_TWO_PATHS = 11
 LAYOUTS = ("horizontal", "vertical", "diamond")
 
@@ -52,13 +54,15 @@ def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
 
     Args:
         seed: names the world; the same seed gives the same world everywhere, for ever.
-        rooms: along each side, at least 2: 2 gives 9 x 9 cells, 3 gives 13 x 13.
+        rooms: along each side, from 2 to 12: 2 gives 9 x 9 cells, 3 gives 13 x 13.
 
     Raises:
-        InvalidParameterError: fewer than 2 rooms.
+        InvalidParameterError: fewer than 2 rooms, or more than 12.
     """
-    if rooms < 2:
-        raise InvalidParameterError(f"rooms is {rooms}, expected at least 2 along each side")
+    if not 2 <= rooms <= _MOST_ROOMS:
+        raise InvalidParameterError(
+            f"rooms is {shown(rooms)}, expected at least 2 along each side, at most {_MOST_ROOMS}"
+        )
     draws = Draws("key-door", rooms, seed)
     walls, doorways = _rooms(rooms, draws)
     inside = [Cell(int(r), int(c)) for r, c in np.argwhere(~walls)]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError
-from goalmeter._files import write_text
+from goalmeter._files import read_bytes, write_text
 from goalmeter._text import in_a_line
 from goalmeter.organisms.manifest import MANIFEST, WEIGHTS, to_disk
 from goalmeter.organisms.network import read_network
@@ -80,9 +80,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """
     file = folder / SETTINGS
     try:
-        if file.stat().st_size > _LONGEST:
-            raise ValueError("it is too long to be settings")
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_bytes(file, _LONGEST))
         if not isinstance(value, dict):
             raise ValueError(f"it holds a {type(value).__name__}, expected an object")
     except (OSError, ValueError, RecursionError) as cause:

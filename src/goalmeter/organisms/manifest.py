@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError
-from goalmeter._files import write_text
+from goalmeter._files import read_bytes, write_text
 
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
 _FORMAT = 1
@@ -95,9 +95,7 @@ def _listed(folder: Path) -> list[tuple[str, int, str]]:
     if not file.exists():
         return []
     try:
-        if file.stat().st_size > _LONGEST:
-            raise ValueError("it is too long")
-        value: Any = json.loads(file.read_text(encoding="utf-8"))
+        value: Any = json.loads(read_bytes(file, _LONGEST))
         if value["format"] != _FORMAT:
             raise ValueError(f"format {value['format']!r}, expected {_FORMAT}")
         listed = [(name, entry["bytes"], entry["sha256"]) for name, entry in value["files"].items()]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, require
+from goalmeter._files import read_bytes
 from goalmeter._text import in_a_line, shortened
 from goalmeter._transformers import loaded, without_bars
 from goalmeter.organisms.language import END, IDS, VOCABULARY, tokenizer
@@ -27,6 +28,7 @@ _SIZES = {
     "num_key_value_heads": _HEADS,
 }
 _FEATURE = "Training an organism"
+_LONGEST = 1_000_000  # bytes of a configuration
 
 
 def new_network(seed: int) -> Any:
@@ -70,7 +72,7 @@ def _check_sizes(folder: Path) -> None:
     # Before the network is made: one of other sizes could take all memory there is.
     file = folder / "config.json"
     try:
-        value = json.loads(file.read_text(encoding="utf-8"))
+        value = json.loads(read_bytes(file, _LONGEST))
         sizes = {name: value[name] for name in _SIZES}
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as cause:
         raise InvalidFileError(
@@ -99,5 +101,8 @@ def write_network(model: Any, folder: str | Path) -> None:
     # Words are read and said by the same parameter, which the state would hold twice.
     halved = {name: value.detach().to(torch.float16) for name, value in model.named_parameters()}
     with published(Path(folder)) as fresh, without_bars():
-        model.save_pretrained(fresh, state_dict=halved)
-        tokenizer().save_pretrained(fresh)
+        try:
+            model.save_pretrained(fresh, state_dict=halved)
+            tokenizer().save_pretrained(fresh)
+        except Exception as cause:  # the writers have errors of their own for a full disk
+            raise OSError(in_a_line(cause)) from cause

@@ -95,10 +95,8 @@ def train(
         # Another process may have ended it meanwhile.
         if not claim(place, asdict(settings)):
             end = settings.steps if until is None else min(until, settings.steps)
-            # One process alone has nothing to share, and need not make the network to count it.
-            weights = sum(w.numel() for w in _begun(settings).parameters()) if workers > 1 else 0
             arguments = (settings, place, device, end)
-            in_team(_learn, arguments, workers=workers, weights=weights, progress=progress)
+            in_team(_learn, arguments, workers=workers, progress=progress)
     return place
 
 

@@ -106,7 +106,7 @@ def check_confidence(confidence: object) -> float:
     Raises:
         InvalidParameterError: it does not lie between 0 and 1.
     """
-    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+    if not isinstance(confidence, Real) or not 0 < cast(float, confidence) < 1:
         raise InvalidParameterError(
             f"confidence is {shown(confidence)}, expected a number between 0 and 1, such as 0.95"
         )

@@ -31,6 +31,7 @@ from goalmeter._types import FloatArray, IntArray
 MANIFEST, FORMAT = "manifest.json", 2  # 1 had no checksums
 _FEATURE = "Keeping activations"
 _MOST_BYTES = 2**24  # of a manifest; a shard of 256 rows takes some 100
+_MOST_SHARDS = 99_999  # names have five digits
 
 
 @dataclass(frozen=True)
@@ -209,8 +210,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     kinds = {"format": int, "shards": int, "rows": int, "layers": list, "positions": dict}
     kinds["sha256"] = dict
     for name, kind in kinds.items():
-        entry = value.get(name) if isinstance(value, dict) else None
-        if type(entry) is not kind or (name == "format" and entry != FORMAT):
+        entry: Any = value.get(name) if isinstance(value, dict) else None
+        fits = type(entry) is kind and (name != "format" or entry == FORMAT)
+        if not fits or (name == "shards" and not 0 <= entry <= _MOST_SHARDS):
             raise InvalidFileError(
                 f"{path} is no manifest of activations of this version: its {name} is "
                 f"{shown(entry)}; delete the folder and capture again"

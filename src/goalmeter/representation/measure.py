@@ -15,7 +15,7 @@ from goalmeter.navigation.record import Trajectory
 from goalmeter.representation.authorship import check_author
 from goalmeter.representation.network import Network
 from goalmeter.representation.positions import present_positions
-from goalmeter.representation.replay import Sample, digest_of, samples_of
+from goalmeter.representation.replay import Sample, run_digest, samples_of
 from goalmeter.representation.result import FOLDER, Representation
 from goalmeter.representation.stages.asked import (
     DECODERS,
@@ -119,12 +119,13 @@ def measure(
         seed=seed,
     )
     folder = Path(run) / FOLDER
-    what = {"run": _digest(samples), "model": network.name, "revision": network.revision}
+    digest = run_digest(walked.trajectories)
+    what = {"run": digest, "model": network.name, "revision": network.revision}
     what |= {"kind": "probe"} | wanted.what()
     with Stages(folder, what, grows=GROWS, tell=tell, elsewhere=_ELSEWHERE) as stages:
-        held = Held.of(run, wanted, network)
+        held = Held.of(run, wanted, network, digest)
         parts_of = _Parts(stages, walked.trajectories, samples, network, wanted, held)
-        result = parts_of.result(Path(run))
+        result = parts_of.result(Path(run), digest)
         result.save(run)
     return result
 
@@ -144,7 +145,7 @@ class _Parts:
     decoding: Decoding | None = None
     use: UseResults | None = None
 
-    def result(self, run: Path) -> Representation:
+    def result(self, run: Path, digest: str) -> Representation:
         """Everything that was asked for, now or before; what cannot be had, with the reason."""
         made = self.held.to_make(self.wanted.parts)
         self.fields |= self.held.fields(made)
@@ -169,7 +170,7 @@ class _Parts:
             revision=self.network.revision,
             decisions=len(self.samples),
             grids=len({content(sample.world) for sample in self.samples}),
-            about=together.what(),
+            about={"run": digest} | together.what(),
             left_out=self.left_out,
             **(self.fields | self._joint(present)),
         )
@@ -230,8 +231,3 @@ class _Parts:
         if self.use is not None:
             out["believed"] = believed_stage(self.stages, self.decoding, self.use.screened)
         return out
-
-
-def _digest(samples: Sequence[Sample]) -> str:
-    """Which decisions these are, by their tokens."""
-    return digest_of(int(sample.digest[:12], 16) for sample in samples)

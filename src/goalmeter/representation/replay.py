@@ -69,6 +69,15 @@ def digest_of(ids: Iterable[int]) -> str:
     return hashlib.sha256(np.array(list(ids), dtype="<i8").tobytes()).hexdigest()
 
 
+def run_digest(trajectories: Iterable[Trajectory]) -> str:
+    """Return the digest of the tokens of all decisions, which tells a run from others."""
+    rows = []
+    for step in (step for trajectory in trajectories for step in trajectory.steps):
+        prompt = step.prompt_tokens if isinstance(step.prompt_tokens, tuple) else ()
+        rows.append(digest_of((*prompt, *(step.answer_tokens or ()))))
+    return digest_of(int(row[:12], 16) for row in rows)
+
+
 def replay(
     run: str | Path, *, model: str | None = None, first_only: bool = False
 ) -> tuple[tuple[Sample, ...], Network]:

@@ -52,7 +52,8 @@ class Representation(JsonFields):
         revision: hash of its weights.
         decisions: how many were replayed.
         grids: in how many different grids.
-        about: what was asked: layers, positions, probes, and seed.
+        about: what was asked: layers, positions, probes, and seed; "run" is the digest of the
+            decisions, see `replay.run_digest`.
         chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids;
             empty without maps.
         maps: by layer, position, probe and control.
@@ -115,28 +116,40 @@ class Representation(JsonFields):
         return write_text(Path(run) / FOLDER / RESULT, json_text(self.to_json()) + "\n")
 
     @classmethod
-    def load(cls, run: str | Path) -> Representation:
-        """The result in the folder of a navigation run.
+    def load(cls, run: str | Path, digest: str | None = None) -> Representation:
+        """Read the result in the folder of a navigation run.
+
+        Args:
+            run: the folder.
+            digest: of the run's decisions, which the result must name; None is not checked.
 
         Raises:
-            InvalidFileError: there is none, or the file is damaged or of another version.
+            InvalidFileError: there is none, or the file is damaged, of another run or of another
+                version.
         """
         path = Path(run) / FOLDER / RESULT
         try:
             value = json.loads(read_bytes(path, _MOST_BYTES))
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
-            return cls.from_json(value)
+            result = cls.from_json(value)
+            _check_about(result)
         except FileNotFoundError as cause:
             raise InvalidFileError(
                 f"{run} holds nothing that was read of its model: {path.name} is not in {FOLDER}; "
                 f"probe the run first"
             ) from cause
-        except (OSError, ValueError, TypeError, KeyError, RecursionError) as cause:
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as cause:
             raise InvalidFileError(
                 f"{path} is no result of this version ({type(cause).__name__}: {cause}); delete it "
                 f"and probe the run again"
             ) from cause
+        if digest is not None and result.about.get("run") != digest:
+            raise InvalidFileError(
+                f"{path} does not name the decisions of this run: it is of another run, or of an "
+                f"earlier version; delete it and probe the run again"
+            )
+        return result
 
     def records(self) -> list[dict[str, Any]]:
         """A record for each row of `maps`, with NAME_low and NAME_high for each measured number."""
@@ -239,6 +252,19 @@ _NOTE = (
 def has_result(run: str | Path) -> bool:
     """Whether something was read of the model of a run."""
     return (Path(run) / FOLDER / RESULT).is_file()
+
+
+def _check_about(result: Representation) -> None:
+    """Raise ValueError if what a later probe takes over cannot be read."""
+    lists = [result.about.get(name, []) for name in ("parts", "probes")]
+    if not all(isinstance(names, list) and all(map(_is_text, names)) for names in lists):
+        raise ValueError("'parts' or 'probes' of 'about' is not a list of names")
+    if not all(map(_is_text, result.left_out.values())):
+        raise ValueError("'left_out' does not give reasons as text")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _auroc(row: MapRow) -> float:

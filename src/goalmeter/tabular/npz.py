@@ -23,7 +23,7 @@ import numpy as np
 
 from goalmeter._archives import check_sizes, listed
 from goalmeter._errors import InvalidFileError
-from goalmeter._files import target_of
+from goalmeter._files import reading, target_of
 from goalmeter._types import AnyArray, ArrayLike
 from goalmeter.tabular._validation import naming, shape_text
 
@@ -105,7 +105,7 @@ def listing(names: Sequence[str]) -> str:
 def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
     try:
         # Opened here, because numpy leaves a damaged archive open.
-        file = path.open("rb")
+        file = reading(path)
     except FileNotFoundError as cause:
         raise InvalidFileError("there is no such file; check the path") from cause
     except OSError as cause:

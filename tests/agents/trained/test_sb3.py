@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -247,6 +248,14 @@ def test_weights_of_another_network_are_refused(models: dict[str, Any], tmp_path
     )
     with pytest.raises(InvalidFileError, match="does not hold the weights of this policy"):
         read_policy(changed).probabilities(np.arange(4))
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+def test_what_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "policy.zip"
+    os.mkfifo(path) if kind == "fifo" else path.symlink_to("/dev/zero")
+    with pytest.raises(InvalidFileError, match="expected a file"):
+        read_policy(path)
 
 
 @pytest.mark.parametrize(

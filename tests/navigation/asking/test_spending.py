@@ -44,6 +44,7 @@ def test_sums_and_differences(some: Spent, more: Spent) -> None:
     ("options", "message"),
     [
         ({"calls": -1}, "calls is -1, expected 0 or more"),
+        ({"calls": 10**400}, r"calls is 10+\.\.\.0+, expected 0 or more"),
         ({"usd": float("nan"), "price_in": 1, "price_out": 1}, "usd is nan"),
         ({"usd": 1.0}, "a budget in usd needs price_in and price_out"),
         ({"usd": 1.0, "price_in": 1.0}, "one of the two prices is missing"),

@@ -12,6 +12,8 @@ from report.test_browser import browser as browser  # a fixture
 from goalmeter._errors import InvalidFileError
 from goalmeter.commands.report import report_runs
 from goalmeter.navigation import measure
+from goalmeter.navigation.playing import load
+from goalmeter.representation.replay import run_digest
 
 from . import made
 from .shown_parts import page_of
@@ -29,7 +31,8 @@ def test_a_report_shows_what_a_run_holds_and_nothing_else(walks: Path, tmp_path:
     plain = report_runs([walks], tmp_path / "plain.html")
     text = (tmp_path / "plain.html").read_text("utf-8")
     assert "representation" not in plain.json["runs"][0] and "What is read of cells" not in text
-    made.result().save(walks)
+    about = {"run": run_digest(load(walks).trajectories)}
+    made.result(about=about).save(walks)
     told: list[str] = []
     try:
         probed = report_runs([walks], tmp_path / "probed.html", progress=told.append)
@@ -43,6 +46,25 @@ def test_a_report_shows_what_a_run_holds_and_nothing_else(walks: Path, tmp_path:
     assert "<h1>How agents behave in grid worlds</h1>" in text
     assert len(probed.tables) == len(plain.tables) + 2
     assert "drawing what was read of goalmeter/mouse" in told
+
+
+def test_the_probe_of_another_run_is_not_shown(walks: Path, tmp_path: Path) -> None:
+    made.result(about={"run": "0" * 64}).save(walks)
+    try:
+        with pytest.raises(InvalidFileError, match="does not name the decisions of this run"):
+            report_runs([walks], tmp_path / "page.html")
+    finally:
+        (walks / "probe" / "result.json").unlink()
+
+
+def test_a_result_that_was_edited_is_one_clear_error(walks: Path, tmp_path: Path) -> None:
+    about = {"run": run_digest(load(walks).trajectories)}
+    made.result(about=about, believed={"meg_true": 1}).save(walks)
+    try:
+        with pytest.raises(InvalidFileError, match=r"walks cannot be shown .* probe the run again"):
+            report_runs([walks], tmp_path / "page.html")
+    finally:
+        (walks / "probe" / "result.json").unlink()
 
 
 def test_a_damaged_result_is_refused(walks: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def result(**changes: Any) -> Representation:
         "revision": Weights.revision,
         "decisions": 3,
         "grids": 2,
-        "about": asked.what(),
+        "about": {"run": "decisions"} | asked.what(),
         "chosen": {"layer": 1},
         "states": (),
         "verdict": "",
@@ -41,7 +41,7 @@ def result(**changes: Any) -> Representation:
 def held(folder: Path, kept: Representation | None, wanted: Asked = WANTED) -> Held:
     if kept is not None:
         kept.save(folder)
-    return Held.of(folder, wanted, Weights())  # type: ignore[arg-type]
+    return Held.of(folder, wanted, Weights(), "decisions")  # type: ignore[arg-type]
 
 
 def test_parts_and_probes_are_joined(tmp_path: Path) -> None:

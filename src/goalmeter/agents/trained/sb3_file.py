@@ -25,6 +25,7 @@ import numpy as np
 
 from goalmeter._archives import check_sizes, listed
 from goalmeter._errors import InvalidFileError, require
+from goalmeter._files import reading
 from goalmeter._text import in_a_line
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.agents.learners.global_generators import borrowed_generators
@@ -157,7 +158,7 @@ def read_policy(path: str | Path) -> SavedPolicy:
 
 def _data(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
+        with reading(path) as file:
             entries = {entry.filename: entry for entry in listed(file)}
             if missing := [name for name in (DATA, WEIGHTS) if name not in entries]:
                 raise InvalidFileError(f"it holds no {missing[0]!r}")

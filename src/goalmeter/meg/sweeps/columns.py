@@ -153,7 +153,7 @@ def columns_from_json(value: Any, *, rows: int, worlds: int) -> Columns:
         out = Columns(facts, record)
         lengths = {len(facts) - worlds, *(len(out.numbers(name)) - rows for name in NUMBERS)}
         lengths |= {len(out.words(name)) - rows for name in _WORDS} | {len(out.statuses()) - rows}
-    except (ValueError, TypeError, KeyError, IndexError) as cause:
+    except (ValueError, TypeError, LookupError, OverflowError) as cause:
         raise InvalidFileError(f"its columns cannot be read: {shown(str(cause))}") from cause
     if lengths != {0}:
         raise InvalidFileError(

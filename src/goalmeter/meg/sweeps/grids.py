@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from sys import float_info
 from typing import Any
 
 from goalmeter._arguments import MOST_SEED, whole
@@ -89,6 +90,13 @@ def spelled(value: Any) -> str:
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return str(value)
     return value if isinstance(value, str) else json_text(value)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number that a float can hold."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= float_info.max
+    return isinstance(value, float)
 
 
 def _axis(value: Any, where: str) -> Sequence[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby
 from typing import Any, NamedTuple
@@ -188,7 +188,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
     """The plan that `to_json` was of, without the contents of files, which may be gone.
 
     Raises:
-        GoalmeterError, ValueError, TypeError, KeyError: it is of no plan.
+        GoalmeterError, ValueError, TypeError, KeyError, OverflowError: it is of no plan.
     """
     sources: list[Source] = []
     for number in range(1, len(what) + 1):
@@ -204,23 +204,26 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
             sources.append(source_of({"generator": what[name], "arguments": arguments}))
         else:
             break
-    sizes = [size for size, times in what["rows of chunks"] for _ in range(times)]
+    runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     plan = SweepPlan(
         tuple(sources),
         _choices(what, _POLICY),
         _choices(what, _UTILITY),
         what.get("timeout"),
-        sizes=sizes,
     )
-    if not (plan.sources and plan.rows and sum(sizes) == plan.rows and min(sizes) > 0):
+    rows = sum(size * times for size, times in runs)
+    if not (plan.sources and plan.rows and rows == plan.rows and min(map(min, runs)) > 0):
         raise ValueError("its chunks are not its rows")
-    return plan
+    return replace(plan, sizes=[size for size, times in runs for _ in range(times)])
 
 
 def _choices(what: Mapping[str, Any], noun: str) -> tuple[Choice, ...]:
     out: list[Choice] = []
     while (value := what.get(f"{noun} {len(out) + 1}")) is not None:
-        out.append(Choice(str(value["role"]), str(value["name"]), dict(value["arguments"])))
+        choice = Choice(str(value["role"]), str(value["name"]), dict(value["arguments"]))
+        if choice.is_word:  # its arguments are drawn as numbers
+            list(map(float, choice.arguments.values()))
+        out.append(choice)
     return tuple(out)
 
 

@@ -131,7 +131,7 @@ def _of_toml(path: Path) -> dict[str, _Asked]:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
     try:
         value = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as cause:
+    except (ValueError, RecursionError) as cause:  # a ValueError is also too long a number
         raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
     out: dict[str, _Asked] = {section: [] for section in SECTIONS}
     for section, entries in value.items():

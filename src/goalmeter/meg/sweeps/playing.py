@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import GoalmeterError, InvalidFileError
+from goalmeter._errors import InvalidFileError
 from goalmeter.meg.sweeps.columns import FAILED, Columns, columns_from_json, columns_of, failed
 from goalmeter.meg.sweeps.plan import KIND, SweepPlan, plan_of
 from goalmeter.runs import JobResult, StoredRun, Study, carry_out, read_run, stored_results
@@ -73,7 +73,7 @@ def stored_plan(what: Mapping[str, Any], folder: str | Path) -> SweepPlan:
         raise another_kind(folder, what.get("kind"), KIND)
     try:
         return plan_of(what)
-    except (GoalmeterError, ValueError, TypeError, KeyError, AttributeError) as cause:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as cause:
         raise InvalidFileError(
             f"{Path(folder) / RUN} is of no sweep: {cause}; restore it, or begin again in another "
             f"folder"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._files import reading
 from goalmeter._text import shown
 from goalmeter.agents.user_code import split_name
 from goalmeter.meg.sweeps.generators import GENERATORS
@@ -185,7 +186,11 @@ def states_in(path: str | Path) -> int | None:
     heads = {(1, 0): np.lib.format.read_array_header_1_0}
     heads[2, 0] = np.lib.format.read_array_header_2_0
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(_REWARD) as member:
+        with (
+            reading(path) as file,
+            zipfile.ZipFile(file) as archive,
+            archive.open(_REWARD) as member,
+        ):
             shape, _, _ = heads[np.lib.format.read_magic(member)](member)
     # Whatever is wrong with the file is said by whoever reads all of it.
     except Exception:

@@ -23,7 +23,7 @@ from goalmeter._text import shown
 from goalmeter.agents.user_code import from_here, misspelled, split_name
 from goalmeter.meg.sweeps.choices import POLICY, UNKNOWN, UTILITY, WORDS, Choice
 from goalmeter.meg.sweeps.generators import GENERATORS, generator_names
-from goalmeter.meg.sweeps.grids import SEED, Grid, grid_of
+from goalmeter.meg.sweeps.grids import SEED, Grid, grid_of, is_number
 from goalmeter.meg.sweeps.sources import Files, Made, Source, may_be_world
 from goalmeter.meg.sweeps.users import check_arguments, function_of, takes_seed
 
@@ -166,8 +166,7 @@ def _check_word(role: str, name: str, arguments: Entry, where: str) -> None:
 def _check_numbers(name: str, grid: Grid, where: str) -> None:
     for argument, values in grid.axes.items():
         for value in values:
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not is_number or (argument == "epsilon" and not 0 <= value <= 1):
+            if not is_number(value) or (argument == "epsilon" and not 0 <= value <= 1):
                 expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
                 raise InvalidParameterError(
                     f"{where}: {argument} of {name} is {shown(value)}, expected {expected}"

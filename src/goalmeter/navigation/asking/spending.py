@@ -8,9 +8,11 @@ that was read, those that the server had cached included.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from sys import float_info
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._text import shown
 
 PER_MILLION = 1_000_000
 
@@ -60,8 +62,8 @@ class Budget:
         for each in fields(self):
             value = getattr(self, each.name)
             # A NaN is at least nothing.
-            if value is not None and not 0 <= value < float("inf"):
-                raise InvalidParameterError(f"{each.name} is {value}, expected 0 or more")
+            if value is not None and not 0 <= value <= float_info.max:
+                raise InvalidParameterError(f"{each.name} is {shown(value)}, expected 0 or more")
         if (self.price_in is None) != (self.price_out is None):
             raise InvalidParameterError(
                 "one of the two prices is missing, price_in or price_out; give both, in US dollars "

@@ -20,6 +20,7 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     require,
 )
+from goalmeter._files import reading
 from goalmeter._text import in_a_line, json_text, shortened
 from goalmeter.agents.language_models.names import model_agent
 from goalmeter.navigation.asking.settings import Asking
@@ -146,7 +147,7 @@ def _read(log: Any, path: Path) -> Any:
     """A log as Inspect reads it, if it does not unpack to more than the limit."""
     try:
         # As an open archive: of that, no more is unpacked than its directory says.
-        with path.open("rb") as file:
+        with reading(path) as file:
             if path.suffix == _JSON:
                 check_bytes(path.stat().st_size)
                 return log.read_eval_log(path)

@@ -90,6 +90,10 @@ def fit(model: Any) -> Any:
         asked = question.get()
         if asked is not None:
             _one_request_a_call(api)
+            # Inspect would find out by a request of its own whether OpenAI gives summaries.
+            config = options["config"]
+            summary = config.reasoning_summary or "none"
+            options["config"] = config.model_copy(update={"reasoning_summary": summary})
             await asked.call()
         replied = await generate(*args, **options)
         output, call = replied if isinstance(replied, tuple) else (replied, None)

@@ -116,8 +116,6 @@ class Question:
         self._told: float | None = None
 
     async def __aenter__(self) -> Question:
-        await self._account.set_aside(self._most)
-        self._held = self._most
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -128,10 +126,11 @@ class Question:
         if self._failed > self._account.max_retries:
             # Inspect retries what took too long without asking anybody.
             raise TimeoutError(f"no answer in time, asked {self._calls} times")
-        if self._calls:
-            self._let_go(self._held)
-            await self._account.set_aside(self._most)
-            self._held = self._most
+        # Here and not before there is a connection: a question that is put again keeps its own, and
+        # would wait for ever for what others have set aside that wait for a connection.
+        self._let_go(self._held)
+        await self._account.set_aside(self._most)
+        self._held = self._most
         self._calls += 1
         self._failed += 1  # until there is an answer
         self._told = None

@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from goalmeter._errors import InvalidFileError
+from goalmeter._text import in_a_line
+from goalmeter.navigation.playing import load
 from goalmeter.pages.part import Part
 from goalmeter.pages.representation import (
     claims,
@@ -23,7 +26,8 @@ from goalmeter.pages.representation.findings import findings
 from goalmeter.pages.representation.shown import Shown, say, shown_of
 from goalmeter.pages.representation.states import state_figures
 from goalmeter.report import Figure, Section, Table
-from goalmeter.representation.result import Representation, has_result
+from goalmeter.representation.replay import run_digest
+from goalmeter.representation.result import RESULT, Representation, has_result
 from goalmeter.runs.progress import Tell
 
 GLOSSARY: dict[str, str] = say("glossary")
@@ -59,7 +63,15 @@ def part_of_runs(runs: Sequence[str | Path], tell: Tell) -> Part | None:
     probed = [run for run in runs if has_result(run)]
     if not probed:
         return None
-    part = part_of_results([Representation.load(run) for run in probed], tell)
+    digests = [run_digest(load(run).trajectories) for run in probed]
+    results = [Representation.load(run, of) for run, of in zip(probed, digests, strict=True)]
+    try:
+        part = part_of_results(results, tell)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as cause:
+        raise InvalidFileError(
+            f"{RESULT} of {', '.join(map(str, probed))} cannot be shown ({in_a_line(cause)}); if "
+            f"it was edited, delete it and probe the run again"
+        ) from cause
     entries = dict(zip(map(str, probed), part.runs, strict=True))
     more = [{"representation": entries[str(run)]} if str(run) in entries else {} for run in runs]
     return replace(part, runs=more)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from goalmeter.meg.sweeps.choices import POLICY, WORDS
-from goalmeter.meg.sweeps.grids import SEED
+from goalmeter.meg.sweeps.grids import SEED, is_number
 from goalmeter.meg.sweeps.result import Sweep
 from goalmeter.meg.sweeps.summary import Group, by_argument
 from goalmeter.report import Figure
@@ -44,7 +44,7 @@ def _over_worlds(sweep: Sweep, prefix: str) -> Iterable[Figure]:
     for column in sweep.columns:
         values = sweep.argument_values(column) if column.startswith("world.") else []
         name = column.partition(".")[2]
-        if name == SEED or len(set(map(str, values))) < 2 or not all(map(_is_number, values)):
+        if name == SEED or len(set(map(str, values))) < 2 or not all(map(is_number, values)):
             continue
         groups = by_argument(sweep.plan, sweep.chunks, name)
         for number, utility in enumerate(sweep.plan.utilities):
@@ -110,7 +110,3 @@ def _in_words(lines: dict[str, _Line]) -> str:
         + "."
         for label, line in lines.items()
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

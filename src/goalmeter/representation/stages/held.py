@@ -36,16 +36,16 @@ class Held:
     result: Representation | None
 
     @classmethod
-    def of(cls, run: str | Path, wanted: Asked, network: Network) -> Held:
+    def of(cls, run: str | Path, wanted: Asked, network: Network, digest: str) -> Held:
         """What is kept in the folder of a run, if it is of the same questions to the same model.
 
         Raises:
-            InvalidFileError: there is a result that cannot be read: it may hold other parts, and
-                would be lost.
+            InvalidFileError: there is a result that cannot be read or is of another run: it may
+                hold other parts, and would be lost.
         """
         if not has_result(run):
             return cls(None)
-        result = Representation.load(run)
+        result = Representation.load(run, digest)
         about = {name: value for name, value in wanted.what().items() if name not in GROWS}
         same = result.revision == network.revision and about.items() <= dict(result.about).items()
         return cls(result if same else None)
@@ -62,7 +62,7 @@ class Held:
         """
         before: tuple[str, ...] = ()
         if self.result is not None and MAPS in self.parts:
-            before = tuple(self.result.about["probes"])
+            before = tuple(self.result.about.get("probes", ()))
         asked = wanted.probes if MAPS in wanted.parts or not before else ()
         return replace(
             wanted,
@@ -90,7 +90,7 @@ class Held:
 
     @property
     def _asked(self) -> tuple[str, ...]:
-        return () if self.result is None else tuple(self.result.about["parts"])
+        return () if self.result is None else tuple(self.result.about.get("parts", ()))
 
     @property
     def _reasons(self) -> dict[str, str]:
