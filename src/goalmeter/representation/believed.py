@@ -170,7 +170,9 @@ def believed_meg(
     decisions = _Walks.of(scenes, walk_steps)
     true = decisions.curves(scenes.worlds, scenes.states)
     if isinstance(believed, PossibleMaps):
-        inner = decisions.curves_of(lambda tried: decisions.averaged(believed, scenes.states, tried))
+        inner = decisions.curves_of(
+            lambda tried: decisions.averaged(believed, scenes.states, tried)
+        )
         missing = 0
     else:
         inner = decisions.curves(believed, None)

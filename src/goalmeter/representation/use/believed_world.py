@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ def believed_maps(
     }
 
     # What differs between grids is a decision or two, so most of them are told the same.
-    @lru_cache(maxsize=None)
+    @cache
     def used(others: tuple[Tried, ...]) -> tuple[dict[Place, float], float]:
         return probably_used(others)
 
