@@ -9,6 +9,9 @@ the true one, and mistaken rather than aimless.
 
 Where it is not known which of several maps an agent has, its move is predicted by the mean over
 them: one wall that is wrongly taken for open then costs a share of a step, and not a whole walk.
+An agent's own map predicts it better, on average, than a mean over maps does. So the lower ends of
+intervals are of the mean, and the upper ends at least those of the map on which the walks are most
+directed.
 
 Nothing is explained of a step without a map, nor of an answer that could not be read; both stay
 among the decisions that could have been explained. A decoded world has to be compared with worlds
@@ -20,7 +23,7 @@ Source: MEG paper (NeurIPS 2024), Definition 5.2; the second world is ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -173,17 +176,21 @@ def believed_meg(
         inner = decisions.curves_of(
             lambda tried: decisions.averaged(believed, scenes.states, tried)
         )
+        best = decisions.curves(decisions.best_of(believed, scenes.states), scenes.states)
         missing = 0
     else:
-        inner = decisions.curves(believed, None)
+        inner = best = decisions.curves(believed, None)
         missing = sum(world is None for world in believed)
     others = {name: decisions.curves(worlds, None) for name, worlds in (controls or {}).items()}
     return Believed(
         true=decisions.fit(true),
-        believed=decisions.fit(inner),
+        believed=_up_to(decisions.fit(inner), decisions.fit(best)),
         controls={name: decisions.fit(curves) for name, curves in others.items()},
-        difference=decisions.difference(inner, true),
-        beyond={name: decisions.difference(inner, curves) for name, curves in others.items()},
+        difference=_reaching(decisions.difference(inner, true), decisions.difference(best, true)),
+        beyond={
+            name: _reaching(decisions.difference(inner, curves), decisions.difference(best, curves))
+            for name, curves in others.items()
+        },
         maximum=decisions.maximum,
         missing=missing,
     )
@@ -263,6 +270,17 @@ class _Walks:
             self.walks, self.steps, self.caps, self.actions, worlds, states, rationalities
         )
 
+    def best_of(
+        self, possible: PossibleMaps, states: Sequence[State]
+    ) -> Sequence[GridWorld | None]:
+        """The maps on which the walks are most directed."""
+
+        def highest(worlds: Sequence[GridWorld | None]) -> float:
+            nats = self._evidence(worlds, states, RATIONALITIES)
+            return float(_mean_of_walks(self.clusters, nats).max())
+
+        return max(possible.maps, key=highest)
+
     def averaged(
         self, possible: PossibleMaps, states: Sequence[State], rationalities: FloatArray
     ) -> FloatArray:
@@ -308,6 +326,20 @@ class _Walks:
             bounds=(-most, most),
             paired=True,
         )
+
+
+def _reaching(estimate: Estimate, highest: Estimate) -> Estimate:
+    """An estimate whose interval reaches as high as another's."""
+    if estimate.interval is None or highest.interval is None:
+        return estimate
+    low, high = estimate.interval
+    return replace(estimate, interval=(low, max(high, highest.interval[1])))
+
+
+def _up_to(fit: WorldFit, best: WorldFit) -> WorldFit:
+    return WorldFit(
+        _reaching(fit.nats, best.nats), _reaching(fit.share, best.share), fit.rationality
+    )
 
 
 def _mean_of_walks(clusters: _Clusters, nats: FloatArray) -> FloatArray:
