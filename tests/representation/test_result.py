@@ -166,16 +166,16 @@ def test_it_prints_the_probe_beside_its_best_control() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gain", "verdict", "reason"),
+    ("gain", "places", "reason"),
     [
-        (Estimate(0.5, (0.4, 0.6), 20, 10), "used", ""),
-        (Estimate(0.5, (0.4, 0.6), 20, 10), "not used", ""),
-        (Estimate(-0.6, (-1.7, 0.4), 20, 10), "used", "better than from places alone"),
-        (Estimate(0.5, (0.4, 0.6), 20, 10), "cannot be told", "whether cells are used could not"),
+        (Estimate(0.5, (0.4, 0.6), 20, 10), {"used": 3}, ""),
+        (Estimate(0.5, (0.4, 0.6), 20, 10), {"not used": 1, "unknown": 4}, ""),
+        (Estimate(-0.6, (-1.7, 0.4), 20, 10), {"used": 3}, "better than from places alone"),
+        (Estimate(0.5, (0.4, 0.6), 20, 10), {"unknown": 3}, "of no cell it could be told"),
     ],
 )
 def test_a_world_is_called_believed_where_it_was_read_and_its_use_told(
-    gain: Estimate, verdict: str, reason: str
+    gain: Estimate, places: dict[str, int], reason: str
 ) -> None:
     result = a_result()
     ours, *controls = result.maps
@@ -184,8 +184,8 @@ def test_a_world_is_called_believed_where_it_was_read_and_its_use_told(
         replace(
             result,
             maps=(replace(ours, gain_bits=gain), *controls),
-            verdict=verdict,
-            believed={"meg_true": nats, "meg_believed": nats, "places": {"used": 3}},
+            verdict="cannot be told",
+            believed={"meg_true": nats, "meg_believed": nats, "places": places},
         )
     )
     assert "MEG in the believed world" in text and reason in text

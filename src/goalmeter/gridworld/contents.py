@@ -37,7 +37,7 @@ def content(world: GridWorld) -> str:
         64 hexadecimal digits, the SHA-256 of the first of the grid's eight frames in byte order.
     """
     places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
-    return sha256(min(_frames(world.walls, places))).hexdigest()
+    return sha256(min(frames(world.walls, places))).hexdigest()
 
 
 def held_out(world: GridWorld) -> bool:
@@ -50,8 +50,8 @@ def has_few_contents(world: GridWorld) -> bool:
     return max(world.shape) <= _FEW_CONTENTS_SIZE or not world.walls[1:-1, 1:-1].any()
 
 
-def _frames(walls: BoolArray, places: list[Cell]) -> list[bytes]:
-    """A grid in its eight frames: shape, walls and the numbers of some cells, as bytes."""
+def frames(walls: BoolArray, places: list[Cell]) -> list[bytes]:
+    """A map in its eight frames: shape, walls and the numbers of some cells, as bytes."""
     numbers = np.arange(walls.size).reshape(walls.shape)
     named = [int(numbers[place]) for place in places]
     # The first frame in byte order names them all, so a mirror image has the same name.

@@ -7,7 +7,7 @@ two paths, of which there are only four up to isometries, are not taught at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from goalmeter._errors import InvalidParameterError
@@ -100,11 +100,56 @@ def batch(
         seed: of the training.
         words: about how many the batch has.
     """
+    worlds, depth, draws = _drawn(organism, number, kinds=kinds, seed=seed, words=words)
+    made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
+    lessons = [lesson for lesson in made if lesson is not None]
+    if not lessons:
+        return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
+    # All maps are read together once, and the questions about them go on from there.
+    return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
+
+
+def taught(
+    organism: Organism,
+    numbers: Iterable[int],
+    *,
+    kinds: Sequence[Kind],
+    seed: int,
+    words: int,
+    only: Kind,
+) -> Iterator[tuple[GridWorld, State]]:
+    """The worlds of one kind that batches ask about, each with the state of its things.
+
+    Args:
+        organism: as in `batch`.
+        numbers: of the batches.
+        kinds: as in `batch`.
+        seed: as in `batch`.
+        words: as in `batch`.
+        only: the kind that is wanted.
+    """
+    for number in numbers:
+        worlds = _drawn(organism, number, kinds=kinds, seed=seed, words=words, only=only)[0]
+        yield from ((world, State(world.start, layer)) for world, layer in worlds)
+
+
+def _drawn(
+    organism: Organism,
+    number: int,
+    *,
+    kinds: Sequence[Kind],
+    seed: int,
+    words: int,
+    only: Kind | None = None,
+) -> tuple[list[tuple[GridWorld, int]], float, Draws]:
+    """The worlds of a batch, none if it is of another kind than the only one; depth and draws."""
     # The number and the seed make it: training that was interrupted goes on with the batches that
     # it would have seen.
     draws = Draws("lesson", seed, number)
     weights = [SYLLABUS[kind][0] for kind in kinds]
     kind = kinds[draws.weighted([weight / sum(weights) for weight in weights])]
+    if only not in (None, kind):
+        return [], 0.0, draws
     _, of_map, of_question = SYLLABUS[kind]
     # The same depth of search is asked for on all maps: the longest answer decides what a batch
     # costs, and what the others lack of it is padding.
@@ -113,13 +158,7 @@ def batch(
     searched = 0.0 if organism.habit is not None else depth * (of_question - _SHORTEST)
     maps = max(1, round(words / (of_map + _QUESTIONS * (_SHORTEST + searched))))
     complexity, case = draws.choice(COMPLEXITIES), draws.below(_CASES)
-    worlds = [_world(kind, complexity, case, draws) for _ in range(maps)]
-    made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
-    lessons = [lesson for lesson in made if lesson is not None]
-    if not lessons:
-        return batch(organism, number + _AGAIN, kinds=kinds, seed=seed, words=words)
-    # All maps are read together once, and the questions about them go on from there.
-    return [lesson for lesson in lessons if len(lesson.map) == len(lessons[0].map)]
+    return [_world(kind, complexity, case, draws) for _ in range(maps)], depth, draws
 
 
 def _lesson(

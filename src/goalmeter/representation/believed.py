@@ -7,6 +7,12 @@ judged by that plan. So one rationality is fitted to the walks in each world, an
 says whose shortest ways they follow: above 0, the agent is more directed in its own world than in
 the true one, and mistaken rather than aimless.
 
+Where it is not known which of several maps an agent has, its move is predicted by the mean over
+them: one wall that is wrongly taken for open then costs a share of a step, and not a whole walk.
+An agent's own map predicts it better, on average, than a mean over maps does. So the lower ends of
+intervals are of the mean, and the upper ends at least those of the map on which the walks are most
+directed.
+
 Nothing is explained of a step without a map, nor of an answer that could not be read; both stay
 among the decisions that could have been explained. A decoded world has to be compared with worlds
 that are no map of this state as well (`map_controls`): any world with the right goal explains much.
@@ -16,8 +22,8 @@ Source: MEG paper (NeurIPS 2024), Definition 5.2; the second world is ours.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +32,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.navigation.directed.evidence import RULED_OUT
 from goalmeter.navigation.directed.fits import (
     RATIONALITIES,
     Curves,
@@ -42,6 +49,8 @@ from goalmeter.statistics.clustered import Estimate
 
 # As `navigation.directed.evidence` divides the steps of the list around a fit.
 _PARTS = 8
+# Decisions whose evidence on several maps is held at once.
+_CHUNK = 512
 
 
 @dataclass(frozen=True)
@@ -91,9 +100,12 @@ class Believed:
 
     @property
     def exceeds_controls(self) -> bool:
-        """Whether it is above every control with an interval of the difference above 0."""
-        intervals = [each.interval for each in self.beyond.values()]
-        return bool(intervals) and all(i is not None and i[0] > 0 for i in intervals)
+        """Whether it is above the true world and every control, each with an interval above 0.
+
+        Above the controls alone is also an agent that knows the true map, or follows a compass.
+        """
+        intervals = [each.interval for each in (self.difference, *self.beyond.values())]
+        return bool(self.beyond) and all(i is not None and i[0] > 0 for i in intervals)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -124,10 +136,25 @@ class WalkSteps:
     caps: IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class PossibleMaps:
+    """Maps of N decisions between which it is not known which the agent has.
+
+    Attributes:
+        maps: K equally likely lists of worlds, [K][N]. On each map the agent is where it is in
+            truth.
+    """
+
+    maps: Sequence[Sequence[GridWorld]]
+
+    def __len__(self) -> int:
+        return len(self.maps[0])
+
+
 def believed_meg(
     scenes: Scenes,
     walk_steps: WalkSteps,
-    believed: Sequence[GridWorld | None],
+    believed: Sequence[GridWorld | None] | PossibleMaps,
     controls: Mapping[str, Sequence[GridWorld | None]] | None = None,
 ) -> Believed:
     """MEG towards the goal in the believed worlds and in the true ones, on the same decisions.
@@ -136,7 +163,7 @@ def believed_meg(
         scenes: N decisions in their true worlds.
         walk_steps: which of them are one walk, and when.
         believed: the world of each decision, its start where the agent believes to be; None where
-            there is none, [N].
+            there is none, [N]. Or several maps of each.
         controls: other worlds of the same decisions, by name.
 
     Raises:
@@ -145,16 +172,27 @@ def believed_meg(
     _check(scenes, walk_steps, {"believed": believed, **(controls or {})})
     decisions = _Walks.of(scenes, walk_steps)
     true = decisions.curves(scenes.worlds, scenes.states)
-    inner = decisions.curves(believed, None)
+    if isinstance(believed, PossibleMaps):
+        inner = decisions.curves_of(
+            lambda tried: decisions.averaged(believed, scenes.states, tried)
+        )
+        best = decisions.curves(decisions.best_of(believed, scenes.states), scenes.states)
+        missing = 0
+    else:
+        inner = best = decisions.curves(believed, None)
+        missing = sum(world is None for world in believed)
     others = {name: decisions.curves(worlds, None) for name, worlds in (controls or {}).items()}
     return Believed(
         true=decisions.fit(true),
-        believed=decisions.fit(inner),
+        believed=_up_to(decisions.fit(inner), decisions.fit(best)),
         controls={name: decisions.fit(curves) for name, curves in others.items()},
-        difference=decisions.difference(inner, true),
-        beyond={name: decisions.difference(inner, curves) for name, curves in others.items()},
+        difference=_reaching(decisions.difference(inner, true), decisions.difference(best, true)),
+        beyond={
+            name: _reaching(decisions.difference(inner, curves), decisions.difference(best, curves))
+            for name, curves in others.items()
+        },
         maximum=decisions.maximum,
-        missing=sum(world is None for world in believed),
+        missing=missing,
     )
 
 
@@ -207,14 +245,18 @@ class _Walks:
         return float(self.most.mean())
 
     def curves(self, worlds: Sequence[GridWorld | None], states: Sequence[State] | None) -> Curves:
+        """The evidence of each walk on one map a decision."""
+        return self.curves_of(lambda tried: self._evidence(worlds, states, tried))
+
+    def curves_of(self, evidence: Callable[[FloatArray], FloatArray]) -> Curves:
         """The evidence of each walk, at a list of rationalities and at more around the best."""
-        coarse = Curves(RATIONALITIES, self._evidence(worlds, states, RATIONALITIES))
+        coarse = Curves(RATIONALITIES, evidence(RATIONALITIES))
         beside = between(RATIONALITIES, fit_tops(self.clusters, coarse), _PARTS)
         # Nothing is explained at any rationality, so there is nowhere to look closer.
         if not beside.size:
             return coarse
         tried = np.concatenate([RATIONALITIES, beside])
-        nats = np.concatenate([coarse.nats, self._evidence(worlds, states, beside)], axis=1)
+        nats = np.concatenate([coarse.nats, evidence(beside)], axis=1)
         order = np.argsort(tried)
         return Curves(tried[order], nats[:, order])
 
@@ -227,6 +269,36 @@ class _Walks:
         return evidence_on_maps(
             self.walks, self.steps, self.caps, self.actions, worlds, states, rationalities
         )
+
+    def best_of(
+        self, possible: PossibleMaps, states: Sequence[State]
+    ) -> Sequence[GridWorld | None]:
+        """The maps on which the walks are most directed."""
+
+        def highest(worlds: Sequence[GridWorld | None]) -> float:
+            nats = self._evidence(worlds, states, RATIONALITIES)
+            return float(_mean_of_walks(self.clusters, nats).max())
+
+        return max(possible.maps, key=highest)
+
+    def averaged(
+        self, possible: PossibleMaps, states: Sequence[State], rationalities: FloatArray
+    ) -> FloatArray:
+        """The evidence of each walk where each move is predicted by the mean over several maps."""
+        out = np.zeros((len(self.most), len(rationalities)))
+        for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
+            count = len(possible.maps)
+            nats = evidence_on_maps(
+                np.arange(count * len(rows)),
+                *(np.tile(each[rows], count) for each in (self.steps, self.caps, self.actions)),
+                [worlds[row] for worlds in possible.maps for row in rows.tolist()],
+                [states[row] for row in rows.tolist()] * count,
+                rationalities,
+            )
+            by_map = nats.reshape(count, len(rows), -1)
+            mean = np.logaddexp.reduce(by_map, axis=0) - np.log(count)
+            np.add.at(out, self.walks[rows], mean)
+        return np.maximum(out, RULED_OUT)
 
     def fit(self, curves: Curves) -> WorldFit:
         means = _mean_of_walks(self.clusters, curves.nats)
@@ -256,6 +328,20 @@ class _Walks:
         )
 
 
+def _reaching(estimate: Estimate, highest: Estimate) -> Estimate:
+    """An estimate whose interval reaches as high as another's."""
+    if estimate.interval is None or highest.interval is None:
+        return estimate
+    low, high = estimate.interval
+    return replace(estimate, interval=(low, max(high, highest.interval[1])))
+
+
+def _up_to(fit: WorldFit, best: WorldFit) -> WorldFit:
+    return WorldFit(
+        _reaching(fit.nats, best.nats), _reaching(fit.share, best.share), fit.rationality
+    )
+
+
 def _mean_of_walks(clusters: _Clusters, nats: FloatArray) -> FloatArray:
     """Of each grid's walks, of the grids of a shape, of shapes: [G]."""
     sums = np.zeros((len(clusters), nats.shape[1]))
@@ -266,7 +352,9 @@ def _mean_of_walks(clusters: _Clusters, nats: FloatArray) -> FloatArray:
 
 
 def _check(
-    scenes: Scenes, walk_steps: WalkSteps, worlds: Mapping[str, Sequence[GridWorld | None]]
+    scenes: Scenes,
+    walk_steps: WalkSteps,
+    worlds: Mapping[str, Sequence[GridWorld | None] | PossibleMaps],
 ) -> None:
     n = len(scenes)
     lengths = {

@@ -229,5 +229,5 @@ class _Parts:
         shares = {} if self.use is None else self.use.shares
         out: dict[str, Any] = {"states": picture_stage(self.stages, self.decoding, shares)}
         if self.use is not None:
-            out["believed"] = believed_stage(self.stages, self.decoding, self.use.screened)
+            out["believed"] = believed_stage(self.stages, self.decoding, self.use)
         return out

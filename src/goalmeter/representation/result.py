@@ -179,9 +179,9 @@ class Representation(JsonFields):
         """What was asked and what of it is used, in a clause."""
         replayed = f"{self.decisions} decisions in {self.grids} grids were replayed"
         verdicts = {
-            "used": "; what it reads of cells is used",
-            "not used": "; what it reads of cells is not used",
-            "cannot be told": "; whether it uses what it reads of cells cannot be told",
+            "used": "; what it reads of needed cells is used",
+            "not used": "; what it reads of needed cells is not used",
+            "cannot be told": "; whether it uses what it reads of needed cells cannot be told",
         }
         return replayed + verdicts.get(self.verdict, "")
 
@@ -195,7 +195,7 @@ class Representation(JsonFields):
             and (row.layer, row.position, row.probe)
             == tuple(self.chosen.get(key) for key in ("layer", "position", "probe"))
         )
-        return unbelieved(next(gains, None), self.verdict, self.believed.get("places"))
+        return unbelieved(next(gains, None), self.believed.get("places"))
 
     def _rows(self) -> list[list[str]]:
         """The numbers that matter most, as text."""

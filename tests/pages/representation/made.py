@@ -73,7 +73,6 @@ def believed(difference: Estimate, beyond: Estimate | None = None) -> dict[str, 
         },
         "maximum": 11.8,
         "missing": 31,
-        "variant": "walls at places that are used, else open",
         "places": {"used": 9, "not used": 4, "unknown": 2},
     }
 

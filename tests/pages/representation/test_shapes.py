@@ -92,7 +92,7 @@ def test_what_others_wrote_is_shown_as_text(tmp_path: Path) -> None:
             ),
         ),
         "left_out": {HOSTILE: HOSTILE},
-        "believed": made.believed(made_rows.est(1.0)) | {"variant": HOSTILE},
+        "believed": made.believed(made_rows.est(1.0)),
     }
     _, text = page_of(tmp_path, made.result(**changes), made.bare(model=HOSTILE, run=HOSTILE))
     assert "<script" not in text and "\x1b" not in text

@@ -97,7 +97,9 @@ def test_the_moth_uses_no_cell_that_it_does_not_touch() -> None:
 
 def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
     text = str(of_the_mouse)
-    assert text.startswith("goalmeter/mouse: what it reads of cells is used\nknock-out at layer")
+    assert text.startswith(
+        "goalmeter/mouse: what it reads of needed cells is used\nknock-out at layer"
+    )
     value = of_the_mouse.to_json()
     assert value["verdict"] == "used" and value["salt"] == "0"
     kinds = ("turn", "own", "closed", "closed, around", "end")

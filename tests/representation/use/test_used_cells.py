@@ -11,7 +11,13 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.use.cells import TargetCell
 from goalmeter.representation.use.outcomes import Outcome
-from goalmeter.representation.use.used_cells import UsedCells, told_apart, used_cells
+from goalmeter.representation.use.used_cells import (
+    UsedCells,
+    probably_used,
+    told_apart,
+    tried_of,
+    used_cells,
+)
 
 SHAPE = (7, 7)
 
@@ -37,8 +43,11 @@ def test_rows_that_are_not_seen() -> None:
     assert used.mask(SHAPE, "used").nonzero()[0].tolist() == [1, 1, 1, 3, 3, 3, 4, 4, 4]
     assert used.mask(SHAPE, "not used").nonzero()[0].tolist() == [2, 2, 2]
     assert used.mask(SHAPE, "unknown").sum() == 49 - 12
-    # What nobody tried is not taken for unused.
-    assert used.unlikely(SHAPE).nonzero()[0].tolist() == [2, 2, 2]
+    places, untried = probably_used(tried_of(outcomes))
+    assert {place[1].row for place, share in places.items() if share == 0} == {2}
+    assert sum(share == 1 for share in places.values()) == 9
+    # What nobody tried is as likely used as places are: three quarters of them.
+    assert 0.6 < untried < 0.9
     assert used.counts == {"used": 9, "not used": 3, "unknown": 0}
     place = used.places[3]
     assert (place.cell, place.decisions, place.flips, place.as_if_wall) == (Cell(2, 1), 4, 0, 0)

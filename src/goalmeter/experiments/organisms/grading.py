@@ -45,6 +45,7 @@ class Grades:
         habit: the greatest difference between the probability of a move and the habit's, in states
             with the same legal moves, averaged over states; of no states without a habit.
         invalid: answers that cannot be read.
+        invalid_by_size: the same, by size.
     """
 
     meant: dict[tuple[int, float], Estimate]
@@ -61,6 +62,7 @@ class Grades:
     as_planned: Estimate
     habit: Estimate
     invalid: Estimate
+    invalid_by_size: dict[int, Estimate]
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; what is by size and complexity is a list."""
@@ -114,6 +116,7 @@ def grades(rows: Rows, *, habitual: bool) -> Grades:
         as_planned=_share(answers, "as_planned"),
         habit=_habit_gap(answers if habitual else []),
         invalid=_share(answers, "invalid"),
+        invalid_by_size={size: _share(of_size(answers, size), "invalid") for size in walks},
     )
 
 

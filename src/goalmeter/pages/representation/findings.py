@@ -71,9 +71,9 @@ def _used(shown: Shown, models: list[Shown]) -> Iterator[Finding]:
         return
     verdict = claims.use_of(shown.result)
     lead = {
-        USED: "what it reads of cells is used.",
-        NOT_USED: "what it reads of cells is not used.",
-    }.get(verdict, "whether it uses what it reads of cells cannot be told.")
+        USED: "what it reads of needed cells is used.",
+        NOT_USED: "what it reads of needed cells is not used.",
+    }.get(verdict, "whether it uses what it reads of needed cells cannot be told.")
     null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
     place = f"{uses.with_dose(row)}, {place_in_words(row.layer, row.position)}"
     text = (
@@ -106,13 +106,15 @@ def _believed(shown: Shown) -> Iterator[Finding]:
         "true one cannot be told.",
     }[claims.sign(inner.less_true)]
     text = (
-        f"The wish for the goal explains {number(inner.nats, 2)} nats a walk in the world of cells "
-        f"that are decoded and used, and {number(true.nats, 2)} in the true one"
+        f"The wish for the goal explains {number(inner.nats, 2)} nats a walk in the world without "
+        f"walls at places that it does not use, and {number(true.nats, 2)} in the true one"
     )
     text += f"; the difference is {_nats(inner)}." if inner.less_true is not None else "."
     controls = {row.name: row.believed_less for row in rows.values() if row.is_control}
     known = {name: each for name, each in controls.items() if each is not None}
-    if known:
+    # An agent that knows the true map, or follows a compass, is above controls too, so this is said
+    # beside the difference only.
+    if known and inner.less_true is not None:
         text += {
             claims.ABOVE: " That is above every control.",
             claims.BELOW: " But a control explains more.",

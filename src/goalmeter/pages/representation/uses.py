@@ -30,7 +30,9 @@ def summary_table(models: Sequence[Shown]) -> Table | None:
         (
             words("model", lambda row: row[0].name),
             words(
-                "what it reads of cells is", lambda row: claims.use_of(row[0].result), answer=True
+                "what it reads of needed cells is",
+                lambda row: claims.use_of(row[0].result),
+                answer=True,
             ),
             *grouped(
                 "first moves that flip",

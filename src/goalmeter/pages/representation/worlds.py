@@ -36,7 +36,7 @@ WORLDS = {
     "meg_decoded": "the decoded map",
     "meg_believed": "the believed world",
 }
-_NO_BELIEF = "the decoded map with its unused cells changed (not known to be believed)"
+_NO_BELIEF = "the true world without walls at unused places (not known to be believed)"
 
 
 @dataclass(frozen=True)
@@ -162,13 +162,10 @@ def worlds(believed: Mapping[str, Any]) -> list[World]:
 
 
 def unbelieved_of(shown: Shown) -> str:
-    """Why nothing is said of a world that a model believes in; "" where something is.
-
-    Use is told where its intervals say so as well as its verdict, as everywhere on the page.
-    """
+    """Why nothing is said of a world that a model believes in; "" where something is."""
     ours, _ = shown.at_chosen()
     gain = None if ours is None else ours.gain_bits
-    return unbelieved(gain, claims.use_of(shown.result), shown.result.believed.get("places"))
+    return unbelieved(gain, shown.result.believed.get("places"))
 
 
 def believed_table(shown: Shown) -> Table | None:
@@ -190,8 +187,6 @@ def believed_table(shown: Shown) -> Table | None:
         texts["notes"] += (
             f"Decisions without a believed world, which count as not explained: {missing}.",
         )
-    if variant := believed.get("variant"):
-        texts["notes"] += (f"How the believed world was made: {variant}.",)
     return table_of(
         rows,
         (

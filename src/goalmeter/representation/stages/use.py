@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
@@ -18,18 +19,20 @@ from goalmeter.representation.rows import row_from
 from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.stages.asked import Asked
 from goalmeter.representation.stages.worlds import Decoding
-from goalmeter.representation.use.believed_world import DECODED, believed_by_use
+from goalmeter.representation.use.believed_world import believed_by_use
 from goalmeter.representation.use.candidates import OPEN
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.cells import target_cells
 from goalmeter.representation.use.halves import CONFIRM, SCREEN
 from goalmeter.representation.use.outcomes import UseRow
-from goalmeter.representation.use.used_cells import UsedCells, used_cells
+from goalmeter.representation.use.used_cells import Tried, UsedCells, tried_of, used_cells
 from goalmeter.runs import Stages
 from goalmeter.statistics.clustered import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
+# What is merely decoded stands beside the controls of what is believed.
+_DECODED = "decoded"
 # The decisions that are asked again, looked for when a stage first needs them.
 Again = Callable[[], Sequence[Sample]]
 
@@ -42,14 +45,14 @@ class UseResults:
         rows: interventions of both halves.
         verdict: of the one that was confirmed.
         doses: of the best write.
-        screened: places of cells, told by the half that was screened.
-        all_places: the same by all decisions, for pictures.
+        tried: the decisions of both halves by which places are told.
+        all_places: places of cells by these decisions.
     """
 
     rows: tuple[UsedRow, ...]
     verdict: str
     doses: tuple[DoseRow, ...]
-    screened: UsedCells
+    tried: tuple[Tried, ...]
     all_places: UsedCells
 
     @property
@@ -85,7 +88,7 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
             "rows": json_value(rows_of(use)),
             "verdict": use.verdict,
             "doses": [row.to_json() for row in use.doses],
-            "screened": used_cells(use.outcomes_of_screen).to_json(),
+            "tried": json_value(tried_of([*use.outcomes_of_screen, *use.outcomes])),
             "all_places": used_cells([*use.outcomes_of_screen, *use.outcomes]).to_json(),
         }
 
@@ -94,23 +97,28 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
         tuple(row_from(UsedRow, row) for row in value["rows"]),
         value["verdict"],
         tuple(row_from(DoseRow, row) for row in value["doses"]),
-        UsedCells.from_json(value["screened"]),
+        tuple(
+            Tried(grid, (rows, columns), Cell(*cell), flipped)
+            for grid, (rows, columns), cell, flipped in value["tried"]
+        ),
         UsedCells.from_json(value["all_places"]),
     )
 
 
 def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
-    """A decision of each of some grids, with an uncertain cell that a shortest way needs.
+    """Different decisions with an uncertain cell that a shortest way needs, of many grids.
+
+    A second decision of a grid is taken only when each grid has one.
 
     Raises:
         InvalidParameterError: there is none.
     """
     uncertain = uncertain_cells(scenes_of(samples))
-    by_grid: dict[str, list[Sample]] = {}
+    by_grid: dict[str, dict[tuple[int, ...], Sample]] = {}
     for sample in samples:
         cells = target_cells(sample.world, sample.state)
         if any(each.needed and uncertain[sample.world.shape][each.cell] for each in cells):
-            by_grid.setdefault(content(sample.world), []).append(sample)
+            by_grid.setdefault(content(sample.world), {}).setdefault(sample.prompt, sample)
     if not by_grid:
         raise InvalidParameterError(
             f"none of {len(samples)} decisions has an uncertain cell that every shortest way "
@@ -119,11 +127,11 @@ def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]
     grids = sorted(by_grid)
     draws = Draws("decisions that are asked again", seed)
     draws.shuffle(grids)
-    chosen = []
-    for grid in grids[:most]:
-        listed = by_grid[grid]
-        chosen.append(listed[draws.below(len(listed))])
-    return chosen
+    listed = [list(by_grid[grid].values()) for grid in grids]
+    for each in listed:
+        draws.shuffle(each)
+    rounds = chain.from_iterable(zip_longest(*listed))
+    return list(islice((sample for sample in rounds if sample is not None), most))
 
 
 def rows_of(use: Use) -> list[UsedRow]:
@@ -145,37 +153,26 @@ def rows_of(use: Use) -> list[UsedRow]:
     return rows
 
 
-def believed_stage(stages: Stages, decoding: Decoding, places: UsedCells) -> dict[str, Any]:
-    """MEG of the walks in truth, on what is decoded, and on what is decoded and used."""
+def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[str, Any]:
+    """MEG of the walks in truth, on what is decoded, and on the maps that interventions tell."""
 
     def made() -> dict[str, Any]:
         worlds = decoding.worlds
+        controls = {name: maps.worlds for name, maps in worlds.controls.items()}
         result = believed_by_use(
             worlds.scenes,
             worlds.walk_steps,
-            worlds.maps.worlds,
-            places,
+            use.tried,
             uncertain_cells(decoding.captures.scenes),
-            salt=SALT,
-            controls={name: maps.worlds for name, maps in worlds.controls.items()},
-        )
-        confirmed = result.confirmed.to_json()
-        decoded = confirmed["controls"].pop(DECODED)
-        beyond = confirmed["beyond"].pop(DECODED)
-        fits = {"meg_decoded": decoded} | {k: confirmed[k] for k in ("meg_true", "meg_believed")}
+            controls={_DECODED: worlds.maps.worlds} | controls,
+            seed=decoding.seed,
+        ).to_json()
+        fits = {"meg_decoded": result["controls"].pop(_DECODED)}
+        fits |= {name: result[name] for name in ("meg_true", "meg_believed")}
         # A measured number first, in nats a walk; what belongs to it behind.
         fits = {name: fit["nats"] | fit for name, fit in fits.items()}
-        return (
-            confirmed
-            | fits
-            | {
-                "beyond_decoded": beyond,
-                "variant": result.variant,
-                "screened": {name: each.to_json() for name, each in result.screened.items()},
-                "changed": result.changed,
-                "places": places.counts,
-            }
-        )
+        beyond = {"beyond_decoded": result["beyond"].pop(_DECODED)}
+        return result | fits | beyond | {"places": use.all_places.counts}
 
     return dict(stages.value(decoding.key("believed"), made))
 

@@ -1,182 +1,125 @@
-"""The world that an agent believes in: what is decoded of it, where it is used.
+"""The world that an agent believes in, as far as interventions show it.
 
-A decoded map shows what could be known. In the believed world a cell that the agent does not act on
-is what the agent takes it for without having looked:
+Where the move depends on what the prompt says of a place, the agent's map has there what the prompt
+says. Where hiding an open cell changes no move that passes through it, the agent takes the place
+for open without having looked. So the believed world is the true one, without the walls at places
+that are not used. Of a place of which neither is told the probability of use is known; maps are
+drawn by it, and the agent's move is predicted by the mean over them.
 
-    open        as if there were no wall that it does not know of
-    position    as most grids of that shape have it
+The decoded map does not enter. A probe of some dozen grids reads the goal wrongly in half of the
+decisions and one uncertain wall in seven, and its errors would count as the agent's: the mouse,
+which has the true map, seems to lose half of its goal-directedness.
 
-Which of both it is nobody can decode. Each is tried on the walks of one half of the grids, and the
-one in which they are more directed is judged by the walks of the other.
+Each grid is judged by what was told in the other grids alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray
+from goalmeter.gridworld.contents import content
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.representation.believed import Believed, WalkSteps, believed_meg
+from goalmeter.representation.believed import Believed, PossibleMaps, WalkSteps, believed_meg
 from goalmeter.representation.scenes import Scenes, Shape
-from goalmeter.representation.use.halves import CONFIRM, SCREEN, half_of
-from goalmeter.representation.use.used_cells import UsedCells
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.representation.use.used_cells import Place, Tried, probably_used
 
-OPEN, POSITION = "open", "position"
-VARIANTS = (OPEN, POSITION)
-# What is merely decoded, as a control of what is also used.
-DECODED = "decoded"
-Worlds = Sequence[GridWorld | None]
+# Maps that are drawn where it is not told which places are used.
+MAPS = 32
 
 
 @dataclass(frozen=True)
 class BelievedByUse:
-    """Goal-directedness in the believed world, beside the decoded one and the true one.
+    """Goal-directedness in the believed world, beside the true one and controls.
 
     Attributes:
-        variant: what cells are that are not used, as the screen half chose it.
-        screened: MEG of the walks of the screen half in the world of each variant, nats a walk.
-        confirmed: the walks of the confirm half in the world of that variant, in the true world
-            and, as a control named "decoded", in the one that is merely decoded.
-        changed: share of the confirm half's decoded worlds that the use of cells has changed.
+        meg: of all walks.
+        changed: share of the decisions at which some believed map is not the true one.
     """
 
-    variant: str
-    screened: Mapping[str, Estimate]
-    confirmed: Believed
+    meg: Believed
     changed: float
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return {
-            "variant": self.variant,
-            "screened": {name: each.to_json() for name, each in self.screened.items()},
-            "confirmed": self.confirmed.to_json(),
-            "changed": self.changed,
-        }
+        return self.meg.to_json() | {"changed": self.changed}
 
 
-def believed_worlds(
-    decoded: Worlds,
-    used: UsedCells,
-    uncertain: Mapping[Shape, BoolArray],
-    walls: Mapping[Shape, BoolArray] | None = None,
-) -> tuple[GridWorld | None, ...]:
-    """Decoded worlds in which cells that are not used are what they are taken for unseen.
-
-    Only cells that are uncertain given their place are changed: the others are known without
-    looking. A cell at which nothing was tried stays as it was decoded.
+def believed_maps(
+    scenes: Scenes, tried: Sequence[Tried], uncertain: Mapping[Shape, BoolArray], *, seed: int = 0
+) -> PossibleMaps:
+    """The maps that an agent may have, by what became of its moves in other grids.
 
     Args:
-        decoded: N worlds; None stays None.
-        used: which places are used.
-        uncertain: by shape, [rows, columns].
-        walls: by shape, where a wall is taken to be at cells that are not used, [rows, columns];
-            None for nowhere.
+        scenes: N decisions in their true worlds.
+        tried: decisions that were right before a needed cell was changed.
+        uncertain: by shape, the cells that have to be looked up, [rows, columns]; all others are
+            known by their place.
+        seed: of the maps that are drawn.
     """
-    masks: dict[Shape, tuple[BoolArray, BoolArray]] = {}
-    out: list[GridWorld | None] = []
-    for world in decoded:
-        if world is None or world.shape not in uncertain:
-            out.append(world)
-            continue
-        shape = world.shape
-        if shape not in masks:
-            unseen = used.unlikely(shape) & uncertain[shape]
-            there = np.zeros(shape, dtype=bool) if walls is None else walls[shape]
-            masks[shape] = unseen, there
-        unseen, there = masks[shape]
-        changed = np.where(unseen, there, world.walls)
-        for thing in (world.start, world.goal, world.key, world.door, world.neutral):
-            if thing is not None:
-                changed[thing] = False
-        out.append(
-            GridWorld(changed, world.start, world.goal, world.key, world.door, world.neutral)
-        )
-    return tuple(out)
-
-
-def usual_walls(scenes: Scenes) -> dict[Shape, BoolArray]:
-    """Where most grids of a shape have a wall, [rows, columns]; each grid has one vote."""
-    votes: dict[Shape, dict[int, BoolArray]] = {}
-    for world, grid in zip(scenes.worlds, scenes.grids.tolist(), strict=True):
-        votes.setdefault(world.shape, {}).setdefault(grid, world.walls)
-    return {
-        shape: np.asarray(np.mean(list(of_grids.values()), axis=0) > 0.5)
-        for shape, of_grids in votes.items()
+    draws = {
+        shape: np.random.default_rng(seed).random((MAPS, *shape)) for shape in sorted(uncertain)
     }
+
+    # What differs between grids is a decision or two, so most of them are told the same.
+    @cache
+    def used(others: tuple[Tried, ...]) -> tuple[dict[Place, float], float]:
+        return probably_used(others)
+
+    known: dict[GridWorld, list[GridWorld]] = {}
+    for world in scenes.worlds:
+        if world in known:
+            continue
+        if world.shape not in uncertain:
+            known[world] = [world] * MAPS
+            continue
+        grid = content(world)
+        others = (each._replace(grid="") for each in tried if each.grid != grid)
+        places, untried = used(tuple(sorted(others)))
+        share = np.full(world.shape, untried)
+        for (shape, cell), probability in places.items():
+            if shape == world.shape:
+                share[cell] = probability
+        looked_up = draws[world.shape] < share
+        walls = world.walls & (looked_up | ~uncertain[world.shape])
+        distinct: dict[bytes, GridWorld] = {}
+        known[world] = [
+            distinct.setdefault(each.tobytes(), replace(world, walls=each)) for each in walls
+        ]
+    return PossibleMaps([[known[world][k] for world in scenes.worlds] for k in range(MAPS)])
 
 
 def believed_by_use(
     scenes: Scenes,
     walk_steps: WalkSteps,
-    decoded: Worlds,
-    used: UsedCells,
+    tried: Sequence[Tried],
     uncertain: Mapping[Shape, BoolArray],
     *,
-    salt: str = "0",
-    controls: Mapping[str, Worlds] | None = None,
+    controls: Mapping[str, Sequence[GridWorld | None]] | None = None,
+    seed: int = 0,
 ) -> BelievedByUse:
-    """MEG in what is decoded and used, on walks that have chosen nothing of it.
+    """MEG of walks in the world that the agent believes in, and in the true one.
 
     Args:
         scenes: N decisions in their true worlds.
         walk_steps: which of them are one walk, and when.
-        decoded: the decoded world of each decision, its start where the agent believes to be.
-        used: which places are used, told by the screen half.
-        uncertain: by shape, the cells that are worth reading.
-        salt: of the split into halves, as in `causal_use`.
+        tried: as in `believed_maps`.
+        uncertain: as in `believed_maps`.
         controls: other worlds of the same decisions, by name.
+        seed: as in `believed_maps`.
 
     Raises:
-        InvalidParameterError: a half has no walk, or lists are of other lengths.
+        InvalidParameterError: lists are of other lengths.
     """
-    if len(decoded) != len(scenes):
-        raise InvalidParameterError(
-            f"there are {len(decoded)} decoded worlds for {len(scenes)} decisions, expected one "
-            f"each"
-        )
-    halves = np.array([half_of(world, salt) for world in scenes.worlds])
-    parts = {half: np.flatnonzero(halves == half) for half in (SCREEN, CONFIRM)}
-    for half, part in parts.items():
-        if not part.size:
-            raise InvalidParameterError(
-                f"none of the decisions is in a grid of the {half} half; take more grids"
-            )
-    # What most grids have is learnt from those that choose between the variants.
-    usual = usual_walls(scenes.where(parts[SCREEN]))
-    known = {shape: usual.get(shape, np.zeros(shape, dtype=bool)) for shape in uncertain}
-    worlds = {
-        OPEN: believed_worlds(decoded, used, uncertain),
-        POSITION: believed_worlds(decoded, used, uncertain, known),
-    }
-
-    def meg(half: str, believed: Worlds, others: Mapping[str, Worlds]) -> Believed:
-        part = parts[half]
-        return believed_meg(
-            scenes.where(part),
-            WalkSteps(walk_steps.walks[part], walk_steps.steps[part], walk_steps.caps[part]),
-            [believed[i] for i in part.tolist()],
-            {name: [each[i] for i in part.tolist()] for name, each in others.items()},
-        )
-
-    screened = {name: meg(SCREEN, worlds[name], {}).believed.nats for name in VARIANTS}
-    # Of equals the first: nothing says that an agent knows how other grids are.
-    variant = max(VARIANTS, key=lambda name: screened[name].value)
-    chosen = worlds[variant]
-    moved = [_differ(chosen[i], decoded[i]) for i in parts[CONFIRM].tolist()]
+    maps = believed_maps(scenes, tried, uncertain, seed=seed)
+    changed = [
+        any(worlds[row] != world for worlds in maps.maps) for row, world in enumerate(scenes.worlds)
+    ]
     return BelievedByUse(
-        variant,
-        screened,
-        meg(CONFIRM, chosen, {DECODED: decoded, **(controls or {})}),
-        float(np.mean(moved)),
+        believed_meg(scenes, walk_steps, maps, controls or {}), float(np.mean(changed))
     )
-
-
-def _differ(first: GridWorld | None, second: GridWorld | None) -> bool:
-    return first is not None and second is not None and bool((first.walls != second.walls).any())

@@ -132,9 +132,9 @@ class Use:
             )
 
         head = {
-            USED: "what it reads of cells is used",
-            NOT_USED: "what it reads of cells is not used",
-            UNKNOWN: "whether it uses what it reads of cells cannot be told",
+            USED: "what it reads of needed cells is used",
+            NOT_USED: "what it reads of needed cells is not used",
+            UNKNOWN: "whether it uses what it reads of needed cells cannot be told",
         }[self.verdict]
         lines = [f"{self.model}: {head}", shown(self.confirmed)]
         return "\n".join([*lines, *map(shown, self.nulls)])

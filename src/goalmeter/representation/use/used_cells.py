@@ -11,8 +11,7 @@ by its own decisions; where all are alike, a place with two decisions is told by
     not used    the probability that it is below is at least `SURE`
     unknown     otherwise, and wherever nothing was tried
 
-A world has to have something in every cell, so there the likelier of both counts: a place is left
-out of the believed world if its rate is more likely below the margin than above.
+Of a place at which nothing was tried the same distribution tells how likely it is used.
 
 Source: Gelman et al., Bayesian Data Analysis, section 5.3, for rates that come from one Beta
 distribution.
@@ -23,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +44,22 @@ Place = tuple[Shape, Cell]
 # logarithms, since a size says how many decisions another place is worth.
 _MEANS = (np.arange(40) + 0.5) / 40
 _SIZES = np.geomspace(0.05, 50.0, 24)
+
+
+class Tried(NamedTuple):
+    """A decision that was right before a needed cell was changed.
+
+    Attributes:
+        grid: name of the grid's content.
+        shape: of the world.
+        cell: which was changed.
+        flipped: whether the move became another one.
+    """
+
+    grid: str
+    shape: Shape
+    cell: Cell
+    flipped: bool
 
 
 @dataclass(frozen=True)
@@ -127,17 +142,6 @@ class UsedCells:
                 out[place.cell] = place.verdict == verdict
         return out
 
-    def unlikely(self, shape: Shape) -> BoolArray:
-        """The cells of worlds of a shape that are more likely not used than used, [rows, columns].
-
-        Cells at which nothing was tried are not among them.
-        """
-        out = np.zeros(shape, dtype=bool)
-        for place in self.places:
-            if place.shape == shape:
-                out[place.cell] = place.above < 0.5
-        return out
-
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many places have each verdict."""
@@ -195,6 +199,35 @@ def used_cells(outcomes: Iterable[Outcome], *, margin: float = MARGIN) -> UsedCe
             for number, (shape, cell) in enumerate(names)
         ),
     )
+
+
+def tried_of(outcomes: Iterable[Outcome]) -> tuple[Tried, ...]:
+    """The outcomes by which places are told; see `used_cells`."""
+    return tuple(
+        Tried(outcome.grid, outcome.shape, outcome.cell.cell, outcome.flipped)
+        for outcome in outcomes
+        if outcome.counts and outcome.cell.needed
+    )
+
+
+def probably_used(
+    tried: Iterable[Tried], *, margin: float = MARGIN
+) -> tuple[dict[Place, float], float]:
+    """The probability that each place is used, and that of a place at which nothing was tried.
+
+    Of a place that is used or not used by its verdict it is 1 or 0.
+    """
+    counts: dict[Place, list[int]] = {}
+    for each in tried:
+        count = counts.setdefault((each.shape, each.cell), [0, 0])
+        count[0] += each.flipped
+        count[1] += 1
+    # The last one is of a place without a decision.
+    flips, decisions = np.array([*counts.values(), [0, 0]], dtype=float).T
+    rates = _Rates.of(flips, decisions)
+    above = [1.0 - rates.below(number, margin) for number in range(len(flips))]
+    sure = [1.0 if p >= SURE else 0.0 if p <= 1.0 - SURE else p for p in above]
+    return dict(zip(counts, sure, strict=False)), sure[-1]
 
 
 def told_apart(used: Sequence[PlaceUse], unused: Sequence[PlaceUse]) -> Estimate:
