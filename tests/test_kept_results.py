@@ -74,7 +74,10 @@ def tables_of(file: Path) -> str:
     text = file.read_text(encoding="utf-8")
     if file.suffix != ".json":
         return text
-    rows = [Scored.from_json(row) for row in json.loads(text)["agents"]]
+    agents = json.loads(text)["agents"]
+    rows = [Scored.from_json(agent) for agent in agents]
+    # The stored scores, outcomes and named goals follow from the stored measurements.
+    assert [row.to_json() for row in rows] == agents
     return markdown(rows)
 
 

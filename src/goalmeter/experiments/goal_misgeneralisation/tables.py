@@ -52,7 +52,7 @@ def shares_of(rows: Sequence[Scored]) -> list[float]:
 def area_table(rows: Sequence[Scored]) -> Table:
     """Tabulate the area of each predictor, over all pairs of agents and over those of one share."""
 
-    def areas(group: str) -> list[ColumnOf[str]]:
+    def areas(group: str) -> tuple[ColumnOf[str], ...]:
         known = judged(rows, group)
         return grouped(
             group,
@@ -94,7 +94,7 @@ def share_table(rows: Sequence[Scored], group: str) -> Table:
 def difference_table(rows: Sequence[Scored], measure: str) -> Table:
     """Tabulate the area of a measure of MEG minus that of each baseline."""
 
-    def differences(group: str) -> list[ColumnOf[str]]:
+    def differences(group: str) -> tuple[ColumnOf[str], ...]:
         known = judged(rows, group)
         minus = partial(area, known, measure)
         return grouped(
