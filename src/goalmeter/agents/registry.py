@@ -180,7 +180,7 @@ def _unchecked(name: str) -> NamedAgent:
             raise InvalidParameterError(
                 f"{name!r} is a path, expected the name of an agent: a model in a folder is "
                 f"goalmeter-local/FOLDER, a saved policy sb3:PATH.zip or policy:PATH.npz, your own "
-                f"FILE.py:NAME; a run is read by `goalmeter status` and `goalmeter report`"
+                f"FILE.py:NAME; `goalmeter agents` lists all"
             )
         return model_agent(name)
     call = call_of(name)
