@@ -71,6 +71,7 @@ SCRIPTS = {
 NEEDS = {
     "compiled_kernel": "numba",
     "unknown_sweep": "gymnasium",
+    "unknown_near_one": "mpmath",
     "simulator_coverage": "gymnasium",
     "navigation_overhead": "inspect_ai",
     "language_model_server": "openai",

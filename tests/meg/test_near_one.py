@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from goalmeter import TabularMDP
+from goalmeter._types import FloatArray
 from goalmeter.meg import unknown_utility
 from goalmeter.meg.behaviour import Yardstick, behaviour_of, bracketed, reconciled
 from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, checked
@@ -17,10 +20,10 @@ from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.utility_class import linear_class
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-import unknown_near_one as near_one
+near_one: Any = import_module("unknown_near_one")
 
 
-def drawn(rng: np.random.Generator, discount: float) -> tuple[TabularMDP, np.ndarray]:
+def drawn(rng: np.random.Generator, discount: float) -> tuple[TabularMDP, FloatArray]:
     s, a = int(rng.integers(3, 8)), int(rng.integers(2, 5))
     transition = rng.dirichlet(np.ones(s) * rng.choice([0.3, 1.0]), size=(s, a))
     policy = rng.dirichlet(np.ones(a) * rng.choice([0.1, 0.3, 1, 5]), size=s)

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import mpmath as mp
 
 DIGITS = 50
-_P, _T = ParamSpec("_P"), TypeVar("_T")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _PENALTIES = (1e-3, 1e-8, 1e-16, 1e-24)
 _MOST_STEPS = 400
 

@@ -21,9 +21,9 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour, decisions, rounding
 from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular.backup import TIE_SHARE, Backup, problem
+from goalmeter.tabular.backup import Backup, problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import NOISE_SHARE, SoftPlan, plan
+from goalmeter.tabular.planning import SoftPlan, plan, resolved
 from goalmeter.tabular.rewards import Rewards
 from goalmeter.tabular.side_by_side import ONE_WORLD, Sums
 from goalmeter.tabular.stationary import StationarySolver
@@ -425,12 +425,9 @@ class SoftModel:
         """
         rewards = self.utilities.rewards(direction[:, None])
         task = problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference)
-        if self.mdp.horizon is None:
-            # Near a discount of 1 the planner's own tie is far above rounding.
-            task = task._replace(tie=task.tie * (NOISE_SHARE / TIE_SHARE))
-        elif exact:
+        if exact and self.mdp.horizon is not None:
             task = task._replace(tie=np.zeros(1))
-        hard = plan(task)
+        hard = plan(resolved(task))
         out = np.stack([hard.backup_at(t).gap[..., 0] for t in range(self.mdp.steps)])
         if self.log_reference is not None:
             out[np.broadcast_to(np.isneginf(self.log_reference), out.shape)] = np.inf

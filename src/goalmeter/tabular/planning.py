@@ -29,7 +29,7 @@ from goalmeter.tabular.transition import Block
 # millionth of a reward and more: only then can it hide what is more than rounding.
 _LONG_RUN = 1e6
 # Values of the infinite problem are right to so many units of rounding of what a run can collect.
-NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
+_NOISE_SHARE = 64 * float(np.finfo(np.float64).eps)
 
 # Called for every block of every step, last step first: visit(step, block, backup).
 Visit = Callable[[int, Block, Backup], None]
@@ -170,7 +170,7 @@ def resolved(task: SoftProblem) -> SoftProblem:
     """Return the task with ties at the level of rounding if the discount is very close to 1."""
     if not is_nearly_endless(task.mdp):
         return task
-    return task._replace(tie=task.tie * (NOISE_SHARE / TIE_SHARE))
+    return task._replace(tie=task.tie * (_NOISE_SHARE / TIE_SHARE))
 
 
 def doubtful_ties(task: SoftProblem) -> BoolArray:
@@ -187,7 +187,7 @@ def doubtful_ties(task: SoftProblem) -> BoolArray:
     exact = task._replace(tie=np.zeros_like(task.tie))
     gaps = backup_all(exact, 0, values, task.mdp.discount).gap
     noise = np.broadcast_to(task.tie, (width,))
-    tied = np.broadcast_to(task.tie / NOISE_SHARE * TIE_SHARE, (width,))
+    tied = np.broadcast_to(task.tie / _NOISE_SHARE * TIE_SHARE, (width,))
     return np.asarray(((gaps > noise) & (gaps <= tied)).any(axis=(0, 1)))
 
 
