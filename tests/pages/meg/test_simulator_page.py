@@ -155,6 +155,7 @@ def test_an_end_that_says_nothing_is_not_determined() -> None:
         ((0.0, 6.5), "not determined"),
         ((6.0, 6.0), "[6.0000, 6.0000]"),
         ((0.0, 0.0), "[0, 0]"),
+        ((2.5, float("inf")), "[2.5000, not determined]"),
     ]:
         result = replace(GOAL, interval=interval, value=interval[0], estimated=False)
         (finding,) = part_of([replace(MADE, results={"goal": result})]).findings

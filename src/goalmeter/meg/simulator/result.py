@@ -187,7 +187,7 @@ class SimulatorResult:
         low, high = self.interval
         most = math.inf if self.maximum is None else self.maximum * (1 - 1e-9)
         # Both ends of an interval that is a point are known.
-        point = high - low <= 1e-3 * high
+        point = high - low <= 1e-3 * low
         vacuous = {"lower": low <= 0 and high > 0, "upper": high >= most and not point}
         return tuple(end for end, holds in vacuous.items() if holds)
 
