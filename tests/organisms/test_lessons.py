@@ -16,6 +16,7 @@ from goalmeter.gridworld.text import compact
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.navigation import suite
 from goalmeter.organisms import ORGANISMS, organism
+from goalmeter.organisms import lessons as made_lessons
 from goalmeter.organisms.language import IDS, VOCABULARY, tokenizer
 from goalmeter.organisms.lessons import COMPLEXITIES, Lesson, batch, syllabus
 
@@ -32,6 +33,20 @@ def test_a_batch_is_made_of_its_number_and_the_seed() -> None:
     assert lessons("mouse", 7) == lessons("mouse", 7)
     assert lessons("mouse", 7) != lessons("mouse", 8)
     assert lessons("mouse", 7) != lessons("mouse", 7, seed=1)
+
+
+def test_what_was_taught_are_the_worlds_of_the_batches() -> None:
+    of, kinds = organism("mouse"), syllabus((5, 7), keys=False)
+    common = {"kinds": kinds, "seed": 0, "words": 600}
+    for number in range(4):
+        maps = {
+            words(lesson.map).split("Agent:")[0].strip() for lesson in batch(of, number, **common)
+        }
+        worlds = [list(made_lessons.taught(of, [number], only=kind, **common)) for kind in kinds]
+        assert sum(map(bool, worlds)) == 1
+        texts = [compact(*place).split("Agent:")[0] for places in worlds for place in places]
+        asked = {" ".join(text.split()) for text in texts}
+        assert maps and {each.split(" ", 1)[1] for each in maps} <= asked
 
 
 def test_all_organisms_learn_in_the_same_worlds() -> None:

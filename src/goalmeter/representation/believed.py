@@ -290,7 +290,9 @@ class _Walks:
             count = len(possible.maps)
             nats = evidence_on_maps(
                 np.arange(count * len(rows)),
-                *(np.tile(each[rows], count) for each in (self.steps, self.caps, self.actions)),
+                np.tile(self.steps[rows], count),
+                np.tile(self.caps[rows], count),
+                np.tile(self.actions[rows], count),
                 [worlds[row] for worlds in possible.maps for row in rows.tolist()],
                 [states[row] for row in rows.tolist()] * count,
                 rationalities,
