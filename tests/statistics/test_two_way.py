@@ -73,6 +73,8 @@ def test_no_end_is_the_estimate_itself() -> None:
     # 0.21 to 0.59, mirrored at 0.1: from 0.2 - 0.59 on. So the value is not shown to be above 0.
     assert (low, high) == pytest.approx((-0.39, 0.59), abs=1e-3)
     assert two_way_interval(-0.1, -above, 10_000) == pytest.approx((-high, -low))
+    # A share is never below 0.
+    assert two_way_interval(0.1, above, 10_000, bounds=(0.0, 1.0)) == (0.0, pytest.approx(high))
 
 
 def test_a_share_is_never_surer_than_so_many_coins() -> None:

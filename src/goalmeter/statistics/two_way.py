@@ -75,14 +75,21 @@ def two_way_draws(
 
 
 def two_way_interval(
-    value: float, replicates: ArrayLike, freedom: int, *, confidence: float = 0.95
+    value: float,
+    replicates: ArrayLike,
+    freedom: int,
+    *,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    confidence: float = 0.95,
 ) -> tuple[float, float] | None:
-    """The percentile interval of a statistic's replicates; None where there are none.
+    """Return the percentile interval of a statistic's replicates; None where there are none.
 
     Args:
-        value: of the statistic; the interval holds it, and goes beyond it on either side.
+        value: of the statistic; the interval contains it, and exceeds it on both sides unless it is
+            at a bound.
         replicates: the statistic in each resample, [R]; NaN where a resample tells nothing.
         freedom: as in `TwoWayDraws`.
+        bounds: least and greatest possible value of the statistic.
         confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
     """
     from scipy.stats import norm, t
@@ -100,7 +107,7 @@ def two_way_interval(
         # be none: no resample says how far below it, or above, the truth may be. The interval that
         # is mirrored at the value (the basic bootstrap) errs the other way; both are taken in.
         low, high = min(low, 2.0 * value - high), max(high, 2.0 * value - low)
-    return low, high
+    return max(low, bounds[0]), min(high, bounds[1])
 
 
 def at_least_binomial(

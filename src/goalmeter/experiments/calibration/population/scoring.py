@@ -135,13 +135,19 @@ class ScoredPopulation:
     draws: two_way.TwoWayDraws
 
     def estimate(
-        self, measure: Callable[[Scores, IntArray], float], n: int, *, share: bool = False
+        self,
+        measure: Callable[[Scores, IntArray], float],
+        n: int,
+        *,
+        bounds: tuple[float, float] = (-np.inf, np.inf),
+        share: bool = False,
     ) -> Estimate:
         """A number with the interval of resampled agents in resampled grids.
 
         Args:
             measure: of scores and the numbers of the agents that are asked.
             n: agents behind it.
+            bounds: least and greatest possible value.
             share: whether it is a share of n agents, which is never surer than n coins are.
         """
         simulated = np.arange(len(self.population.traits))
@@ -150,7 +156,7 @@ class ScoredPopulation:
             measure(scores, rows)
             for scores, rows in zip(self.resampled, self.draws.rows, strict=True)
         ]
-        interval = two_way.two_way_interval(value, replicates, self.draws.freedom)
+        interval = two_way.two_way_interval(value, replicates, self.draws.freedom, bounds=bounds)
         if share:
             interval = two_way.at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
@@ -162,15 +168,18 @@ class ScoredPopulation:
         beyond: str | None,
         n: int,
         *,
+        bounds: tuple[float, float] = (0.0, 1.0),
         share: bool = False,
     ) -> Estimate:
         """As `estimate`, of an instrument's scores, less the same of the instrument `beyond`."""
+        low, high = bounds
+        ends = bounds if beyond is None else (low - high, high - low)
 
         def difference(scores: Scores, rows: IntArray) -> float:
             value = measure(scores[instrument], rows)
             return value if beyond is None else value - measure(scores[beyond], rows)
 
-        return self.estimate(difference, n, share=share)
+        return self.estimate(difference, n, bounds=ends, share=share)
 
     def above(self, thresholds: Sequence[Mapping[str, float]]) -> ScoredPopulation:
         """Scores less their thresholds: of all grids less the first, of resamples less the others.

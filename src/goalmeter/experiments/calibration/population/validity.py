@@ -66,7 +66,8 @@ def area_in_bands(scored: ScoredPopulation, instrument: str) -> Estimate:
         above, below = rows[directed[rows]], rows[~directed[rows]]
         return area_within_bands(best[above], best[below], band[above], band[below])
 
-    return scored.estimate(measure, int(min(directed.sum(), (~directed).sum())))
+    agents = int(min(directed.sum(), (~directed).sum()))
+    return scored.estimate(measure, agents, bounds=(0.0, 1.0))
 
 
 def recovery(scored: ScoredPopulation, instrument: str, *, beyond: str | None = None) -> Estimate:
@@ -80,7 +81,8 @@ def recovery(scored: ScoredPopulation, instrument: str, *, beyond: str | None = 
         kept = rows[truth.directed[rows]]
         return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
 
-    return scored.compared(measure, instrument, beyond, int(truth.directed.sum()))
+    agents = int(truth.directed.sum())
+    return scored.compared(measure, instrument, beyond, agents, bounds=(-1.0, 1.0))
 
 
 def rank_correlation(first: FloatArray, second: FloatArray) -> float:
