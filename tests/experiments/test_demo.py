@@ -64,7 +64,7 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "The same worlds, other goals",
         "In mazes: do they plan?",
         "Beside a key that opens nothing: what do they want?",
-        "What they seem to want",
+        "Utilities that explain the walks",
         "Which instruments see the difference?",
         "What each instrument says of each agent",
         beliefs.TITLE,

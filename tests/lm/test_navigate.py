@@ -226,7 +226,7 @@ def test_models_that_cannot_be_asked_leave_no_folder(
         "openai-api/zip/x": "ZIP_API_KEY",
         "goalmeter/wall-follower": "remembers where it went",
         "goalmeter/gredy": "did you mean goalmeter/greedy",
-        "goalmeter-local/nowhere": "not the folder of a transformers model",
+        "goalmeter-local/nowhere": "there is no folder 'nowhere'",
     }.items():
         with pytest.raises(GoalmeterError, match=message):
             navigate(model, **ONE, out=tmp_path / "run")

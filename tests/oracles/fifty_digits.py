@@ -8,7 +8,7 @@ known utility is a class of one feature. Nothing of goalmeter is used.
 For weights w, V(n) = log mean_a exp(w . phi(n, a) + sum_m M(n, a, m) V(m)), and the evidence is
 w . (features of the behaviour) - V(start): concave, its slope the difference of features, and its
 second derivative the covariance of psi(n, a) = phi(n, a) + E W - W(n), W the model's features to
-come. A penalty of 1e-24 per decision keeps the maximum finite where the supremum is not attained.
+come. A penalty of 1e-36 per decision keeps the maximum finite where the supremum is not attained.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import mpmath as mp
 DIGITS = 50
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_PENALTIES = (1e-3, 1e-8, 1e-16, 1e-24)
+_PENALTIES = (1e-3, 1e-8, 1e-16, 1e-24, 1e-30, 1e-36)
 _MOST_STEPS = 400
 
 

@@ -23,6 +23,8 @@ import scipy.sparse as sp
 
 from goalmeter._types import FloatArray
 
+# The largest ratio of a multiplier to its slack that a step is taken with.
+_LARGEST = 1e150
 _ITERATIONS = 400
 # Rounding ends the method where those products are so many times the least that was reached, and
 # so does standing still: neither of the two is halved in so many iterations.
@@ -87,6 +89,8 @@ def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
         halved = np.where(now < 0.5 * halved, now, halved)
         if idle == _IDLE:
             break
+        if (slack * _LARGEST < multiplier).any():
+            break  # products of such ratios overflow
         system = _System(rows, multiplier / slack)
         residuals = (left, dual_y, dual_x)
         step = system.step(residuals, -slack * multiplier, slack)

@@ -423,7 +423,8 @@ class SoftModel:
         In units of the step itself, not discounted; infinite for forbidden actions. Differences
         that count as ties are 0, or, with a finite horizon, what rounding left if `exact`.
         """
-        rewards = self.utilities.rewards(direction[:, None])
+        # Ties are relative to the size of rewards, to which an offset would only add.
+        rewards = _without_offset(self.utilities.rewards(direction[:, None]))
         task = problem(self.mdp, rewards, np.full(1, np.inf), self.log_reference)
         if exact and self.mdp.horizon is not None:
             task = task._replace(tie=np.zeros(1))
