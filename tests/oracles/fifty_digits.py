@@ -63,6 +63,7 @@ def discounted(
     return Problem(unit_row(start), moves, _exact(features), [unit_row(b) for b in behaviour])
 
 
+@_exactly
 def finite(transition: Any, horizon: int, start: Any, features: Any, behaviour: Any) -> Problem:
     """A finite horizon: as `discounted`, but for features [H, S, A, D] and behaviour [H, S, A]."""
     n, zero = len(start), mp.mpf(0)
