@@ -82,11 +82,12 @@ def finite(transition: Any, horizon: int, start: Any, features: Any, behaviour: 
 
 
 @_exactly
-def decisions(start: Any, features: Any, behaviour: Any) -> Problem:
-    """Decisions that nothing follows: contexts [N], features [N, A, D] and behaviour [N, A]."""
+def decisions(start: Any, targets: Any, behaviour: Any) -> Problem:
+    """Decisions without successors: contexts [N], targets [N, A, D] and behaviour [N, A]."""
+    features = [[unit_row(row) for row in rows] for rows in targets]
     n, actions = len(start), len(behaviour[0])
     moves = [[[mp.mpf(0)] * n for _ in range(actions)] for _ in range(n)]
-    return Problem(unit_row(start), moves, _exact(features), [unit_row(b) for b in behaviour])
+    return Problem(unit_row(start), moves, features, [unit_row(b) for b in behaviour])
 
 
 @_exactly
