@@ -20,7 +20,7 @@ WORKERS ?= $(shell n=$$(env -u OMP_NUM_THREADS nproc 2>/dev/null || getconf _NPR
 	2>/dev/null || echo 1); [ "$$n" -gt 8 ] && n=8; echo $$n)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak clean
+.PHONY: help demo test test-all check bench soak clean
 
 help: ## list the targets
 	@echo "goalmeter: make TARGET"
@@ -31,11 +31,16 @@ demo: $(STAMP) ## four small language models, measured: a report in minutes (OUT
 	@$(BIN)/goalmeter demo --out "$(OUT)"
 
 # The workers share the cores, so the numerical libraries get one thread each.
-test: export OMP_NUM_THREADS = 1
-test: export OPENBLAS_NUM_THREADS = 1
-test: export MKL_NUM_THREADS = 1
+test test-all: export OMP_NUM_THREADS = 1
+test test-all: export OPENBLAS_NUM_THREADS = 1
+test test-all: export MKL_NUM_THREADS = 1
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
 test: $(STAMP) ## run the tests (ARGS="-k words"; browser tests are skipped without Chromium)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-all: $(STAMP) ## run the slow tests as well: clusters, faults, fuzzing, training, all documents
+	@$(PYTEST) $(ARGS)
 
 check: $(STAMP) ## formatting, lint, types
 	@$(BIN)/python -m ruff format --check .

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ceilings import ceilings, long_signatures, repeated_class_names, sizes, total
 from house import (
     ALLOWED_NEIGHBOURS,
     FLOORS,
@@ -134,6 +135,27 @@ def test_the_checker_reports_circles_of_files_and_what_is_behind_a_front(
     problems = file_problems(build(tmp_path, files))
     assert len(problems) == bool(message), problems
     assert message in "".join(problems)
+
+
+# --- Size -----------------------------------------------------------------------------------------
+def test_no_package_grows() -> None:
+    counted = sizes()
+    counted["total"] = total(counted)
+    limits = ceilings()
+    grown = [
+        f"{name}: {count} {unit}, at most {limits[unit].get(name, 0)}"
+        for name, size in counted.items()
+        for unit, count in size._asdict().items()
+        if count > limits[unit].get(name, 0)
+    ]
+    hint = "remove lines, or raise tests/ceilings.toml and say why in CHANGELOG.md"
+    assert not grown, "\n" + "\n".join([*grown, hint])
+
+
+def test_no_more_long_signatures_or_repeated_class_names() -> None:
+    limits = ceilings()["names"]
+    assert len(found := long_signatures()) <= limits["long_signatures"], "\n".join(found)
+    assert len(found := repeated_class_names()) <= limits["repeated_class_names"], found
 
 
 # --- Instruments ----------------------------------------------------------------------------------
