@@ -56,11 +56,12 @@ def shares_table(grades: Mapping[str, Grades]) -> Table:
             column("detour states", lambda row: row[1].detour[row[2]], percent),
             column("optimal in truth", lambda row: _mean(row[1].optimal, row[2]), percent),
             column("success", lambda row: row[1].success[row[2]], percent),
+            column("invalid", lambda row: row[1].invalid_by_size[row[2]], percent),
         ),
         caption="Actions as they were meant",
         meaning="Share of actions that the organism was made to take, by the complexity of the "
         "maze, and in states where the compass may err; the share that is optimal on the true map; "
-        "and walks that arrive within 1.5 times the shortest path.",
+        "walks that arrive within 1.5 times the shortest path; and answers that cannot be read.",
         notes=(INTERVALS,),
     )
 
