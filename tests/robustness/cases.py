@@ -19,7 +19,7 @@ from goalmeter import cli
 
 # A result; something that the user can mend; a result with failures in it.
 FINE = (0, 2, 3)
-# Seconds of computing (a step of training takes 15 on a slow machine), and of waiting on a busy one.
+# Seconds of computing, of which a step of training takes 15 on a slow machine, and of waiting.
 CPU_SECONDS, SECONDS = 60.0, 240.0
 LONGEST_LINE = 2000  # characters of an error
 MEBIBYTES = 1024  # of memory that a case may ask for beyond what was there before it

@@ -47,6 +47,7 @@ def report_runs(
     typed = dict(zip(folders, runs, strict=True))  # messages name folders as they were typed
     require_report_extra()
     check_writable(out)  # before the runs are read, which may take long
+    _refuse_to_replace_data(Path(out))
     kinds = [kind_of(run) for run in runs]
     tell = progress or (lambda line: None)
     parts: list[Part] = []
@@ -82,6 +83,17 @@ def report_runs(
         },
         report=path,
     )
+
+
+def _refuse_to_replace_data(out: Path) -> None:
+    """Raise InvalidFileError if there is a file that is not a page, such as a run's trials."""
+    if out.is_file() and out.stat().st_size:
+        with out.open("rb") as file:
+            start = file.read(200).lstrip().lower()
+        if not start.startswith((b"<!doctype html", b"<html")):
+            raise InvalidFileError(
+                f"{out} exists and is not an HTML page, so it is not replaced; choose another --out"
+            )
 
 
 def kind_of(run: str | Path) -> str:
