@@ -6,6 +6,8 @@ directed in its believed world (it plans on a wrong map), the mouse equally (its
 the moth in neither (it has a habit and no goal).
 
     python benchmarks/believed_world.py --out RUN [--agents mole,mouse] [--seed 14]
+
+Writes `results.json` in RUN.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--grids", type=int, default=30)
     options = parser.parse_args()
     register_suite(SUITE)
+    rows = []
     for name in options.agents.split(","):
         run = options.out / name
         gm.navigation.measure(
@@ -79,7 +82,9 @@ def main() -> None:
             interventions=("knock-out",),
         )
         believed = result.to_json()["believed"]
-        print(json.dumps({"agent": name, "believed": believed}), flush=True)
+        rows.append({"agent": name, "believed": believed})
+        print(f"{name}: done", flush=True)
+    (options.out / "results.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

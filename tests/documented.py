@@ -4,7 +4,7 @@ A block or table that is not run by the tests says so in a comment directly befo
 
     <!-- not run: WHY -->              nothing here is checked
     <!-- checked by: FILE::TEST -->    a test elsewhere compares it
-    <!-- kept: FILE.json; COMMAND -->  its numbers are those of this file, which the command made
+    <!-- kept: FILE.json; SCRIPT -->  its numbers are those of this file, which the script wrote
     <!-- table: CAPTION -->            it was filled from kept tables of a replication
 """
 

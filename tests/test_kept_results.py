@@ -43,7 +43,7 @@ def test_a_kept_result_is_what_its_command_gives(
     if not request.config.getoption("--all-docs"):
         pytest.skip("may take hours: --all-docs")
     words = [*shlex.split(command), "--out", str(tmp_path)]
-    subprocess.run([sys.executable, "-m", *words], check=True)
+    subprocess.run([sys.executable, *words], cwd=ROOT, check=True)
     again = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     kept = json.loads((ROOT / file).read_text(encoding="utf-8"))
     assert list(numbers_of(again)) == pytest.approx(list(numbers_of(kept)), rel=1e-6)

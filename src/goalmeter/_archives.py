@@ -19,11 +19,7 @@ UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
 
 
 def unpack_limit() -> int:
-    """How many bytes an archive may unpack to.
-
-    Raises:
-        InvalidParameterError: what the environment says is no such number.
-    """
+    """How many bytes an archive may unpack to."""
     text = os.environ.get(UNPACK_LIMIT, "").strip()
     if not text:
         return DEFAULT_LIMIT
@@ -40,9 +36,6 @@ def listed(file: IO[bytes]) -> list[zipfile.ZipInfo]:
 
     Args:
         file: opened for reading; it is left at its beginning.
-
-    Raises:
-        InvalidFileError: it is no archive, or its directory is damaged.
     """
     try:
         with zipfile.ZipFile(file) as archive:

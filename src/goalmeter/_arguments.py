@@ -25,9 +25,6 @@ MOST_SECONDS = 31 * 86_400
 def whole(value: object, name: str, *, least: int, most: int) -> int:
     """An integer of any kind, NumPy's too, as Python's.
 
-    Raises:
-        InvalidParameterError: it is no number of this kind, or outside of its range.
-
     >>> whole(3, "seeds", least=1, most=10)
     3
     """
@@ -46,11 +43,7 @@ def whole(value: object, name: str, *, least: int, most: int) -> int:
 
 
 def finite(value: object, name: str, *, least: float, most: float) -> float:
-    """A number of any kind as Python's; NaN and the infinities are outside of every range.
-
-    Raises:
-        InvalidParameterError: it is no number of this kind, or outside of its range.
-    """
+    """A number of any kind as Python's; NaN and the infinities are outside of every range."""
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -64,11 +57,7 @@ def finite(value: object, name: str, *, least: float, most: float) -> float:
 
 
 def whole_in_text(text: str, name: str, *, least: int, most: int) -> int:
-    """An integer as it is written in an option or a name.
-
-    Raises:
-        InvalidParameterError: it is no number of this kind, or outside of its range.
-    """
+    """An integer as it is written in an option or a name."""
     # Python refuses to read thousands of digits, with an error of its own.
     if len(text.strip()) > len(str(most)) + 1:
         raise InvalidParameterError(f"{name} is {shown(text)}, expected at most {most}")

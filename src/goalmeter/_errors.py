@@ -98,9 +98,6 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
         module: dotted name of the module.
         extra: the goalmeter extra that brings it.
         feature: what it is needed for, as the subject of a sentence.
-
-    Raises:
-        MissingExtraError: the module is not installed.
     """
     try:
         return importlib.import_module(module)

@@ -34,9 +34,6 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """A file to write into, which takes its place when the block is left without an error.
 
     Missing folders are made. The file keeps the permissions of the one that it replaces.
-
-    Raises:
-        InvalidFileError: what is there is no file, or no file can be written there.
     """
     path = Path(path)
     try:
@@ -59,11 +56,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
-    """Write a file, making missing folders; returns its path.
-
-    Raises:
-        InvalidFileError: what is there is no file, or no file can be written there.
-    """
+    """Write a file, making missing folders; returns its path."""
     with replacing(path) as file:
         file.write(data)
     return Path(path)
@@ -78,9 +71,6 @@ def check_writable(path: str | Path) -> None:
     """Raise what `write_bytes` would raise, before the work whose result is to be written.
 
     Missing folders are made.
-
-    Raises:
-        InvalidFileError: what is there is no file, or no file can be written there.
     """
     path = Path(path)
     try:
@@ -93,12 +83,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def target_of(path: Path) -> tuple[Path, int]:
-    """Where a file is written that is asked for under a path, and with what permissions.
-
-    Raises:
-        InvalidFileError: what is there is no file.
-        OSError: it cannot be looked at.
-    """
+    """Where a file is written that is asked for under a path, and with what permissions."""
     target = Path(os.path.realpath(path))
     try:
         mode = target.lstat().st_mode
@@ -109,12 +94,7 @@ def target_of(path: Path) -> tuple[Path, int]:
 
 
 def read_bytes(path: str | Path, most: int | None = None) -> bytes:
-    """Read a file of at most `most` bytes.
-
-    Raises:
-        InvalidFileError: it is no file, or longer than that.
-        OSError: it is not there, or cannot be read.
-    """
+    """Read a file of at most `most` bytes."""
     with reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         if most is not None and size > most:
@@ -123,12 +103,7 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
 
 
 def reading(path: str | Path) -> BufferedReader:
-    """Open a file for reading; pipes and devices, which may never end, are refused.
-
-    Raises:
-        InvalidFileError: it is no file.
-        OSError: it is not there, or cannot be read.
-    """
+    """Open a file for reading; pipes and devices, which may never end, are refused."""
     # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
     # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
@@ -154,11 +129,7 @@ def _unwritable(path: Path, cause: OSError) -> InvalidFileError:
 
 
 def digest(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits.
-
-    Raises:
-        InvalidFileError: it cannot be read.
-    """
+    """The SHA-256 of a file, in hexadecimal digits."""
     try:
         with reading(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,9 +36,6 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
     Args:
         group: `AGENTS`, `SUITES`, `ENVIRONMENTS` or `BACKENDS`.
-
-    Raises:
-        PluginError: two packages register the same name.
     """
     registered: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
@@ -53,11 +50,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def loaded(entry: EntryPoint) -> Any:
-    """What an entry point names; this imports its package.
-
-    Raises:
-        PluginError: its import fails, or the name is not in it.
-    """
+    """What an entry point names; this imports its package."""
     try:
         return entry.load()
     # Anything may go wrong in foreign code, SystemExit too, and must not look like our own fault.

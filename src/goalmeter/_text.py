@@ -76,11 +76,7 @@ def encodable(text: str) -> str:
 
 
 def json_text(value: Any, *, indent: int | None = None, allow_nan: bool = True) -> str:
-    """A value as JSON that every encoding of Unicode takes, and that is read back as the same.
-
-    Raises:
-        TypeError, ValueError: as `json.dumps`.
-    """
+    """A value as JSON that every encoding of Unicode takes, and that is read back as the same."""
     if indent is None and allow_nan:
         return encodable(_PLAIN.encode(value))
     # Inside of JSON, half a character can only be part of a string, where \\udXXX stands for it.

@@ -26,11 +26,6 @@ def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> An
 
     `kind` is the class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
     needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
-
-    Raises:
-        InvalidFileError: it cannot be read, or some of its weights are missing, which transformers
-            would draw at random.
-        MissingExtraError: transformers is not installed.
     """
     transformers: Any = require("transformers", extra="lm", feature=feature)
     read = getattr(transformers, kind).from_pretrained
@@ -46,12 +41,7 @@ def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> An
 
 
 def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
-    """The tokenizer of a model, read from its folder without a network.
-
-    Raises:
-        InvalidFileError: it cannot be read.
-        MissingExtraError: transformers is not installed.
-    """
+    """The tokenizer of a model, read from its folder without a network."""
     transformers: Any = require("transformers", extra="lm", feature=feature)
     with _reading(folder):
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -74,9 +74,6 @@ def agent(name: str) -> NamedAgent:
 def history_agent(name: str, seed: int = 0) -> Agent:
     """The agent of a name as a function of its history, whose draws come from the seed.
 
-    Raises:
-        GoalmeterError: no agent has that name, or it is no function of a history.
-
     Example: the reality check of the naive learner.
         >>> history_agent("rc(naive)", seed=3)
         RealityCheck(NaiveLearner(seed=3, exploration=0.15, true_average=False))
@@ -115,11 +112,7 @@ def factories() -> dict[str, tuple[AgentFactory, ...]]:
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
-    """The factory that was registered, or one that makes the agent that was.
-
-    Raises:
-        InvalidParameterError: it is no agent in any form.
-    """
+    """The factory that was registered, or one that makes the agent that was."""
     if isinstance(thing, AgentFactory):
         return thing
     document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
@@ -129,11 +122,7 @@ def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> Agen
 
 
 def plugin_factory(name: str) -> AgentFactory:
-    """What makes the agents of a name that another package registers; the package is imported.
-
-    Raises:
-        PluginError: it cannot be loaded, or is no agent.
-    """
+    """What makes the agents of a name that another package registers; the package is imported."""
     entry = plugins(AGENTS)[name]
     refuse_taken(AGENTS, factories())
     registered = loaded(entry)

@@ -38,9 +38,6 @@ def call_of(name: str) -> Call:
 def without_checks(name: str) -> tuple[str, int]:
     """An agent's name without the reality checks around it, and how many these are.
 
-    Raises:
-        InvalidParameterError: there are more than `MOST_CHECKS`.
-
     >>> without_checks("rc( rc(naive))")
     ('naive', 2)
     """

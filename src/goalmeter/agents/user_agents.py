@@ -61,11 +61,7 @@ def file_agent(spelled: str) -> NamedAgent | None:
 
 
 def object_agent(candidate: object, name: str, about: str) -> NamedAgent:
-    """The agent of a name for which an object stands, with the one ability that it has.
-
-    Raises:
-        InvalidParameterError: it is no agent in any of the forms.
-    """
+    """The agent of a name for which an object stands, with the one ability that it has."""
     if walks(candidate):
         navigator = navigator_of(candidate, name)
         return NamedAgent(name, about, {Ability.GRID: lambda: navigator})
@@ -118,9 +114,6 @@ def agent_of(candidate: object, seed: int, name: str) -> Agent:
         candidate: a function of the history, an object with the method `begin`, or a class of such.
         seed: of the trial.
         name: what it is called in an error.
-
-    Raises:
-        InvalidParameterError: it is none of these, or the class cannot be called.
     """
     if isinstance(candidate, type) and hasattr(candidate, "begin"):
         try:
@@ -134,33 +127,21 @@ def agent_of(candidate: object, seed: int, name: str) -> Agent:
 
 
 def check_installed(agent: Agent) -> None:
-    """Import what an agent will need, once and before its first trial.
-
-    Raises:
-        MissingExtraError: the agent needs a package that is not installed.
-    """
+    """Import what an agent will need, once and before its first trial."""
     check = getattr(_inside(agent), "check_installed", None)
     if callable(check):
         check()
 
 
 def check_counts(agent: Agent, n_actions: int, n_observations: int) -> None:
-    """See that an agent which knows only so many observations fits an environment.
-
-    Raises:
-        InvalidParameterError: it was trained with other numbers of actions or observations.
-    """
+    """See that an agent which knows only so many observations fits an environment."""
     check = getattr(_inside(agent), "check_counts", None)
     if callable(check):
         check(n_actions, n_observations)
 
 
 def check_mind(agent: Agent, name: str) -> None:
-    """Refuse an agent whose minds lack a method; one that fails to begin is left to its trials.
-
-    Raises:
-        InvalidParameterError: a method is lacking.
-    """
+    """Refuse an agent whose minds lack a method; one that fails to begin is left to its trials."""
     try:
         mind = _inside(agent).begin(2, 1)
     except (Exception, SystemExit):

@@ -75,11 +75,7 @@ def load(path: str | Path, name: str, *, kind: str) -> Any:
 
 
 def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any:
-    """What a file that was run calls by a name.
-
-    Raises:
-        InvalidFileError: it has no such name.
-    """
+    """What a file that was run calls by a name."""
     member = getattr(module, name, None)
     if member is None:
         defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
@@ -92,11 +88,7 @@ def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any
 
 
 def run_file(path: str | Path, kind: str) -> ModuleType:
-    """The module of a Python file, which is run anew; `kind` as for `load`.
-
-    Raises:
-        InvalidFileError: there is no such file, or it fails.
-    """
+    """The module of a Python file, which is run anew; `kind` as for `load`."""
     path = Path(path)
     if not path.is_file():
         article = "an" if kind[0] in "aeio" else "a"

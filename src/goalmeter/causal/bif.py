@@ -34,12 +34,7 @@ if TYPE_CHECKING:
 
 
 def read_bif(path: str | Path) -> NetworkParts:
-    """What a BIF file, .bif or .bif.gz, says of a network.
-
-    Raises:
-        InvalidFileError: the file is missing, too large, or not a network in BIF; the message
-            names the line, what was expected, and what stands there.
-    """
+    """What a BIF file, .bif or .bif.gz, says of a network."""
     return parse_bif(read_text(path), source=path)
 
 
@@ -61,9 +56,6 @@ def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:
     """Write a network as a BIF file, gzipped if the name ends in .gz; returns its path.
 
     Numbers and booleans among the states become text.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
     """
     return write_text(path, bif_text(network))
 

@@ -186,9 +186,6 @@ def decision_process(
         scopes: the variables that each additive factor of the utility reads.
         neutral: `neutral_network` of the same, whose eliminations are then shared.
         recall: `recall_of` the same, if it is known already.
-
-    Raises:
-        InvalidModelError: too many contexts, or tables on the way that are too large.
     """
     recall = recall_of(network, decisions, scopes) if recall is None else recall
     assert recall.kind in ("single", "sufficient"), recall.kind
@@ -291,11 +288,7 @@ def _moves(
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> int:
-    """The number of joint states of variables.
-
-    Raises:
-        InvalidModelError: more than can be worked with.
-    """
+    """The number of joint states of variables."""
     entries = prod(sizes)
     if entries > MAX_ENTRIES:
         raise InvalidModelError(

@@ -76,9 +76,6 @@ class Elimination:
         Args:
             xs: variables, none of them in `given`.
             given: variables to condition on.
-
-        Raises:
-            InvalidModelError: the tables on the way would be too large.
         """
         # CPDs that cannot matter are left out: most of a large network, for most queries.
         needed = bayes_ball(self._parents, self._children, xs, given).requisite

@@ -46,9 +46,6 @@ def load_model(path: str | Path) -> CausalBayesianNetwork:
     """Read a network, in the format that the file's name tells: one of `MODEL_FORMATS`, or .gz.
 
     The name "asia" is the example network that comes with the package.
-
-    Raises:
-        InvalidFileError: another ending, or a file that is missing or not in its format.
     """
     if str(path) == EXAMPLE and not Path(path).exists():
         path = Path(__file__).with_name(f"{EXAMPLE}.bif")
@@ -91,9 +88,6 @@ def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, 
     """An intervention from texts such as "X=x": {variable: state}.
 
     A name or a state may hold a = itself; the text is cut where a variable of the model ends.
-
-    Raises:
-        InvalidParameterError: a text without a =, an unknown name or state, or a variable twice.
 
     Example:
         >>> side = ["left", "right"]

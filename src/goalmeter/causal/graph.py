@@ -34,11 +34,7 @@ class CausalGraph:
     _parents: dict[str, tuple[str, ...]]
 
     def check_names(self, names: Iterable[str], noun: str = "variable") -> tuple[str, ...]:
-        """The names as a tuple.
-
-        Raises:
-            InvalidParameterError: one that is not in the model, or a text instead of a list.
-        """
+        """The names as a tuple."""
         if isinstance(names, str):
             raise InvalidParameterError(
                 f"{noun}s are {names!r}, expected a list of names such as [{names!r}]"
@@ -67,11 +63,7 @@ class CausalGraph:
         return len(self._domains[self._known(x)])
 
     def index(self, x: str, value: object) -> int:
-        """The position of a state in a variable's domain; text may stand for a number.
-
-        Raises:
-            InvalidParameterError: the variable has no such state.
-        """
+        """The position of a state in a variable's domain; text may stand for a number."""
         states = self.domain(x)
         value = value.item() if isinstance(value, np.generic) else value
         for i, state in enumerate(states):
@@ -178,11 +170,7 @@ class CausalGraph:
 
 
 def causes_first(parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The variables in an order in which causes come before effects.
-
-    Raises:
-        InvalidModelError: the arrows form a cycle; the message follows it along the arrows.
-    """
+    """The variables in an order in which causes come before effects."""
     try:
         return tuple(TopologicalSorter(parents).static_order())
     except CycleError as error:
@@ -195,11 +183,7 @@ def causes_first(parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def checked_parents(x: str, parents: Sequence[str], variables: Collection[str]) -> tuple[str, ...]:
-    """The parents of a variable as a tuple.
-
-    Raises:
-        InvalidModelError: a text instead of a list, a name that is no variable, or one twice.
-    """
+    """The parents of a variable as a tuple."""
     if isinstance(parents, str):
         raise InvalidModelError(
             f"the parents of {x!r} are {parents!r}, expected a list of names such as [{parents!r}]"

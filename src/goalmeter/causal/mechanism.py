@@ -42,9 +42,6 @@ def conditional(
         parents: names and domains of its parents, in order.
         cpd: an array, or a function of the parents' values that returns a value of the
             variable, a {value: probability}, or a row of probabilities.
-
-    Raises:
-        InvalidModelError: anything that is not a distribution for each value of the parents.
     """
     shape = (*(len(states) for _, states in parents), len(domain))
     entries = prod(shape)

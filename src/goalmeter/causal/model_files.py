@@ -44,11 +44,7 @@ _DIGITS = frozenset("0123456789+-.eE")
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name).
-
-    Raises:
-        InvalidFileError: the file is missing, unreadable, larger than 64 MiB, or not text.
-    """
+    """The text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -97,11 +93,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def numbers(words: Sequence[str]) -> list[float]:
-    """Words as numbers.
-
-    Raises:
-        ValueError: a word is no number; it is the exception's only argument.
-    """
+    """Words as numbers."""
     for word in [] if _DIGITS.issuperset("".join(words)) else words:
         # float() would also take nan, infinity, 1_000 and the digits of other scripts.
         if not _DIGITS.issuperset(word):
@@ -121,9 +113,6 @@ def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterEr
     Args:
         rows: [rows, states].
         complain: makes the error for a row (its number, what is wrong with it).
-
-    Raises:
-        GoalmeterError: what `complain` makes, for the first row that is no distribution.
     """
     negative = (rows < 0).any(axis=1)
     if negative.any():
@@ -247,11 +236,7 @@ class Draft:
         return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
     def parts(self, name: str) -> NetworkParts:
-        """What the file declares, when everything is taken up.
-
-        Raises:
-            InvalidFileError: no variable, or a variable without a table.
-        """
+        """What the file declares, when everything is taken up."""
         if not self.domains:
             raise InvalidFileError(
                 f"{self.source}: declares no variable, expected at least one; check that the file "

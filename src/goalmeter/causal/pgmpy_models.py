@@ -28,10 +28,6 @@ def read_pgmpy(model: Any) -> NetworkParts:
 
     Args:
         model: the model, with a `TabularCPD` for each variable.
-
-    Raises:
-        InvalidModelError: it is no such model, a CPD is missing, does not fit the arrows, names
-            other states than its parent's, or is not a distribution.
     """
     if not all(hasattr(model, part) for part in ("nodes", "get_cpds", "get_parents")):
         raise InvalidModelError(
@@ -61,11 +57,7 @@ def read_pgmpy(model: Any) -> NetworkParts:
 
 
 def to_pgmpy(network: CausalBayesianNetwork) -> Any:
-    """The same network as a pgmpy `DiscreteBayesianNetwork`, states under their names.
-
-    Raises:
-        MissingExtraError: pgmpy is not installed.
-    """
+    """The same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
     feature = "Making a pgmpy model"
     models = require("pgmpy.models", extra="pgmpy", feature=feature)
     factors = require("pgmpy.factors.discrete", extra="pgmpy", feature=feature)

@@ -40,12 +40,7 @@ _NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def read_xmlbif(path: str | Path) -> NetworkParts:
-    """What an XMLBIF file, gzipped or not, says of a network.
-
-    Raises:
-        InvalidFileError: the file is missing, too large, or not a network in XMLBIF; the
-            message names the line, what was expected, and what stands there.
-    """
+    """What an XMLBIF file, gzipped or not, says of a network."""
     return parse_xmlbif(read_text(path), source=path)
 
 
@@ -69,10 +64,6 @@ def write_xmlbif(network: CausalBayesianNetwork, path: str | Path) -> Path:
     """Write a network as an XMLBIF file, gzipped if the name ends in .gz; returns its path.
 
     Numbers and booleans among the states become text.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-        InvalidModelError: a name begins or ends with white space, or has a control character.
     """
     return write_text(path, xmlbif_text(network))
 

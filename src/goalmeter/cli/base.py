@@ -100,11 +100,7 @@ def root(
 
 
 def show(outcome: Outcome, *, as_json: bool) -> None:
-    """Print a result: JSON, or its text, its tables and then the report's path.
-
-    Raises:
-        typer.Exit: with the status of an incomplete result, where something failed.
-    """
+    """Print a result: JSON, or its text, its tables and then the report's path."""
     if as_json:
         from goalmeter.commands.outcome import json_text
 

@@ -40,11 +40,7 @@ def of_navigation(
     answer_tokens: int | None = None,
     **options: Any,
 ) -> Outcome:
-    """What `goalmeter navigate` with these options will cost; `options` are those of the suite.
-
-    Raises:
-        GoalmeterError: as `navigate`.
-    """
+    """What `goalmeter navigate` with these options will cost; `options` are those of the suite."""
     if agent is None:
         raise InvalidParameterError("AGENT is missing: name one, such as greedy")
     named = named_agent(agent)

@@ -76,9 +76,6 @@ def measure_causal(
     Returns:
         The outcome; its JSON has the fields of the result (of the best set, for a sensitivity
         table), with "sensitivity" or "interventions" beside them where they were asked for.
-
-    Raises:
-        GoalmeterError: files or options that cannot be used; the message says how to mend it.
     """
     goals = {"--target": targets or None, "--utility": utility, "--sensitivity": sensitivity}
     _check_options(decisions, goals, {"--data": data, "--do": do, "--shift": shift})

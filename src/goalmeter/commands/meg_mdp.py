@@ -54,11 +54,6 @@ def measure_mdp(
     "time-state", "network", or the path of a features file; `reference` is the policy that scores
     0, by default the uniform one; `seed` is of the network's initialisation or of the bootstrap;
     `timeout`, in seconds, of the search for an unknown utility.
-
-    Raises:
-        Interrupted: interrupted at the keyboard during such a search; it has the outcome so far.
-        GoalmeterError: files or options that cannot be used; the message says how to mend it.
-        MissingExtraError: a network is asked for and torch is not installed.
     """
     if (policy is None) == (trajectories is None):
         how_many = "neither" if policy is None else "both"

@@ -70,11 +70,6 @@ def measure_simulator(
     gaussian(SCALE,CENTRE) for continuous actions; `chance` generator, none or unknown; each of
     `env_options` KEY=JSON.
     With `out` a folder keeps the results, and a page that shows them.
-
-    Raises:
-        Interrupted: interrupted at the keyboard; it has the outcome so far.
-        GoalmeterError: options or files that cannot be used; the message says how to mend it.
-        MissingExtraError: a package is needed that is not installed.
     """
     tell = progress or (lambda line: None)
     files = UserFiles()

@@ -44,10 +44,6 @@ def sweep_worlds(
     `worlds` is a TOML file, a folder of MDP files or FILE.py:NAME; `arguments` are those of the
     latter, each as NAME=VALUE with a value of TOML. `csv` and `parquet` are files for all rows;
     with `dry_run` nothing is measured and the outcome says what all of it will cost.
-
-    Raises:
-        GoalmeterError: options that cannot be used; the message says how to mend it.
-        MissingExtraError: a Parquet file is asked for and pyarrow is not installed.
     """
     chosen_place(on, workers)  # for its errors, before any world is made
     if parquet is not None:

@@ -107,11 +107,7 @@ class ModelOptions:
     )
 
     def refuse(self, agent: str) -> None:
-        """Raises if an option was given: the agent answers without a language model.
-
-        Raises:
-            InvalidParameterError: an option was given; the message names it.
-        """
+        """Raises if an option was given: the agent answers without a language model."""
         flags = [MODEL_OPTIONS[name].flag for name in self._typed()]
         if flags:
             raise InvalidParameterError(
@@ -120,11 +116,7 @@ class ModelOptions:
             )
 
     def asking(self, model: str, suite: Suite, *, paper: bool) -> Asking:
-        """How the model is asked.
-
-        Raises:
-            InvalidParameterError: an option is out of range.
-        """
+        """How the model is asked."""
         settings = self._typed(
             "attempts", "token_cap", "temperature", "top_p", "max_tokens", "reasoning_effort"
         )
@@ -142,11 +134,7 @@ class ModelOptions:
         return Server(**self._typed("base_url", "max_connections", "max_retries", "timeout"))
 
     def spending(self) -> Budget:
-        """The most that the run may cost.
-
-        Raises:
-            InvalidParameterError: money is limited, and a price is missing.
-        """
+        """The most that the run may cost."""
         try:
             return Budget(**(self.budget or {}), price_in=self.price_in, price_out=self.price_out)  # type: ignore[arg-type]
         except InvalidParameterError as cause:
@@ -171,9 +159,6 @@ MODEL_OPTIONS: Mapping[str, SpelledOption] = {
 
 def limits(flag: str, text: str | None) -> dict[str, float] | None:
     """The limits of a budget, each written NAME=NUMBER; calls and tokens are whole numbers.
-
-    Raises:
-        InvalidParameterError: the text is something else.
 
     >>> limits("--budget", "calls=1000,tokens=2e6,usd=2.50")
     {'calls': 1000, 'tokens': 2000000, 'usd': 2.5}
@@ -204,9 +189,6 @@ _LIMITS = ("calls", "tokens", "usd")
 
 def provider_options(texts: Iterable[str]) -> dict[str, Any]:
     """Options of a provider, each written NAME=VALUE, where the value is JSON or else a word.
-
-    Raises:
-        InvalidParameterError: a text is not of the form NAME=VALUE.
 
     >>> provider_options(["dtype=bfloat16", "batch=64", "stream=true"])
     {'dtype': 'bfloat16', 'batch': 64, 'stream': True}

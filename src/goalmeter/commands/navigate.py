@@ -43,10 +43,6 @@ def navigate(
     `workers` say where it walks, see `chosen_place`; `model` says how a language model is asked and
     reached; `options` are those of
     `navigation.SuiteOptions`.
-
-    Raises:
-        GoalmeterError: options that cannot be used; the message says how to mend it.
-        MissingExtraError: a language model is named, and inspect_ai is not installed.
     """
     typed = model or ModelOptions()
     name, is_model = _agent(agent)

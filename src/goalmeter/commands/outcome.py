@@ -56,10 +56,6 @@ def write_outcome(
     `title`, `lede`, `sections`, `findings` and `glossary` are the page's, and `command`, as it was
     typed, stands at its foot. results.json holds `result`; the outcome's JSON has the paths of both
     files besides. `tables`, by default all of the page's, are for a terminal, `text` before them.
-
-    Raises:
-        InvalidFileError: a file cannot be written there.
-        MissingExtraError: jinja2 is not installed.
     """
     folder = Path(out)
     report = write_report(

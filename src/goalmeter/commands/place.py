@@ -20,9 +20,6 @@ def chosen_place(on: str | None, workers: int | None, *, seconds: float = inf) -
         workers: the option --workers, or None: short for so many processes of this machine.
         seconds: that the trials take one after the other, roughly. Where neither option is given,
             they run in processes, one for each core, if that is worth it, and else in this one.
-
-    Raises:
-        InvalidParameterError: both are given, there is no such place, or too few workers.
     """
     if on is not None and workers is not None:
         raise InvalidParameterError(

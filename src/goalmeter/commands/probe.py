@@ -43,10 +43,6 @@ def probe(
 
     Options are those of `representation.measure`; None stands for its default. A `dry_run` says
     what it all will cost, and begins nothing; see `representation.forecast` for `token_rate`.
-
-    Raises:
-        GoalmeterError: options or a run that cannot be used; the message says how to mend it.
-        MissingExtraError: torch or transformers is not installed.
     """
     options: dict[str, Any] = {
         "model": model,

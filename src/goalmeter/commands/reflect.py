@@ -53,11 +53,6 @@ def reflect(
     The agent of `against` is kept in a run of its own, named `out`.against. `timeout` is in
     seconds, 0 for none; the default is 60 for users' code. `on` and `workers` say where it is
     played, see `chosen_place`. A `dry_run` says what it all will cost, and begins nothing.
-
-    Raises:
-        GoalmeterError: options that cannot be used; the message says how to mend it. All are looked
-            at before anything is played.
-        MissingExtraError: an agent needs a package that is not installed.
     """
     if agent is None:
         raise InvalidParameterError(

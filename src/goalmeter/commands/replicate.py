@@ -46,12 +46,6 @@ def replicate(
     `seeds` says how many, None as many as the experiment has, and `seed` is the first of them;
     trials run where `on` says; `options` are of that experiment alone, and those that are None were
     not given.
-
-    Raises:
-        GoalmeterError: an unknown name, or options that cannot be used; the message says how to
-            mend it.
-        InvalidFileError: the folder cannot be written to; raised before the hours of work that end
-            there.
     """
     chosen = {option: value for option, value in options.items() if value is not None}
     run = replication(name, chosen)
@@ -71,11 +65,7 @@ def dry_run(
     on: str = HERE,
     **options: Any,
 ) -> Outcome:
-    """What reproducing a published experiment will cost; arguments as of `replicate`.
-
-    Raises:
-        GoalmeterError: as `replicate`.
-    """
+    """What reproducing a published experiment will cost; arguments as of `replicate`."""
     chosen = {option: value for option, value in options.items() if value is not None}
     module = import_module(replication(name, chosen).__module__)
     folder = Path("runs") / name if out is None else Path(out)
@@ -83,12 +73,7 @@ def dry_run(
 
 
 def replication(name: str, options: Iterable[str] = ()) -> Any:
-    """The function that reproduces a published experiment and takes all of some options.
-
-    Raises:
-        InvalidParameterError: an unknown name, the message lists the known ones; or an option
-            that this experiment does not have.
-    """
+    """The function that reproduces a published experiment and takes all of some options."""
     if name not in REPLICATIONS:
         raise InvalidParameterError(
             f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"

@@ -33,11 +33,6 @@ def report_runs(
     """Read finished runs, and write a page that shows them together.
 
     `runs` are folders, as `goalmeter reflect --out` and `goalmeter navigate --out` make them.
-
-    Raises:
-        InvalidParameterError: no runs, or one of them twice.
-        InvalidFileError: a folder is no finished run, or the page cannot be written.
-        MissingExtraError: jinja2 or matplotlib is not installed.
     """
     if not runs:
         raise InvalidParameterError("no run is given, expected the folder of at least one")
@@ -97,11 +92,7 @@ def _refuse_to_replace_data(out: Path) -> None:
 
 
 def kind_of(run: str | Path) -> str:
-    """What sort of run a folder holds.
-
-    Raises:
-        InvalidFileError: it holds none, or one of a sort that has no report.
-    """
+    """What sort of run a folder holds."""
     kind = read_about(Path(run) / RUN)["what"].get("kind")
     if not isinstance(kind, str) or kind not in INSTRUMENTS:
         raise InvalidFileError(

@@ -25,11 +25,7 @@ _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 
 
 def status(folders: Sequence[str | Path]) -> Outcome:
-    """How far some runs are, whether or not somebody fills them.
-
-    Raises:
-        InvalidFileError: the only folder is no run that can be read.
-    """
+    """How far some runs are, whether or not somebody fills them."""
     runs = [_status(Path(folder)) for folder in folders]
     unreadable = [run for run in runs if run.state == UNREADABLE]
     if unreadable and len(runs) == 1:
@@ -47,11 +43,7 @@ def status(folders: Sequence[str | Path]) -> Outcome:
 
 
 def runs(folder: str | Path) -> Outcome:
-    """The runs below a folder; those that cannot be read say why.
-
-    Raises:
-        InvalidFileError: it is no folder, or cannot be read.
-    """
+    """The runs below a folder; those that cannot be read say why."""
     below = runs_below(folder, trials_asked_for)
     return Outcome(
         text="" if below else f"There is no run below {folder}.",

@@ -21,11 +21,7 @@ N = TypeVar("N", int, float)
 
 
 def numbers(option: str, text: str | None, kind: type[N]) -> list[N] | None:
-    """The numbers of an option; None for an option that was not typed.
-
-    Raises:
-        InvalidParameterError: what stands between two commas is not a number of this kind.
-    """
+    """The numbers of an option; None for an option that was not typed."""
     try:
         return None if text is None else [kind(part) for part in text.split(",")]
     except ValueError as cause:  # also for integers of thousands of digits
@@ -41,11 +37,7 @@ def words(text: str | None) -> list[str] | None:
 
 
 def bounds(option: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | None:
-    """Pairs of bounds, each written LOW-HIGH.
-
-    Raises:
-        InvalidParameterError: a text is not two whole numbers with a dash between them.
-    """
+    """Pairs of bounds, each written LOW-HIGH."""
     from goalmeter.navigation.suites.options import MOST_STEPS
 
     if not texts:
@@ -158,11 +150,7 @@ SUITE_OPTIONS: Mapping[str, SpelledOption] = {
 
 
 def values_of(typed: Mapping[str, Any], table: Mapping[str, SpelledOption]) -> dict[str, Any]:
-    """The values of the fields that a table spells, from what was typed: field -> value.
-
-    Raises:
-        InvalidParameterError: a text cannot be read; the message says how it is written.
-    """
+    """The values of the fields that a table spells, from what was typed: field -> value."""
     return {
         name: typed[name] if option.read is None else option.read(option.flag, typed[name])
         for name, option in table.items()

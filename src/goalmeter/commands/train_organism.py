@@ -34,9 +34,6 @@ def train_organism(
     grids are learnt; and it runs on the first GPU, or else on the processor. `workers` None is two
     processes if there are cores, and does not change the weights. `keys` asks for worlds with keys
     and doors too.
-
-    Raises:
-        GoalmeterError: options that cannot be used; the message says how to mend it.
     """
     usual = recipe(name)
     rounds = None

@@ -34,12 +34,7 @@ class UserFiles:
         self._modules: dict[str, ModuleType] = {}
 
     def function(self, spelled: str, kind: str) -> Callable[..., Any]:
-        """The function that FILE.py:NAME stands for.
-
-        Raises:
-            InvalidFileError: there is no such file or name, the file fails, or it is no function.
-            InvalidParameterError: the spelling names no file.
-        """
+        """The function that FILE.py:NAME stands for."""
         member = self._member(spelled, kind)
         if not callable(member):
             raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
@@ -50,9 +45,6 @@ class UserFiles:
 
         A function without parameters makes the agent, and a class is called without any. An agent
         that walks in grid worlds stays a name, which the registry knows how to ask.
-
-        Raises:
-            InvalidFileError: there is no such file or name, the file fails, or it makes nothing.
         """
         member = self._member(spelled, "agent")
         if walks(member):

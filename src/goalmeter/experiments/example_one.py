@@ -61,11 +61,7 @@ def numbers() -> dict[str, float]:
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
-    """Values of rows of the ledger.
-
-    Raises:
-        InvalidParameterError: an id that names none of these numbers.
-    """
+    """Values of rows of the ledger."""
     found = numbers()
     if unknown := [name for name in ids if name not in found]:
         raise InvalidParameterError(

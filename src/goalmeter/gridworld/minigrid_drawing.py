@@ -29,9 +29,6 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
     """The world's objects in a state; the agent is none of them.
 
     A neutral object is a ball. What was picked up and a door that is open are gone.
-
-    Raises:
-        MissingExtraError: MiniGrid is not installed.
     """
     grids = require("minigrid.core.grid", extra="worlds", feature=_FEATURE)
     objects = require("minigrid.core.world_object", extra="worlds", feature=_FEATURE)

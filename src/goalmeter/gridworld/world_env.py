@@ -70,9 +70,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         max_steps: default 4 * rows * columns.
         tile_size: pixels along the side of a cell.
         render_mode: None, "rgb_array" or "human".
-
-    Raises:
-        InvalidParameterError: one of them is out of its range.
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
@@ -129,12 +126,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         return self.observation(self.state), self._info()
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Take one of the four actions.
-
-        Raises:
-            InvalidParameterError: another action.
-            gymnasium.error.ResetNeeded: no episode has begun, or it is over.
-        """
+        """Take one of the four actions."""
         if not self._running:
             raise gymnasium.error.ResetNeeded(
                 "no episode is under way, it is over or has not begun; call reset() first"
@@ -173,11 +165,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @cached_property
     def P(self) -> dict[int, dict[int, list[tuple[float, int, float, bool]]]]:
-        """Outcomes of each state and action: (probability, next state, reward, terminated).
-
-        Raises:
-            InvalidParameterError: the world is not fixed, or the reward depends on the time.
-        """
+        """Outcomes of each state and action: (probability, next state, reward, terminated)."""
         self._needs_fixed_world()
         if self._reward == MINIGRID:
             raise InvalidParameterError(
@@ -191,11 +179,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     @property
     def initial_state_distrib(self) -> FloatArray:
-        """All of it on the start, [S].
-
-        Raises:
-            InvalidParameterError: the world is not fixed.
-        """
+        """All of it on the start, [S]."""
         self._needs_fixed_world()
         distribution = np.zeros(len(self._index))
         distribution[0] = 1.0

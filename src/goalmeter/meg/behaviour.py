@@ -86,9 +86,6 @@ def yardstick(
         log_reference: [T, A, S] or None for uniform.
         tells_apart: 1.0 where a utility pays actions differently, else 0.0: [T, S, B or 1].
         sums: of each world, where W stand side by side: [W] then takes the place of [B].
-
-    Raises:
-        InvalidPolicyError: the behaviour uses an action that the reference never takes.
     """
     mdp = behaviour.mdp
     maximum: FloatArray | float = 0.0

@@ -74,10 +74,6 @@ def measure_class(
         tolerance: nats between value and bound at which the optimum counts as certified.
         watch: told of every step; its timeout ends the search with what was reached by then.
         notes: what the result's notes begin with.
-
-    Raises:
-        InvalidParameterError: a tolerance that is not positive.
-        FitInterrupted: the search was interrupted at the keyboard; it has the result so far.
     """
     watch = watch or Watch()
     if not tolerance > 0:

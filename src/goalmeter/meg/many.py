@@ -39,11 +39,7 @@ def cases_of(
     reference: ArrayLike | None,
     references: Sequence[ArrayLike | None] | None,
 ) -> list[Case]:
-    """The cases that a caller means, who gives as many of each, or one for all.
-
-    Raises:
-        InvalidParameterError: numbers that do not go together, or worlds that are none.
-    """
+    """The cases that a caller means, who gives as many of each, or one for all."""
     if reference is not None and references is not None:
         raise InvalidParameterError(
             "reference and references are both given, expected one of them: reference is shared "

@@ -96,10 +96,6 @@ def linear_class(
             None for all utilities of the kind that `over` names.
         over: "state", "state-action", or "time-state" (a utility over states for each
             decision step of a finite horizon); only without features.
-
-    Raises:
-        InvalidUtilityError: features that do not fit the MDP.
-        InvalidParameterError: an unknown or impossible `over`.
     """
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     # In the infinite problem the planner discounts; here it would count twice.

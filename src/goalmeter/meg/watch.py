@@ -85,9 +85,6 @@ class Watch(Generic[Best]):
     """The time, the listener (None for silence) and the best so far of one search.
 
     After the timeout, in seconds from now, `check` raises; without one never.
-
-    Raises:
-        InvalidParameterError: a timeout that is not a positive number.
     """
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
@@ -150,11 +147,7 @@ class Watch(Generic[Best]):
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
-    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`).
-
-    Raises:
-        InvalidParameterError: neither a function nor True, False or None.
-    """
+    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`)."""
     # Nobody reads a log while it is written: at a terminal or in a notebook somebody does.
     if progress is None:
         progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)

@@ -63,9 +63,6 @@ def forecast(
         call_seconds: of a question; None leaves the hours unknown.
         price_in: US dollars for a million prompt tokens; None leaves the money unknown.
         price_out: US dollars for a million output tokens; None leaves it unknown too.
-
-    Raises:
-        InvalidFileError: a line of the folder is no walk.
     """
     asking = plan.asking
     assert asking is not None

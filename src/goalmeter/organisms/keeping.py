@@ -37,10 +37,6 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
     Args:
         folder: which may be missing.
         settings: of the training, as JSON values.
-
-    Raises:
-        InvalidFileError: the folder cannot be used, holds something else, or weights that are
-            damaged and no checkpoint to go on from.
     """
     text = json.dumps(settings, indent=2) + "\n"
     try:
@@ -73,11 +69,7 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings that a folder's training has.
-
-    Raises:
-        InvalidFileError: there are none, or they cannot be read.
-    """
+    """The settings that a folder's training has."""
     file = folder / SETTINGS
     try:
         value = json.loads(read_bytes(file, _LONGEST))
@@ -93,11 +85,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
-    """Write a checkpoint, in a single step.
-
-    Raises:
-        InvalidFileError: it cannot be written; the last one stays.
-    """
+    """Write a checkpoint, in a single step."""
     import torch
 
     learnt = [optimizer.state_dict() for optimizer in optimizers]
@@ -117,11 +105,7 @@ def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], st
 
 
 def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) -> int:
-    """The step that a checkpoint was made before; 0 if there is none.
-
-    Raises:
-        InvalidFileError: it cannot be read.
-    """
+    """The step that a checkpoint was made before; 0 if there is none."""
     import torch
 
     if not file.exists():

@@ -66,11 +66,7 @@ def of_action(action: int) -> str:
 
 
 def tokenizer() -> Any:
-    """The tokenizer that all organisms share: words between blanks, a transformers object.
-
-    Raises:
-        MissingExtraError: transformers is not installed.
-    """
+    """The tokenizer that all organisms share: words between blanks, a transformers object."""
     transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
     tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))

@@ -72,9 +72,6 @@ def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, 
     Args:
         sizes: of the grids.
         keys: whether worlds that have a key by their nature are among them.
-
-    Raises:
-        InvalidParameterError: there are no lessons of one of the sizes.
     """
     if not sizes or any(size not in SIZES for size in sizes):
         raise InvalidParameterError(

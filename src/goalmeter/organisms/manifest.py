@@ -33,9 +33,6 @@ def published(folder: Path) -> Iterator[Path]:
     """A folder to write files into, which are moved into `folder` when the block has ended.
 
     An error in the block leaves what was in `folder` before. Files of other names stay there.
-
-    Raises:
-        InvalidFileError: the files cannot be written there.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -32,11 +32,7 @@ _LONGEST = 1_000_000  # bytes of a configuration
 
 
 def new_network(seed: int) -> Any:
-    """An untrained network, a transformers model.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
-    """
+    """An untrained network, a transformers model."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     transformers = require("transformers", extra="lm", feature=_FEATURE)
     torch.manual_seed(seed)
@@ -52,12 +48,7 @@ def new_network(seed: int) -> Any:
 
 
 def read_network(folder: str | Path) -> Any:
-    """The network of an organism in a folder.
-
-    Raises:
-        InvalidFileError: the folder holds no network, a damaged one, or one of other sizes.
-        MissingExtraError: torch or transformers is not installed.
-    """
+    """The network of an organism in a folder."""
     require("torch", extra="lm", feature=_FEATURE)
     check(Path(folder))
     _check_sizes(Path(folder))
@@ -91,9 +82,6 @@ def write_network(model: Any, folder: str | Path) -> None:
 
     Weights are kept in half precision and read as the single precision that the configuration
     names. The files appear when all of them are written, with a manifest that tells them whole.
-
-    Raises:
-        InvalidFileError: they cannot be written there.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
     # Servers that are told nothing else sample as the paper does.

@@ -28,9 +28,6 @@ class Settings:
             for fresh ones.
         sizes: of the grids of its lessons.
         keys: whether it learns in worlds with keys and doors too.
-
-    Raises:
-        InvalidParameterError: a number is out of range, or there is no such organism.
     """
 
     name: str
@@ -87,9 +84,5 @@ RECIPES: dict[str, Settings] = {
 
 
 def recipe(name: str) -> Settings:
-    """How an organism was trained.
-
-    Raises:
-        InvalidParameterError: there is no such organism.
-    """
+    """How an organism was trained."""
     return RECIPES[organism(name).name]

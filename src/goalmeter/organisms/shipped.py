@@ -12,12 +12,7 @@ _FOLDER = Path(__file__).parent / "weights"
 
 
 def weights_of(name: str) -> Path:
-    """The folder of an organism's weights, as `from_pretrained` reads it.
-
-    Raises:
-        InvalidParameterError: there is no such organism.
-        InvalidFileError: its weights are not in this installation, or are damaged.
-    """
+    """The folder of an organism's weights, as `from_pretrained` reads it."""
     folder = _FOLDER / organism(name).name
     if not (folder / WEIGHTS).is_file():
         raise InvalidFileError(

@@ -32,11 +32,7 @@ class Team:
     pipes: tuple[Connection, ...] = ()
 
     def add_up(self, model: Any) -> None:
-        """Make the gradients of the model the sum of those in all processes.
-
-        Raises:
-            GoalmeterError: another process has stopped.
-        """
+        """Make the gradients of the model the sum of those in all processes."""
         if not self.pipes:
             return
         import torch
@@ -60,11 +56,7 @@ class Team:
             gradient.copy_(part.view_as(gradient))
 
     def wait(self) -> None:
-        """Wait until all processes have come as far as this.
-
-        Raises:
-            GoalmeterError: another process has stopped.
-        """
+        """Wait until all processes have come as far as this."""
         with self._pipe_errors():
             if self.rank:
                 self.pipes[0].send_bytes(b"")
@@ -100,9 +92,6 @@ def in_team(
         arguments: for the work.
         workers: how many processes.
         progress: called by this process, which has rank 0.
-
-    Raises:
-        GoalmeterError: one of the others has stopped.
     """
     if workers == 1:
         work(*arguments, Team(), progress)

@@ -65,14 +65,6 @@ def train(
 
     Returns:
         The folder, with the weights as `from_pretrained` reads them.
-
-    Raises:
-        GoalmeterError: a process was stopped from outside.
-        InvalidFileError: the folder cannot be used, holds another training, or a checkpoint or
-            weights that are damaged; or the weights to begin with are.
-        InvalidParameterError: there cannot be so many workers, there is no such device, or another
-            process trains in the folder.
-        MissingExtraError: torch or transformers is not installed.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
     if not 1 <= workers <= _BATCHES:

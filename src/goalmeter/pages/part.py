@@ -56,9 +56,6 @@ def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Callable[[str], No
         kind: one of `INSTRUMENTS`.
         runs: their folders.
         tell: told what is being done.
-
-    Raises:
-        InvalidFileError: a folder is no finished run of that kind.
     """
     # Imported by name, so that a page of one instrument does not load the others.
     part: Part = import_module(INSTRUMENTS[kind]).part_of_runs(runs, tell)
@@ -72,9 +69,6 @@ def part_behind(kind: str, runs: Sequence[str | Path], tell: Callable[[str], Non
         kind: one of `INSTRUMENTS`.
         runs: their folders.
         tell: told what is being done.
-
-    Raises:
-        InvalidFileError: what a folder holds is damaged, or of another version.
     """
     if kind not in BEHIND:
         return None

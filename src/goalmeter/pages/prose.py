@@ -13,11 +13,7 @@ from typing import Any
 
 
 def prose(instrument: str, name: str, **values: object) -> dict[str, Any]:
-    """The texts of that name, with the values put in; lists of texts as tuples.
-
-    Raises:
-        KeyError: there are no such texts, or they have a {name} without a value.
-    """
+    """The texts of that name, with the values put in; lists of texts as tuples."""
     return {
         key: text.format(**values)
         if isinstance(text, str)

@@ -23,11 +23,7 @@ MOST_TRIALS = 1_000_000
 
 
 def seeds_of(seeds: object) -> tuple[int, ...]:
-    """The seeds themselves, from how many there are to be or from a list of them.
-
-    Raises:
-        InvalidParameterError: neither a number nor a list, or a seed is no integer from 0 up.
-    """
+    """The seeds themselves, from how many there are to be or from a list of them."""
     listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
     if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
         return tuple(range(whole(seeds, "seeds", least=1, most=MOST_SEEDS)))
@@ -53,9 +49,6 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
 
     Args:
         environments: a name, an `Environment` or a class derived from `Run`, or several of them.
-
-    Raises:
-        GoalmeterError: it is none of these, or a name stands for nothing.
     """
     is_single = isinstance(environments, str | Environment | type)
     if not is_single and not isinstance(environments, Iterable):
@@ -85,11 +78,7 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
 
 
 def check_timeout(timeout: object) -> float | None:
-    """A limit of time in seconds, or None for no limit.
-
-    Raises:
-        InvalidParameterError: it is no number above 0.
-    """
+    """A limit of time in seconds, or None for no limit."""
     if timeout is None:
         return None
     if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
@@ -101,11 +90,7 @@ def check_timeout(timeout: object) -> float | None:
 
 
 def check_confidence(confidence: object) -> float:
-    """The nominal coverage of an interval.
-
-    Raises:
-        InvalidParameterError: it does not lie between 0 and 1.
-    """
+    """The nominal coverage of an interval."""
     if not isinstance(confidence, Real) or not 0 < cast(float, confidence) < 1:
         raise InvalidParameterError(
             f"confidence is {shown(confidence)}, expected a number between 0 and 1, such as 0.95"

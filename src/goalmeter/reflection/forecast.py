@@ -24,12 +24,7 @@ def forecast(
     timeout: float | None = None,
     out: str | Path | None = None,
 ) -> Forecast:
-    """What `measure` with these arguments will cost; some of its trials are played to see it.
-
-    Raises:
-        GoalmeterError: as `measure`.
-        MissingExtraError: the agent needs a package that is not installed.
-    """
+    """What `measure` with these arguments will cost; some of its trials are played to see it."""
     plan = plan_of(agent, steps, seeds, environments, opposite_reading, step_counting)
     study, place = study_of(plan, on=on, timeout=timeout, out=out)
     return forecast_of(study, on=place, timeout=timeout, out=out)

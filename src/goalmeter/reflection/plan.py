@@ -69,9 +69,6 @@ class TrialPlan:
         seeds: all different.
         opposite_reading: see `Environment.start`.
         step_counting: see `run_trial`.
-
-    Raises:
-        InvalidParameterError: no such reading, or more trials than `MOST_TRIALS`.
     """
 
     agent: Agent | type[Agent] | str
@@ -102,11 +99,7 @@ class TrialPlan:
         return type(agent).__name__ if plain else repr(agent)
 
     def made(self, seed: int) -> Agent:
-        """The agent of a trial.
-
-        Raises:
-            GoalmeterError: it cannot be made.
-        """
+        """The agent of a trial."""
         agent = self.agent
         if isinstance(agent, str):
             return history_agent(agent, seed)
@@ -191,9 +184,6 @@ def plan_of(
     """The plan of what `measure` is asked for; files have one spelling in it.
 
     `readings` are the values of `OPTIONS`.
-
-    Raises:
-        GoalmeterError: one of them cannot be used, or a name stands for nothing.
     """
     if isinstance(agent, str):
         named = named_agent(agent)

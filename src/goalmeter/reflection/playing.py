@@ -42,10 +42,6 @@ def study_of(
 
     Scripted agents and objects are played in this process if that is asked for. What needs a limit
     of time, trains networks or is of a user's file has a process of its own then.
-
-    Raises:
-        InvalidParameterError: there is no such place; or another one, a limit of time or a store
-            are asked for, and not all of the plan has a name.
     """
     check_place(on)
     _refuse_objects(plan, on=on != HERE, timeout=timeout is not None, out=out is not None)
@@ -119,11 +115,7 @@ def _refuse_objects(plan: TrialPlan, **options: bool) -> None:
 
 # --- What a run folder holds, checked field by field when it is read ------------------------------
 def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
-    """Raises if a run is not described as one of reflection.
-
-    Raises:
-        InvalidFileError: the run is of another kind, or its run.json was edited.
-    """
+    """Raises if a run is not described as one of reflection."""
     if what.get("kind") != KIND:
         raise another_kind(folder, what.get("kind"), KIND)
     where = f"{Path(folder) / RUN}"
@@ -151,11 +143,7 @@ def stored_study(what: Mapping[str, Any]) -> Study[Trial]:
 
 
 def trial_of(kept_as: str, value: Any, *, steps: int) -> Trial:
-    """The trial that a line of a run holds, under a key, in a run of so many steps.
-
-    Raises:
-        InvalidFileError: it is no trial, or not the one that its key names.
-    """
+    """The trial that a line of a run holds, under a key, in a run of so many steps."""
     trial = Trial.from_json(value)
     named = key(opposite(trial.environment) if trial.opposite else trial.environment, trial.seed)
     if (named, trial.steps) != (kept_as, steps):

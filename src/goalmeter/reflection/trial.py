@@ -162,11 +162,7 @@ def run_trial(
 
 
 def check_counting(step_counting: str) -> str:
-    """A way of counting steps, checked.
-
-    Raises:
-        InvalidParameterError: there is no such way.
-    """
+    """A way of counting steps, checked."""
     if step_counting not in COUNTINGS:
         raise InvalidParameterError(
             f"step_counting is {step_counting!r}, expected {' or '.join(map(repr, COUNTINGS))}"

@@ -39,9 +39,6 @@ def filled(document: str, tables: str, label: str = "") -> str:
         tables: as `in_markdown` writes them. Those that are not marked in the document are left
             out, and marks whose table is not among them keep what they hold.
         label: of the run; its tables are those marked "CAPTION, LABEL".
-
-    Raises:
-        InvalidFileError: none of the tables is marked in the document.
     """
     ending = f", {label}" if label else ""
     # With a label it is another caption, so that runs do not overwrite each other's tables.

@@ -33,9 +33,6 @@ def html_table(
         rows: one text for each column; the first is the row's name. Columns that hold nothing but
             numbers are set to the right.
         notes: sentences below the table.
-
-    Raises:
-        InvalidParameterError: a row has more or fewer cells than there are columns.
     """
     # Refuses rows of another length than the heads.
     Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
@@ -84,11 +81,7 @@ def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
 
 
 def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
-    """Records as a pandas data frame, one row for each, in the order given.
-
-    Raises:
-        MissingExtraError: pandas is not installed, which goalmeter itself does not need.
-    """
+    """Records as a pandas data frame, one row for each, in the order given."""
     try:
         import pandas
     except ModuleNotFoundError as error:
@@ -106,9 +99,6 @@ def one_row(values: Mapping[str, Any]) -> Any:
     """Return the single values of a result's JSON form as a data frame of one row.
 
     An interval becomes the columns `interval_low` and `interval_high`; other lists are left out.
-
-    Raises:
-        MissingExtraError: pandas is not installed.
     """
     record = dict(values)
     if interval := record.get("interval"):

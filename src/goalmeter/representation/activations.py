@@ -65,11 +65,7 @@ class Activations:
 
     @classmethod
     def open(cls, folder: str | Path) -> Activations:
-        """The activations in a folder, whose shards are read once for their checksums.
-
-        Raises:
-            InvalidFileError: there are none, or the manifest or a shard is damaged.
-        """
+        """The activations in a folder, whose shards are read once for their checksums."""
         folder = Path(folder)
         activations = cls(folder, read_manifest(folder))
         for shard in activations.present:
@@ -84,21 +80,13 @@ class Activations:
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
-        """Which decision each row is of, [N].
-
-        Raises:
-            InvalidFileError: a shard is damaged or is not of this capture.
-        """
+        """Which decision each row is of, [N]."""
         return tuple(row for shard in self._shards for row in read_rows(shard))
 
     def at(self, layer: int, position: str) -> FloatArray:
         """The residual stream at a layer and a position, [N, tokens, D] in single precision.
 
         Rows of decisions that lack the position are NaN.
-
-        Raises:
-            InvalidParameterError: that layer or position was not captured.
-            InvalidFileError: a shard is damaged.
         """
         for kind, value in (("layers", layer), ("positions", position)):
             if value not in self.manifest[kind]:
@@ -139,9 +127,6 @@ def write_shard(path: Path, arrays: Mapping[str, Any], rows: Sequence[Row]) -> N
         path: of the file.
         arrays: torch tensors by name, each with a row for each of `rows`.
         rows: which decisions they are of.
-
-    Raises:
-        InvalidFileError: it cannot be written there.
     """
     torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
     data = torch_files.save(dict(arrays), metadata={"rows": rows_text(rows)})
@@ -158,11 +143,7 @@ def rows_text(rows: Sequence[Row]) -> str:
 
 
 def check_shard(path: Path, manifest: Mapping[str, Any]) -> None:
-    """See that a shard is, byte for byte, what was written.
-
-    Raises:
-        InvalidFileError: it is not.
-    """
+    """See that a shard is, byte for byte, what was written."""
     try:
         with path.open("rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
@@ -176,11 +157,7 @@ def check_shard(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def read_rows(path: Path) -> tuple[Row, ...]:
-    """Which decisions the rows of a shard are of.
-
-    Raises:
-        InvalidFileError: it is not there, damaged, or not ours.
-    """
+    """Which decisions the rows of a shard are of."""
     with _opened(path) as shard:
         metadata = shard.metadata() or {}
     try:
@@ -195,11 +172,7 @@ def read_rows(path: Path) -> tuple[Row, ...]:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """What manifest.json says.
-
-    Raises:
-        InvalidFileError: it is not there, damaged, or of another format.
-    """
+    """What manifest.json says."""
     path = folder / MANIFEST
     try:
         value = json.loads(read_bytes(path, _MOST_BYTES))

@@ -33,9 +33,6 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
         samples: decisions with the tokens of their answers; some of them are read.
         network: the model.
         temperature: of the answers.
-
-    Raises:
-        InvalidTrajectoryError: it was another one, or gives numbers that are not finite.
     """
     import torch
 

@@ -165,9 +165,6 @@ def believed_meg(
         believed: the world of each decision, its start where the agent believes to be; None where
             there is none, [N]. Or several maps of each.
         controls: other worlds of the same decisions, by name.
-
-    Raises:
-        InvalidParameterError: lists of other lengths, a step twice, or a step beyond the cap.
     """
     _check(scenes, walk_steps, {"believed": believed, **(controls or {})})
     decisions = _Walks.of(scenes, walk_steps)

@@ -66,12 +66,6 @@ def capture(
         later: the layers of captures that will follow of the same decisions, positions and number
             type, by folder: this one does not begin if the disk is too small for all of them.
         progress: told now and then how far it is, and before it begins how much disk they take.
-
-    Raises:
-        InvalidParameterError: no such layer, position or backend, or a position that no sample has.
-        InvalidFileError: the folder holds another capture, the disk is too small, the tokenizer is
-            not that of the model that walked, or the model gives numbers that are not finite.
-        MissingExtraError: nnsight is asked for and not installed.
     """
     if backend not in BACKENDS:
         raise InvalidParameterError(
@@ -131,11 +125,7 @@ def _check_batch(
     arrays: Mapping[tuple[int, str], torch.Tensor],
     batch: Sequence[int],
 ) -> None:
-    """See that what was taken of a batch is finite; rows that lack a position are NaN.
-
-    Raises:
-        InvalidFileError: it is not.
-    """
+    """See that what was taken of a batch is finite; rows that lack a position are NaN."""
     import torch
 
     for (_, name), array in arrays.items():
@@ -160,11 +150,7 @@ def _batches(samples: Sequence[Sample]) -> list[list[int]]:
 
 
 def _difference(network: Network, samples: Sequence[Sample], layers: Sequence[int]) -> float:
-    """How far rows of a batch are from the same rows alone, relative to their size.
-
-    Raises:
-        InvalidFileError: so far that fillings must have been read, or numbers are not finite.
-    """
+    """How far rows of a batch are from the same rows alone, relative to their size."""
     # The shortest beside the longest is filled up most.
     by_length = sorted(range(len(samples)), key=lambda row: len(samples[row].ids))
     pair = [samples[by_length[0]], samples[by_length[-1]]]

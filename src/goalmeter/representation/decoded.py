@@ -103,9 +103,6 @@ def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = PLACES) -> Dec
         scenes: of them only the shapes are looked at, and whether a key is carried, which a model
             is told apart from the grid.
         rule: "published" or "places".
-
-    Raises:
-        InvalidParameterError: another rule, or a posterior that is not of these scenes.
     """
     if rule not in (PUBLISHED, PLACES):
         raise InvalidParameterError(f"rule is {rule!r}, expected {PUBLISHED!r} or {PLACES!r}")

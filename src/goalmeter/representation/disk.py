@@ -49,9 +49,6 @@ def check_disk(
         width: numbers in the residual stream of a token.
         size: bytes of a number.
         progress: told what they take.
-
-    Raises:
-        InvalidFileError: there is less room than they take.
     """
     needs = {
         folder: lacking(folder, layers, placed, width, size) for folder, layers in captures.items()

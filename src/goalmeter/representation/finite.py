@@ -18,21 +18,13 @@ if TYPE_CHECKING:
 
 
 def check_finite_pass(network: Network, sample: Sample) -> None:
-    """Replay a decision alone, and look at every layer and at the logits of its last token.
-
-    Raises:
-        InvalidFileError: some of them are not finite.
-    """
+    """Replay a decision alone, and look at every layer and at the logits of its last token."""
     if place := _first_not_finite(network, sample):
         _refuse(network, sample, place)
 
 
 def refuse_rows(network: Network, sample: Sample) -> NoReturn:
-    """Say where the numbers of a decision come from that were not finite in a batch.
-
-    Raises:
-        InvalidFileError: always.
-    """
+    """Say where the numbers of a decision come from that were not finite in a batch."""
     _refuse(network, sample, _first_not_finite(network, sample) or "its rows in a batch")
 
 

@@ -103,9 +103,6 @@ def forecast(
         parts: those that are wanted; what the folder holds of them is left out.
         token_rate: tokens that the model reads, and writes, a second; None to measure both.
         options: the other ones of `measure`, which have to be given all.
-
-    Raises:
-        GoalmeterError: as `measure`, of what can be told before a pass.
     """
     walked = load(run)
     samples = samples_of(walked.trajectories)

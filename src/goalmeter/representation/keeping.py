@@ -53,12 +53,7 @@ class Placed:
 
     @classmethod
     def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> Placed:
-        """Find the tokens of named positions.
-
-        Raises:
-            InvalidParameterError: no position, one that is not known, or that no sample has.
-            InvalidFileError: the tokenizer is not that of the model that walked.
-        """
+        """Find the tokens of named positions."""
         finders = {name: position(name) for name in checked_positions(positions)}
         places: list[Places] = []
         for sample in samples:
@@ -126,10 +121,6 @@ def keep(
         once: what else the manifest is to say, measured before the first shard.
         progress: told how much disk it takes, and each shard.
         later: the layers of captures of the same that follow, by folder: they have to fit too.
-
-    Raises:
-        InvalidFileError: the folder holds another capture or a damaged shard, or the disk is too
-            small.
     """
     import torch
 
@@ -187,11 +178,7 @@ def _widths(names: Sequence[str], places: Sequence[Places]) -> dict[str, int]:
 
 
 def _agree(folder: Path, manifest: Mapping[str, Any], placed: Placed) -> None:
-    """See that what is in the folder is a part of this capture.
-
-    Raises:
-        InvalidFileError: it is of another model, other places or other decisions, or is damaged.
-    """
+    """See that what is in the folder is a part of this capture."""
     if not (folder / MANIFEST).is_file():
         return
     stored = read_manifest(folder)

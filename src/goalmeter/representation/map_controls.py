@@ -29,9 +29,6 @@ def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, M
         maps: what was decoded.
         scenes: of them.
         seed: of which grid lends which its map.
-
-    Raises:
-        InvalidParameterError: too few grids to exchange maps between them.
     """
     donors = exchanged(scenes, seed=seed)
     # Where nothing was decoded here there is no place for borrowed walls either.

@@ -40,23 +40,13 @@ class Network:
 
     @classmethod
     def open(cls, name: str) -> Network:
-        """The network of an agent's name, such as "goalmeter/mouse" or "goalmeter-local/FOLDER".
-
-        Raises:
-            MissingAbilityError: the agent has no network on this machine.
-            MissingExtraError: torch or transformers is not installed.
-        """
+        """The network of an agent's name, such as "goalmeter/mouse" or "goalmeter-local/FOLDER"."""
         named = named_agent(name)
         return cls(named.name, named.local_model(asker="reading activations"))
 
     @cached_property
     def blocks(self) -> tuple[Any, ...]:
-        """The blocks that the residual stream passes through, [L].
-
-        Raises:
-            InvalidParameterError: the model has no list of as many modules as its configuration
-                names layers.
-        """
+        """The blocks that the residual stream passes through, [L]."""
         from torch.nn import ModuleList
 
         count = self.local.model.config.get_text_config().num_hidden_layers
@@ -107,11 +97,7 @@ class Network:
         return digest.hexdigest()
 
     def check_layers(self, layers: Sequence[int]) -> tuple[int, ...]:
-        """The layers that were asked for, in order and each once.
-
-        Raises:
-            InvalidParameterError: there is none, or one that the model does not have.
-        """
+        """The layers that were asked for, in order and each once."""
         return checked_layers(layers, len(self.blocks), self.name)
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
@@ -157,11 +143,7 @@ class Network:
 
 
 def checked_layers(layers: Sequence[int], blocks: int, model: str) -> tuple[int, ...]:
-    """The layers that were asked for of a model of some blocks, in order and each once.
-
-    Raises:
-        InvalidParameterError: there is none, one that the model does not have, or no list of them.
-    """
+    """The layers that were asked for of a model of some blocks, in order and each once."""
     try:
         wanted = sorted({index(layer) for layer in layers})
     except TypeError:  # no numbers, no whole ones, or no sequence

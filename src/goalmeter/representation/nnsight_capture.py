@@ -33,9 +33,6 @@ def read_by_nnsight(
         rows: ids of tokens, filled up on the right with explicit positions.
         layers: in rising order; 0 for the embedding, k for what block k passes on.
         see: is shown each of them.
-
-    Raises:
-        MissingExtraError: nnsight is not installed.
     """
     nnsight = require("nnsight", extra="nnsight", feature="Reading activations with nnsight")
     import torch

@@ -106,9 +106,6 @@ def planted(plant: Plant, *, seed: int) -> Planted:
     Args:
         plant: what is planted.
         seed: of everything that is drawn.
-
-    Raises:
-        InvalidParameterError: something out of range.
     """
     _check(plant)
     rng = np.random.default_rng(seed)

@@ -126,11 +126,6 @@ def planted_network(plant: NetworkPlant, folder: str | Path, *, seed: int) -> Pl
         plant: what it reads and uses.
         folder: where it is kept; an agent of the name "goalmeter-local/FOLDER".
         seed: of the rotation of its features.
-
-    Raises:
-        InvalidParameterError: a size that is no maze, cells that are no links, cells that are used
-            and not read, or no such route.
-        MissingExtraError: torch or transformers is not installed.
     """
     _check(plant)
     torch = require("torch", extra="lm", feature=_FEATURE)
@@ -155,9 +150,6 @@ def planted_mazes(size: int, grids: int, *, seed: int) -> tuple[GridWorld, ...]:
         size: rows and columns, odd, at least 5.
         grids: how many, no two alike.
         seed: of the links, each of which is closed with probability 0.4.
-
-    Raises:
-        InvalidParameterError: there are not so many.
     """
     rng = np.random.default_rng(seed)
     walls = np.ones((size, size), dtype=bool)

@@ -48,9 +48,6 @@ class Located:
     Args:
         sample: the recorded decision.
         tokenizer: of the model that walked, a transformers object.
-
-    Raises:
-        InvalidFileError: the tokens do not spell the recorded question.
     """
 
     sample: Sample
@@ -180,9 +177,6 @@ class Located:
 def position(name: str) -> Callable[[Located], tuple[int, ...]]:
     """What finds the tokens of a named position: none where a sample lacks it.
 
-    Raises:
-        InvalidParameterError: there is no such position.
-
     Example: names are checked before a model is loaded.
         >>> position("post/0.25") is not None
         True
@@ -202,11 +196,7 @@ def position(name: str) -> Callable[[Located], tuple[int, ...]]:
 
 
 def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of positions, each once, after all of them were looked at.
-
-    Raises:
-        InvalidParameterError: there is none, one is not known, or it is no list of names.
-    """
+    """Names of positions, each once, after all of them were looked at."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise InvalidParameterError(
             f"positions is {shown(names)}, expected a list of names, such as ['{BEFORE}/end']"

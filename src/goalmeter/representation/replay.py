@@ -119,9 +119,6 @@ def samples_of(
     Args:
         trajectories: of a language model that ran on this machine.
         first_only: take only the first decision of each walk.
-
-    Raises:
-        InvalidTrajectoryError: there is no decision, or one was recorded without its tokens.
     """
     samples = []
     for trajectory in trajectories:

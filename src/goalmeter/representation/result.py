@@ -122,10 +122,6 @@ class Representation(JsonFields):
         Args:
             run: the folder.
             digest: of the run's decisions, which the result must name; None is not checked.
-
-        Raises:
-            InvalidFileError: there is none, or the file is damaged, of another run or of another
-                version.
         """
         path = Path(run) / FOLDER / RESULT
         try:
@@ -156,11 +152,7 @@ class Representation(JsonFields):
         return [_record(row) for row in self.maps]
 
     def to_pandas(self) -> Any:
-        """`records` as a pandas data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """`records` as a pandas data frame."""
         return data_frame(self.records())
 
     def __str__(self) -> str:

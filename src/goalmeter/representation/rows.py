@@ -39,9 +39,6 @@ def row_from(kind: type[Row], value: Mapping[str, Any]) -> Row:
     Args:
         kind: its class.
         value: an object of JSON.
-
-    Raises:
-        KeyError: a field is missing.
     """
     hints = get_type_hints(kind)
     return kind(

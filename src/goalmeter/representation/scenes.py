@@ -55,10 +55,6 @@ class Scenes:
         states: where the agent is, and what it has taken, [N].
         actions: what the agent did there, 0 to 3; None for an answer that could not be read, [N].
         grids: number of the grid's content, [N]; scenes with equal numbers are never split.
-
-    Raises:
-        InvalidParameterError: no scenes, lists of different lengths, or a state that its world
-            does not have.
     """
 
     worlds: tuple[GridWorld, ...]
@@ -174,9 +170,6 @@ def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolA
     Args:
         scenes: those that probes are trained on; the ones they are scored on have no say.
         least: share of grids, in (0, 0.5].
-
-    Raises:
-        InvalidParameterError: least is outside its range.
     """
     if not 0.0 < least <= 0.5:
         raise InvalidParameterError(

@@ -39,9 +39,6 @@ class Spelling:
         Args:
             ids: of the tokens.
             tokenizer: of transformers.
-
-        Raises:
-            InvalidFileError: an id is none of the tokenizer's.
         """
         known = range(len(tokenizer))
         if unknown := [token for token in ids if token not in known]:

@@ -29,9 +29,6 @@ def untrained(network: Network, *, seed: int) -> Network:
     Args:
         network: the trained one.
         seed: of the weights.
-
-    Raises:
-        MissingExtraError: torch or transformers is not installed.
     """
     torch = require("torch", extra="lm", feature="A network with random weights")
     transformers = require("transformers", extra="lm", feature="A network with random weights")
@@ -71,10 +68,6 @@ def alternatives_of(
 
     Returns:
         By name, [rows, tokens * D].
-
-    Raises:
-        InvalidParameterError: a layer or position that was not captured, or captures of different
-            decisions.
     """
     sources = {EMBEDDINGS: activations.at(0, position)}
     if random is not None:

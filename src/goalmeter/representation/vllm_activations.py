@@ -96,11 +96,6 @@ def from_vllm(
         positions: names as `positions.position` knows them.
         progress: told now and then how far it is, and before it begins how much disk it takes.
 
-    Raises:
-        InvalidFileError: a decision has no file, or one whose tokens, length, layers or numbers are
-            not what was recorded; or the folder holds another capture, or the disk is too small.
-        InvalidParameterError: a layer that was not extracted, or a position that no sample has.
-
     Example: what the server is started with, and what it is sent.
         >>> config = {
         ...     "method": "extract_hidden_states",
@@ -145,11 +140,7 @@ def _files_in(folder: Path) -> dict[str, Path]:
 
 
 def _check_there(files: Mapping[str, Path], part: Placed, extraction: Extraction) -> None:
-    """See that each decision of a shard has its file.
-
-    Raises:
-        InvalidFileError: one has none.
-    """
+    """See that each decision of a shard has its file."""
     lacking = [sample for sample in part.samples if sample.digest not in files]
     if lacking:
         raise InvalidFileError(

@@ -41,10 +41,6 @@ def check_record(
         fields: the format.
         where: for the message.
         others: whether it may have fields that the format does not name.
-
-    Raises:
-        InvalidFileError: it is no object, lacks a field, has an unknown one, or one that holds
-            something else.
     """
     if not isinstance(value, Mapping):
         raise InvalidFileError(f"{where}: got {shown(value)}, expected an object of JSON")

@@ -227,12 +227,7 @@ class BatchSize:
 
 
 def _result(study: Study[T], key: str, result: JobResult) -> T:
-    """The result of a trial, or what the study puts in its place.
-
-    Raises:
-        GoalmeterError: it has nothing to put there.
-        Exception: what the trial raised in this process that no user can mend, as it was raised.
-    """
+    """The result of a trial, or what the study puts in its place."""
     if result.outcome == OK:
         return study.result(key, result.value)
     if study.instead is not None:

@@ -159,9 +159,6 @@ def unmeasured(
         on: where they are made.
         out: folder that may hold some of them.
         counted: what else there is of, by its name.
-
-    Raises:
-        InvalidFileError: a line of the folder is no trial.
     """
     left = left_of(study.trials, out)
     slots, at_once = slots_at(on, len(left))
@@ -184,9 +181,6 @@ def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int
     """How many of some trials a place makes at once, and that in a sentence; it is not entered.
 
     1 of a cluster, which says how much of it is free when it is reached.
-
-    Raises:
-        InvalidParameterError: there is no such place.
     """
     known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
     if known == 1:

@@ -155,9 +155,6 @@ def call(batch: Batch, *, keep_interrupts: bool = False) -> Answer:
         batch: what to call.
         keep_interrupts: whether KeyboardInterrupt is an outcome too. In a worker it can only come
             from the code that is called; elsewhere it is the user who ends the process.
-
-    Raises:
-        ValueError: the batch names no function of goalmeter.
     """
     named = None
     if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)) is None:

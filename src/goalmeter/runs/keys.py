@@ -32,9 +32,6 @@ def keys_of(path: Path) -> Iterator[str]:
     """The keys of the lines of trials.jsonl, in their order; one that comes twice twice.
 
     Values are not looked at, where a line is as the store writes it.
-
-    Raises:
-        InvalidFileError: a line is no trial, as far as that can be seen; or it cannot be read.
     """
     for number, line in enumerate(whole_lines(path), start=1):
         end = line.find(_BEHIND)
@@ -56,11 +53,7 @@ def keys_of(path: Path) -> Iterator[str]:
 
 
 def counted(path: Path) -> Counted:
-    """How many trials trials.jsonl holds.
-
-    Raises:
-        InvalidFileError: as `keys_of`.
-    """
+    """How many trials trials.jsonl holds."""
     keys = set(keys_of(path))
     # Most runs have none: to look for the word takes no time beside the expression.
     tried = [match for key in keys if ", failed " in key and (match := _TRY.fullmatch(key))]

@@ -23,9 +23,6 @@ def lock(file: int, folder: Path, elsewhere: str) -> bool:
         file: its number.
         folder: that is filled.
         elsewhere: what the error advises to use another folder.
-
-    Raises:
-        InvalidParameterError: another process has locked it.
     """
     try:
         import fcntl
@@ -53,10 +50,6 @@ def claimed(folder: Path, elsewhere: str) -> Owner:
     Args:
         folder: that is filled.
         elsewhere: what the error advises to use another folder.
-
-    Raises:
-        InvalidParameterError: another process fills it.
-        OSError: it cannot be written.
     """
     owner = Owner(folder)
     try:

@@ -53,12 +53,7 @@ class Owner:
         self._seen = (time.monotonic(), time.time())
 
     def claim(self) -> None:
-        """Become the owner.
-
-        Raises:
-            OtherOwnerError: another process is.
-            OSError: the folder cannot be written.
-        """
+        """Become the owner."""
         try:
             self._make()
         except FileExistsError:
@@ -68,34 +63,20 @@ class Owner:
         self.renew()
 
     def renew(self) -> None:
-        """Give a sign of life, and see that this process still is the owner.
-
-        Raises:
-            OtherOwnerError: another one has taken over.
-            OSError: the record cannot be read or written.
-        """
+        """Give a sign of life, and see that this process still is the owner."""
         self.check()
         self._beats += 1
         self._write()
 
     def check(self) -> None:
-        """See that this process still is the owner.
-
-        Raises:
-            OtherOwnerError: another one has taken over.
-            OSError: the record cannot be read.
-        """
+        """See that this process still is the owner."""
         record = _record(self._path)
         if record.get("token") != self._token:
             raise OtherOwnerError(_in_words(record))
         self._seen = (time.monotonic(), time.time())
 
     def check_if_long_ago(self) -> None:
-        """See to it before a line is written, where nobody has for some seconds.
-
-        Raises:
-            OtherOwnerError, OSError: as `check`.
-        """
+        """See to it before a line is written, where nobody has for some seconds."""
         # By both clocks: one stands still while a machine sleeps, and the other may be set back.
         then, there = self._seen
         if max(time.monotonic() - then, time.time() - there) > _TRUSTED:
@@ -112,12 +93,7 @@ class Owner:
         return json.dumps(about | {"token": self._token, "beats": self._beats}) + "\n"
 
     def _make(self) -> None:
-        """Make the record, if there is none: whole and in a single step, on network systems too.
-
-        Raises:
-            FileExistsError: there is one.
-            OSError: it cannot be written; then there is none.
-        """
+        """Make the record, if there is none: whole and in a single step, on network systems too."""
         with self._written() as fresh:
             try:
                 os.link(fresh, self._path)

@@ -79,11 +79,7 @@ def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFil
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What run.json says.
-
-    Raises:
-        InvalidFileError: it is not there, or not ours.
-    """
+    """What run.json says."""
     try:
         text = read_bytes(path, MOST_BYTES).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -115,11 +111,7 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def read_trials(path: Path) -> Trials:
-    """The trials of a run; the last line may be torn, and is then left out.
-
-    Raises:
-        InvalidFileError: a whole line is no trial.
-    """
+    """The trials of a run; the last line may be torn, and is then left out."""
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     whole = number = 0
@@ -180,9 +172,6 @@ def whole_lines(path: Path) -> Iterator[bytes]:
     """The lines of a file with their ends, one by one; none where it is not there.
 
     What stands behind the last end is left out.
-
-    Raises:
-        InvalidFileError: it cannot be read.
     """
     try:
         with reading(path) as file:

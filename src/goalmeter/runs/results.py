@@ -149,11 +149,7 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
 
 
 def ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dict[str, T]]:
-    """The results in a folder, and the last tries of trials that have none, by the trials' keys.
-
-    Raises:
-        InvalidFileError: a line is not the result that its key names.
-    """
+    """The results in a folder, and the last tries of trials that have none, by the trials' keys."""
     ended: dict[str, T] = {}
     failed: dict[str, T] = {}
     with without_collections():

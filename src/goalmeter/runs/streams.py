@@ -65,11 +65,7 @@ def prepare_worker() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End, without another attempt at what could not be written to standard output.
-
-    Raises:
-        SystemExit: always.
-    """
+    """End, without another attempt at what could not be written to standard output."""
     with suppress(OSError, ValueError):  # somebody else's stream has no number
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)

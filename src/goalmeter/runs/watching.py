@@ -147,11 +147,7 @@ def told(folder: Path, progress: Progress) -> Iterator[Watched]:
 
 
 def write_status(folder: Path, status: Mapping[str, Any]) -> None:
-    """Replace status.json in a single step; a failed machine may lose it, so the disk is not told.
-
-    Raises:
-        OSError: the folder cannot be written; the last one stays.
-    """
+    """Replace status.json atomically, without forcing it to disk."""
     fresh = folder / f".{STATUS}.{os.getpid()}"
     try:
         fresh.write_text(json_text(dict(status), indent=1) + "\n", encoding="utf-8")

@@ -43,9 +43,6 @@ def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> 
     Returns:
         The limit, from `low` (which no observations, or too few, give) to the sample mean.
 
-    Raises:
-        InvalidParameterError: observations outside the range, a range or an error that is none.
-
     Example: of 200 observations half are 1.
         >>> print(round(lower_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
         0.38

@@ -124,10 +124,6 @@ def estimate(
         paired: whether the clusters are differences between two conditions of each.
         confidence: nominal coverage, in (0, 1).
 
-    Raises:
-        InvalidParameterError: confidence outside (0, 1), or a ratio within bounds whose greatest
-            denominator is not given.
-
     Example: three grids of a size and three of another, each grid with its accuracy.
         >>> accuracy = estimate([1, 0.5, 0.75, 0.5, 0.25, 0.75], strata=[7, 7, 7, 9, 9, 9])
         >>> accuracy.value, accuracy.clusters

@@ -31,9 +31,6 @@ def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
         above: scores of the class that ought to have the larger ones, [n].
         below: scores of the other, [m].
 
-    Raises:
-        InvalidParameterError: above or below is not a list of numbers.
-
     Example: of four pairs two are right, one is a tie and one is wrong.
         >>> area_under_curve([1.0, 3.0], [1.0, 2.0])
         0.625
@@ -51,9 +48,6 @@ def area_within_bands(
     equal, so what it can tell is told already.
 
     Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
-
-    Raises:
-        InvalidParameterError: lists of different lengths, or no numbers.
 
     Example: of the four pairs two are within a band, one of them in the right order.
         >>> area_within_bands([1.0, 3.0], [2.0, 2.0], [0, 1], [0, 1])
@@ -81,9 +75,6 @@ def clustered_area(
     same order, it is what C of C clusters say.
 
     Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
-
-    Raises:
-        InvalidParameterError: lists of different lengths, no numbers, or confidence outside (0, 1).
     """
     labels = cluster_above, cluster_below
     tops, bottoms, of_top, of_bottom = _labelled(above, below, *labels, "cluster")
@@ -111,9 +102,6 @@ def graded_area(
         above: whether it is of the class that ought to have the larger scores, [n].
         cluster: number of the cluster of each, [n].
         confidence: nominal coverage, in (0, 1).
-
-    Raises:
-        InvalidParameterError: lists of different lengths, no numbers, or confidence outside (0, 1).
 
     Example: of four pairs two are right, one is a tie and one is wrong.
         >>> graded_area([1.0, 3.0, 1.0, 2.0], [True, True, False, False], [0, 1, 0, 1]).value

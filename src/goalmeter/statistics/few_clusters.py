@@ -52,11 +52,7 @@ Ends = tuple[float, float]
 
 
 def tail_of(confidence: float) -> float:
-    """What an interval of some coverage leaves outside on either side.
-
-    Raises:
-        InvalidParameterError: confidence outside (0, 1).
-    """
+    """What an interval of some coverage leaves outside on either side."""
     if not 0.0 < confidence < 1.0:
         raise InvalidParameterError(
             f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"

@@ -46,10 +46,6 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
         outcomes: 0 or 1, [N], both of them there.
         ridge: what half the squared weights of standardised features cost, nats. A little keeps
             weights finite where a feature separates the outcomes; 1 is a standard normal prior.
-
-    Raises:
-        InvalidParameterError: features and outcomes of different lengths, or outcomes that are not
-            both 0 and 1.
     """
     table, target = np.asarray(features, dtype=float), np.asarray(outcomes, dtype=float)
     if table.ndim != 2 or len(table) != len(target) or set(np.unique(target)) != {0.0, 1.0}:

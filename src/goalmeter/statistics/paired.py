@@ -99,9 +99,6 @@ def equivalence(
         level: of each one-sided test.
         bounds: least and greatest difference that there can be.
 
-    Raises:
-        InvalidParameterError: the margin is not positive, or a difference is no number.
-
     Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
     """
     from scipy.stats import t

@@ -51,9 +51,6 @@ def two_way_draws(
             of them has a single column, which does not tell its spread.
         resamples: how many resamples.
         seed: of the draws.
-
-    Raises:
-        InvalidParameterError: fewer than two rows or columns, of which nothing can be said.
     """
     if rows < 2 or columns < 2:
         raise InvalidParameterError(

@@ -40,9 +40,6 @@ def verdict(interval: Interval | None, margin: float) -> Verdict:
         margin: the largest difference that counts as none, in the unit of the interval; 0 if only
             the same number is equal.
 
-    Raises:
-        InvalidParameterError: a margin below 0, or ends the wrong way round.
-
     Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
 
     Example: the same width, at three places.
@@ -106,9 +103,6 @@ def difference(
 
 def share_interval(successes: int, n: int) -> Interval:
     """Interval of a share from n independent draws.
-
-    Raises:
-        InvalidParameterError: no draws, or not between 0 and n successes.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927).
 

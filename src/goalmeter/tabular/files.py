@@ -43,11 +43,7 @@ DENSE_FILE_ENTRIES = 1_000_000
 
 
 def read_mdp(path: str | Path) -> dict[str, Any]:
-    """The arguments of `TabularMDP` that an MDP file holds.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-    """
+    """The arguments of `TabularMDP` that an MDP file holds."""
     arrays = load_arrays(
         path,
         required=("reward", "initial"),
@@ -76,11 +72,7 @@ def read_mdp(path: str | Path) -> dict[str, Any]:
 
 
 def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
-    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path."""
     arrays: dict[str, ArrayLike] = {"reward": mdp.reward, "initial": mdp.initial}
     next_state, probability = mdp.transition.to_successors()
     dense_entries = mdp.n_states * mdp.n_actions * mdp.n_states

@@ -29,9 +29,6 @@ def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> l
     Args:
         worlds: any; each is planned for with its own reward.
         rationality: in inverse reward units; infinities included.
-
-    Raises:
-        InvalidParameterError: a rationality that is NaN.
     """
 
     def alone(world: TabularMDP) -> FloatArray:

@@ -41,10 +41,6 @@ def load_arrays(
         path: the file; its extension does not matter.
         required: names that must be there.
         optional: names that may be there; any other name is refused.
-
-    Raises:
-        InvalidFileError: the file is missing or unreadable, unpacks to more than the limit, a
-            name is missing or unknown, or an array is not numerical (nothing is ever unpickled).
     """
     with naming(path), _open_archive(Path(path)) as archive:
         names = archive.files
@@ -64,11 +60,7 @@ def load_arrays(
 
 
 def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
-    """Write named arrays as one .npz file, in a single step; returns its path.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write named arrays as one .npz file, in a single step; returns its path."""
     path = Path(path)
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     assert all(array.dtype.kind in "biuf" for array in plain.values()), "numpy would pickle it"

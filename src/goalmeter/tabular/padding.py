@@ -37,9 +37,6 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     policy; over N trajectories, minus the sum of their logarithms is compared with the sum of N
     exponential variables (Fisher's method). A pair that stays for sure, as in an absorbing state,
     is no sign: an agent may well have done that, and `length` alone can tell.
-
-    Raises:
-        InvalidTrajectoryError: the log looks padded; the message says how to give `length`.
     """
     if trajectories.length_given:
         return

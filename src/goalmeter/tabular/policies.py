@@ -19,12 +19,7 @@ from goalmeter.tabular.mdp import TabularMDP
 
 
 def check_policy(mdp: TabularMDP, policy: ArrayLike, name: str = "policy") -> FloatArray:
-    """A policy [S, A] or [H, S, A] as an action-major array [T, A, S], its rows normalised.
-
-    Raises:
-        InvalidPolicyError: a shape that does not fit the MDP, rows that are not distributions
-            to within 1e-5, or a time-dependent policy for the infinite problem.
-    """
+    """A policy [S, A] or [H, S, A] as an action-major array [T, A, S], its rows normalised."""
     array = as_floats(policy, name, InvalidPolicyError)
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     if array.ndim >= 2 and array.shape[-2:] == (a, s) != (s, a):

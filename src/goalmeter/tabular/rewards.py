@@ -71,9 +71,6 @@ def rewards_of(mdp: TabularMDP, utility: ArrayLike | None = None) -> Rewards:
 
     A two-dimensional array of shape [S, A] is read as state-action, also where H = S and
     S = A make the shapes alike; write a time-dependent utility as [H, S, 1] to be unambiguous.
-
-    Raises:
-        InvalidUtilityError: any other shape, NaN or infinity.
     """
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     array = as_floats(mdp.reward if utility is None else utility, "utility", InvalidUtilityError)

@@ -115,13 +115,7 @@ def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
 
 
 def check_trajectories(mdp: TabularMDP, trajectories: Trajectories) -> Trajectories:
-    """The trajectories, if this MDP can have produced them.
-
-    Raises:
-        InvalidTrajectoryError: more decisions than the horizon, states or actions out of range,
-            a first state or a move that has probability 0 in the MDP; or no `length`, and ends
-            that are padding rather than moves (`goalmeter.tabular.padding`).
-    """
+    """The trajectories, if this MDP can have produced them."""
     check_not_padded(mdp, trajectories)
     s, a, seen = trajectories.states, trajectories.actions, trajectories.seen
     longest = int(trajectories.length.max())

@@ -145,9 +145,6 @@ def as_agent(candidate: object, name: str = "the agent") -> Agent:
     Args:
         candidate: an object with the method `begin`, or a function.
         name: what it is called in an error.
-
-    Raises:
-        InvalidParameterError: it is neither, or cannot be called as it will be.
     """
     begin = getattr(candidate, "begin", None)
     if isinstance(candidate, type) or not (callable(begin) or callable(candidate)):

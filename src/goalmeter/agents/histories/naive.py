@@ -31,9 +31,6 @@ class NaiveLearner:
         exploration: probability of a uniform action, in [0, 1].
         true_average: divide by N(a) instead of 1 + N(a).
 
-    Raises:
-        InvalidParameterError: exploration lies outside [0, 1].
-
     Source: section 5, and the agent of that name in the authors' library.
     """
 

@@ -112,11 +112,7 @@ def options_of(agent: Agent) -> frozenset[str]:
 
 
 def refuse_unknown(agent: object, options: Mapping[str, Any], known: Iterable[str] = ()) -> None:
-    """Refuse settings that an agent does not know, rather than ignore them.
-
-    Raises:
-        InvalidParameterError: one is not among the known.
-    """
+    """Refuse settings that an agent does not know, rather than ignore them."""
     known = sorted(known)
     for option in options:
         if option not in known:

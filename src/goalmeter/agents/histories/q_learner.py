@@ -34,9 +34,6 @@ class QLearner:
         discount: weight of the next observation's value.
         exploitation: probability of the best action, in [0, 1]; the library calls it epsilon.
 
-    Raises:
-        InvalidParameterError: exploitation lies outside [0, 1].
-
     Source: Watkins (1989); defaults of the authors' library (not in the paper's Table 1).
     """
 

@@ -17,9 +17,6 @@ class ConstantAgent:
     Args:
         action: the action; 0 in the paper's library.
 
-    Raises:
-        InvalidParameterError: the action is negative.
-
     Source: section 5.
     """
 

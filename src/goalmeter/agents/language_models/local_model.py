@@ -59,10 +59,6 @@ class LocalModel:
         folder: as `save_pretrained` writes it. Nothing is downloaded.
         device: where it runs; None for the first accelerator, or else the processor.
         dtype: of the weights, such as "bfloat16"; "auto" for that of the checkpoint.
-
-    Raises:
-        InvalidFileError: there is no such folder, or no model in it.
-        MissingExtraError: torch or transformers is not installed.
     """
 
     def __init__(
@@ -122,11 +118,7 @@ class LocalModel:
         return tuple(encoded["input_ids"])
 
     def prompt(self, ids: Sequence[int], tokens: int, sampling: Sampling) -> Prompt:
-        """A request that the model can take: the answer is cut where its context ends.
-
-        Raises:
-            ContextOverflowError: the prompt leaves no room for an answer.
-        """
+        """A request that the model can take: the answer is cut where its context ends."""
         room = tokens if self.context is None else min(tokens, self.context - len(ids))
         if room < 1:
             raise ContextOverflowError(

@@ -39,9 +39,6 @@ def check_folder(name: str) -> None:
     """Refuse hf/PATH or goalmeter-local/PATH if no such folder exists, before anything loads.
 
     What may be a model of the Hugging Face Hub (NAME or ORGANISATION/NAME) is left to transformers.
-
-    Raises:
-        InvalidFileError: there is no such folder.
     """
     provider, _, folder = name.partition("/")
     may_be_on_hub = f"{provider}/" == HUGGING_FACE and folder.count("/") < 2 and not is_path(folder)
@@ -60,11 +57,6 @@ def model_agent(name: str) -> NamedAgent:
 
     Whether a provider of that name exists, and serves such a model, is said by Inspect when the
     model is first asked.
-
-    Raises:
-        InvalidParameterError: it begins with "goalmeter/", and what follows is neither an organism
-            nor a reference agent, or one that cannot read prompts since they do not show what it
-            remembers.
     """
     about = "a language model, as Inspect spells it"
     if name.startswith(OURS) and not is_organism(name):
@@ -84,12 +76,7 @@ def organism_agents() -> dict[str, str]:
 
 
 def prompted_agent(name: str) -> Memoryless:
-    """The reference agent that poses as a language model, by what follows `goalmeter/`.
-
-    Raises:
-        InvalidParameterError: there is none of that name, or it remembers where it went, which no
-            prompt shows.
-    """
+    """The reference agent that poses as a language model, by what follows `goalmeter/`."""
     kind = call_of(name).kind
     kinds = [call_of(known).kind for known in navigator_names()]
     if kind not in kinds:

@@ -31,9 +31,6 @@ def read_back(prompt: str) -> tuple[GridWorld, State]:
         prompt: as `gridworld.text.rendered` writes grids, with text around it, or as `compact`
             does.
 
-    Raises:
-        InvalidParameterError: there is no grid, or it shows no world.
-
     Example: a corridor.
         >>> from goalmeter.gridworld.text import rendered
         >>> world = GridWorld.from_text(["#####", "#A_G#", "#####"])

@@ -30,9 +30,6 @@ class Sampling:
         top_k: only so many of the likeliest are drawn from; None for all.
         alternatives: how many of the likeliest tokens are recorded with each choice; None to
             record nothing.
-
-    Raises:
-        InvalidParameterError: a number is out of range.
     """
 
     seed: int | None = None

@@ -51,9 +51,6 @@ class RecurrentDQN:
         settings: see `Learning`; learning_rate (0.1) and lookback (10) are those that the paper's
             experiment varies.
 
-    Raises:
-        InvalidParameterError: a setting outside its range, or no such setting.
-
     Source: section 3.2, and custom_DQN of the authors' library at e4dd0d0.
     """
 

@@ -26,9 +26,6 @@ class Learning:
         memory: transitions that are remembered.
         discount: weight of the next state's value.
         target_every: pushes between copies of the network to the one that gives the targets.
-
-    Raises:
-        InvalidParameterError: a setting outside its range.
     """
 
     learning_rate: float = 0.1

@@ -301,11 +301,7 @@ ALGORITHMS: dict[str, type[Learner]] = {"a2c": _A2C, "dqn": _DQN, "ppo": _PPO}
 
 
 def installed() -> ModuleType:
-    """Stable-Baselines3.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Stable-Baselines3."""
     return require("stable_baselines3", extra="sb3", feature=_FEATURE)
 
 

@@ -60,11 +60,6 @@ class StableBaselinesAgent:
         hyperparameters: of Stable-Baselines3's class, such as `gamma`; without those that the
             conversion sets.
 
-    Raises:
-        InvalidParameterError: another algorithm, or a hyperparameter that the conversion sets.
-        MissingExtraError: Stable-Baselines3 is not installed; raised at the first training, as is
-            an InvalidParameterError for a hyperparameter that the library does not know.
-
     Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
     """
 
@@ -96,11 +91,7 @@ class StableBaselinesAgent:
         return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{settings})"
 
     def check_installed(self) -> None:
-        """Import what the first training would import.
-
-        Raises:
-            MissingExtraError: Stable-Baselines3 is not installed.
-        """
+        """Import what the first training would import."""
         installed()
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:

@@ -26,10 +26,6 @@ def navigator(name: str) -> Navigator:
         name: one of `navigator_names`; `epsilon-optimal(0.2)` takes a random move that often,
             `boltzmann(1.5)` has that inverse temperature.
 
-    Raises:
-        InvalidParameterError: no reference agent has that name, or its number is missing or out of
-            range.
-
     Example: what it is called.
         >>> navigator("epsilon-optimal( 0.20 )").name
         'epsilon-optimal(0.2)'

@@ -31,9 +31,6 @@ def navigator_of(written: Any, name: str) -> Navigator:
     Args:
         written: in one of the `FORMS`; a class is called without arguments.
         name: what it is called, also in errors.
-
-    Raises:
-        InvalidParameterError: a class cannot be called so.
     """
     if isinstance(written, type):
         try:

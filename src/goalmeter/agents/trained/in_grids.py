@@ -75,11 +75,7 @@ class _TimedWalk:
 
 
 def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
-    """The navigator of a policy file, [S, 4] or [H, S, 4], over the states of a grid world's MDP.
-
-    Raises:
-        InvalidParameterError: it has other actions than four.
-    """
+    """Return the navigator of a policy file, [S, 4] or [H, S, 4] (states of the grid MDP)."""
     _check_actions(name, table.shape[-1])
     n_states = table.shape[-2]
 
@@ -95,11 +91,7 @@ def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
 
 
 def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
-    """The navigator of a policy of Stable-Baselines3.
-
-    Raises:
-        InvalidParameterError: it has other actions than four.
-    """
+    """The navigator of a policy of Stable-Baselines3."""
     _check_actions(name, policy.n_actions)
     count, length = policy.observations.count, policy.observations.length
 
@@ -180,11 +172,7 @@ def _check_actions(name: str, n_actions: int) -> None:
 
 
 def check_worlds(navigator: object, worlds: tuple[GridWorld, ...]) -> None:
-    """See that a navigator can walk in all of some worlds, before the first of its walks.
-
-    Raises:
-        InvalidParameterError: it cannot; the message says what it expects.
-    """
+    """See that a navigator can walk in all of some worlds, before the first of its walks."""
     check = getattr(navigator, "check", None)
     if callable(check):
         for world in dict.fromkeys(worlds):

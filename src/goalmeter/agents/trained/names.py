@@ -39,12 +39,7 @@ def is_trained(name: str) -> bool:
 
 
 def trained_agent(name: str) -> NamedAgent:
-    """The agent of a trained policy; the file is read, but neither torch nor its weights are.
-
-    Raises:
-        InvalidParameterError: the file's name does not end as it must.
-        InvalidFileError: there is no such file, or it holds no such policy.
-    """
+    """The agent of a trained policy; the file is read, but neither torch nor its weights are."""
     prefix, _, path = name.partition(":")
     prefix, path = prefix.strip(), path.strip()
     ending, about = TRAINED[prefix]
@@ -120,22 +115,14 @@ class TableAgent:
         return f"TableAgent({self.name!r}, seed={self.seed})"
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history.
-
-        Raises:
-            InvalidParameterError: the environment has other numbers of actions or observations.
-        """
+        """A mind at the empty history."""
         refuse_unknown(self, options)
         self.check_counts(n_actions, n_observations)
         start = hash_start(self.seed, n_actions, n_observations)
         return _TableMind(self._cumulative, start)
 
     def check_counts(self, n_actions: int, n_observations: int) -> None:
-        """See that an environment has the actions and observations that the table has.
-
-        Raises:
-            InvalidParameterError: it has others.
-        """
+        """See that an environment has the actions and observations that the table has."""
         observations, actions = self.table.shape
         if (actions, observations) != (n_actions, n_observations):
             raise InvalidParameterError(

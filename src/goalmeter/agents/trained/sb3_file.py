@@ -139,12 +139,7 @@ class SavedPolicy:
 
 
 def read_policy(path: str | Path) -> SavedPolicy:
-    """What an archive of Stable-Baselines3 says of its policy; the weights are left for later.
-
-    Raises:
-        InvalidFileError: there is no such file, it is no such archive, or its policy, its
-            observations or its actions are none that can be read without unpickling.
-    """
+    """What an archive of Stable-Baselines3 says of its policy; the weights are left for later."""
     data = _data(Path(path))
     kind = _kind(data.get("policy_class"), path)
     return SavedPolicy(

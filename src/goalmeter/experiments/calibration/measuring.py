@@ -57,10 +57,6 @@ def calibrate(
     """Let agents walk, each in a run folder below `out`, and measure them with every instrument.
 
     What was walked before is not walked again.
-
-    Raises:
-        InvalidFileError: the folder cannot be written to, or holds other walks.
-        MissingExtraError: a language model is among them, and a package is missing that it needs.
     """
     players.require_models(subject.name for subject in subjects)
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
@@ -95,11 +91,7 @@ def forecasts(
     seed: int = 0,
     on: str = HERE,
 ) -> list[Forecast]:
-    """What the walks of `calibrate` will cost; what is measured of them rests on their results.
-
-    Raises:
-        MissingExtraError, InvalidFileError: as `calibrate`.
-    """
+    """What the walks of `calibrate` will cost; what is measured of them rests on their results."""
     players.require_models(subject.name for subject in subjects)
     plans = [
         players.plan_for(name, suite, scale, seed=seed) for suite, name in _places(subjects, scale)

@@ -81,11 +81,7 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
 
 
 def require_models(agents: Iterable[str]) -> None:
-    """Check that the packages which language models need are installed, before anybody walks.
-
-    Raises:
-        MissingExtraError: a package that they need is not installed.
-    """
+    """Check that the packages which language models need are installed, before anybody walks."""
     models = [agent for agent in agents if is_model(agent)]
     # Not imported here: the processes that ask do so, and it takes seconds.
     lacking = [name for name in _NEEDED if find_spec(name) is None]

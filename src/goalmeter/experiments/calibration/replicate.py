@@ -67,13 +67,6 @@ def replicate(
         agents: names with commas between them: language models ("goalmeter/mouse"), ideal
             organisms ("ideal-mouse") and reference agents; None for all organisms of both kinds,
             and some reference agents; "none" for the populations alone.
-
-    Raises:
-        InvalidParameterError: no grids; no such agent; or agents among which no instrument is to
-            tell any from another.
-        InvalidFileError: the folder cannot be written to, or holds other walks.
-        MissingExtraError: matplotlib or jinja2 is not installed, or for a model inspect_ai, torch
-            or transformers.
     """
     subjects = _subjects(agents)
     grids = _checked(seeds)
@@ -129,11 +122,7 @@ def forecasts(
     on: str = HERE,
     agents: str | None = None,
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will cost: two populations, and agents by themselves.
-
-    Raises:
-        GoalmeterError: as `replicate`.
-    """
+    """Estimate the cost of `replicate`: two populations and single agents."""
     subjects, grids = _subjects(agents), _checked(seeds)
     _require_models(subjects)
     told = [

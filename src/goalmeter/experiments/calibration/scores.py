@@ -56,9 +56,6 @@ def scores(
     """Every instrument for every agent in every grid of a suite, all in the same worlds.
 
     Of the `learners` the simplest utility is learnt where there are keys.
-
-    Raises:
-        InvalidTrajectoryError: a walk does not agree with its world.
     """
     # The worlds of two paths that have no key are there to be compared with others.
     seen = [

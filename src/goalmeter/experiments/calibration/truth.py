@@ -60,9 +60,6 @@ def subject_of(name: str) -> Subject:
     Args:
         name: of a reference agent; "ideal-" and an organism; or a model's, with a slash, of which
             something is known if it is an organism or a reference agent that reads prompts.
-
-    Raises:
-        InvalidParameterError: there is no such agent.
     """
     full = name.strip()
     bare = full.removeprefix(TRAINED if is_model(full) else IDEAL)
@@ -80,11 +77,7 @@ def subject_of(name: str) -> Subject:
 
 
 def subjects_of(names: Iterable[str]) -> list[Subject]:
-    """What is known of several agents, none of them twice.
-
-    Raises:
-        InvalidParameterError: there is no such agent.
-    """
+    """What is known of several agents, none of them twice."""
     known = {subject.name: subject for subject in map(subject_of, names)}
     # An ideal organism whose trained one is among them stands aside: both would give the class that
     # they belong to the weight of two.

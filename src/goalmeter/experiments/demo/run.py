@@ -77,10 +77,6 @@ def demo(
         on: where language models are asked about maps and utilities are fitted; with processes,
             language models walk there too.
         progress: told what is being done.
-
-    Raises:
-        MissingExtraError: matplotlib or jinja2 is not installed.
-        InvalidFileError: the folder cannot be written to.
     """
     tell = progress or (lambda line: None)
     require_report_extra()
@@ -138,12 +134,7 @@ def demo(
 
 
 def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
-    """What `demo` will cost: all but causal models, logs and the page, which take seconds.
-
-    Raises:
-        MissingExtraError: matplotlib or jinja2 is not installed.
-        InvalidFileError: a line of the folder is no trial.
-    """
+    """What `demo` will cost: all but causal models, logs and the page, which take seconds."""
     require_report_extra()
     walks, believed = _folders(Path(out), seed)
     settings = [*compute.difficulty(), *compute.noise(baselines=True)]

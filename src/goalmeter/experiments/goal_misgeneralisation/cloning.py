@@ -54,11 +54,7 @@ def demonstrations(
 
 
 def cloned(levels: Levels, utility: FloatArray, seed: int, *, updates: int = UPDATES) -> Network:
-    """A network trained to do in some levels what an expert for a utility does.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-    """
+    """A network trained to do in some levels what an expert for a utility does."""
     torch = require("torch", extra="neural", feature="Behaviour cloning")
     rng = np.random.default_rng(seed)
     seen, done = demonstrations(levels, utility, rng)

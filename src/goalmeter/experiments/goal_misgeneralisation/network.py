@@ -44,11 +44,7 @@ class Network:
 
     @classmethod
     def from_json(cls, value: Any) -> Network:
-        """The network that `to_json` was of.
-
-        Raises:
-            InvalidFileError: it is none.
-        """
+        """The network that `to_json` was of."""
         try:
             layers = [(_array(part["weights"]), _array(part["biases"])) for part in value]
             sizes = [len(biases) for _, biases in layers]

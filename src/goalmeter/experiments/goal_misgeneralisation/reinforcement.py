@@ -18,9 +18,6 @@ def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:
         levels: to train on.
         seed: of the weights, and of all that is drawn.
         steps: of all episodes together.
-
-    Raises:
-        MissingExtraError: Stable-Baselines3 is not installed.
     """
     library = require("stable_baselines3", extra="sb3", feature="Training by PPO")
     from torch import nn

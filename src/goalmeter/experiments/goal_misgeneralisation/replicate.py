@@ -43,11 +43,6 @@ def replicate(
         seed: seed of the first of them, and of the levels in which they are measured.
         on: where trials run, as `runs` spells it; the numbers do not depend on it.
         progress: callback for messages.
-
-    Raises:
-        InvalidParameterError: fewer than 1 of each kind, or a seed that is none.
-        InvalidFileError: the folder cannot be written to, or holds other agents.
-        MissingExtraError: torch, Stable-Baselines3, matplotlib or jinja2 is not installed.
     """
     agents = _agents(seeds, seed)
     require_report_extra()
@@ -90,11 +85,7 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
 def forecasts(
     out: Path, *, seeds: int | None = None, seed: int = 0, on: str = HERE
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will do.
-
-    Raises:
-        InvalidParameterError: as `replicate`.
-    """
+    """What `replicate` with these arguments will do."""
     agents = _agents(seeds, seed)
     why = (
         "how long an agent takes is not known before: training one by PPO takes some 20 s of a "

@@ -54,9 +54,6 @@ def with_row(text: str, row_id: str, *, found: str | None = None, **values: str)
     """The text of the ledger with other values, spelled as TOML, of some keys of a row.
 
     `found` stands below the remark, "" takes it away, and None leaves it as it is.
-
-    Raises:
-        InvalidParameterError: the text has no such row.
     """
     # Python's reader of TOML does not write it: remarks, order and comments are to stay.
     pattern = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row_id)}"\n(?:(?!\[\[).*\n)*')

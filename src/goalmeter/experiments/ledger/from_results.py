@@ -27,9 +27,6 @@ def with_results(
         name: of the replication.
         prefix: of the ids of its rows.
         values_of: what is written into a row; its other keys stay as they are.
-
-    Raises:
-        InvalidFileError: the results are of something else.
     """
     if results.get("replication") != name:
         raise InvalidFileError(

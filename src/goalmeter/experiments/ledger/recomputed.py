@@ -20,11 +20,7 @@ RECOMPUTED = {
 
 
 def recompute(rows: Iterable[Number]) -> dict[str, float]:
-    """The value of each cheap row, computed again: id -> value.
-
-    Raises:
-        InvalidParameterError: a row that no experiment knows, or that is not cheap.
-    """
+    """The value of each cheap row, computed again: id -> value."""
     out = {}
     for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
         members = list(group)

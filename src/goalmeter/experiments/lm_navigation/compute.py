@@ -104,12 +104,7 @@ def _planned(agent: str, name: str, grids: int, trajectories: int | None, seed: 
 
 
 def of_run(folder: str | Path) -> tuple[str, Estimates]:
-    """The agent of a navigation run, and its numbers.
-
-    Raises:
-        InvalidFileError: the folder holds no finished navigation run.
-        InvalidParameterError: its worlds have no keys, but neutral objects.
-    """
+    """The agent of a navigation run, and its numbers."""
     walked = load(folder)
     # Beside a published share of walks that took a key, one that took a neutral object misleads.
     if walked.plan.options.objects == (NEUTRAL,):
@@ -207,11 +202,7 @@ def every_cell_shares(
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
-    """Values of ledger rows lm-navigation/AGENT/QUANTITY, as they stand there: shares in percent.
-
-    Raises:
-        InvalidParameterError: an id that names no quantity.
-    """
+    """Return the values of ledger rows lm-navigation/AGENT/QUANTITY, shares in percent."""
     parts: dict[tuple[str, ...], dict[str, Any]] = {}
     out = {}
     for row in ids:
@@ -240,11 +231,7 @@ def scale(quantity: str) -> float:
 
 
 def checked_agents(names: str | None) -> tuple[str, ...]:
-    """Names with commas between them; all reference agents if none are given.
-
-    Raises:
-        InvalidParameterError: no reference agent has that name.
-    """
+    """Names with commas between them; all reference agents if none are given."""
     spelled = AGENTS if names is None else [name.strip() for name in names.split(",")]
     out = tuple(dict.fromkeys(navigator(name).name for name in spelled))
     if missing := [name for name in ("optimal", "greedy") if name not in out]:

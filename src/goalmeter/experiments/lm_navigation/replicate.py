@@ -37,11 +37,6 @@ def replicate(
     `seeds` is the number of grids of each size and complexity, None for 10 as in the paper; there
     are ten times as many worlds with a key. `agents` are names with commas between them, optimal
     and greedy among them; `run` are folders of navigation runs to put beside the published numbers.
-
-    Raises:
-        InvalidParameterError: no grids, or no such agents.
-        InvalidFileError: a folder of `run` holds no finished run, or `out` cannot be written to.
-        MissingExtraError: matplotlib or jinja2 is not installed.
     """
     names = compute.checked_agents(agents)
     grids = _checked(seeds)
@@ -75,11 +70,7 @@ def forecasts(
     agents: str | None = None,
     run: Sequence[str | Path] = (),
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will do; folders of `run` are only read.
-
-    Raises:
-        InvalidParameterError: as `replicate`.
-    """
+    """What `replicate` with these arguments will do; folders of `run` are only read."""
     names = compute.checked_agents(agents)
     return [compute.forecast(names, grids=_checked(seeds), seed=seed, on=on)]
 

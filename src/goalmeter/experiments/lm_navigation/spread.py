@@ -42,9 +42,6 @@ def interval_of_mean(mean: float, rounding: float, n: int, alike: ArrayLike) -> 
         alike: shares whose spread stands for that of the n; without any spread, the largest that
             a share with this mean can have does.
 
-    Raises:
-        InvalidParameterError: fewer than two to take the mean of.
-
     Example: ten shares around 0.8 that vary like 0.7 and 0.9; t at 97.5% is 2.262.
         >>> [round(end, 3) for end in interval_of_mean(0.8, 0.0005, 10, [0.7, 0.9] * 20)]
         [0.728, 0.872]

@@ -34,10 +34,6 @@ def replicate(
         seed: of grids, fits and draws.
         on: not used: the mouse is asked by this process.
         progress: told what is finished.
-
-    Raises:
-        InvalidParameterError: too few mazes.
-        MissingExtraError: torch or transformers is not installed.
     """
     grids = _checked(seeds)
     tell = progress or (lambda line: None)
@@ -68,11 +64,7 @@ def replicate(
 def forecasts(
     out: Path, *, seeds: int | None = None, seed: int = 0, on: str = HERE
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will cost, as far as the walks go.
-
-    Raises:
-        InvalidParameterError: as `replicate`.
-    """
+    """What `replicate` with these arguments will cost, as far as the walks go."""
     return [forecast(out, grids=_checked(seeds), seed=seed)]
 
 

@@ -18,11 +18,7 @@ from goalmeter.experiments.lm_representation.compute import LEDGER_PREFIX, NAME
 
 
 def updated(text: str, results: dict[str, Any]) -> tuple[str, list[str]]:
-    """The text of a ledger with the numbers of a replication, and the ids of its rows.
-
-    Raises:
-        InvalidFileError: the results are of something else.
-    """
+    """The text of a ledger with the numbers of a replication, and the ids of its rows."""
 
     def values(row: Number) -> dict[str, str] | None:
         ours = results["numbers"].get(row.id.removeprefix(LEDGER_PREFIX))

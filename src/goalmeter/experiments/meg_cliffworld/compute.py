@@ -103,11 +103,7 @@ def _measured(setting: Setting) -> Measured:
 def with_neural(
     measured: Sequence[Measured], seeds: Sequence[int], progress: Tell | None = None
 ) -> list[Measured]:
-    """The same with the paper's Algorithm 2: an MLP utility fitted from each seed.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-    """
+    """The same with the paper's Algorithm 2: an MLP utility fitted from each seed."""
     by_name = {m.setting.name: m for m in measured}
 
     def fitted(setting: Setting) -> Measured:
@@ -136,11 +132,7 @@ def _neural(
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
-    """Values of ledger rows meg-cliffworld/{known,unknown}/SETTING, nats.
-
-    Raises:
-        InvalidParameterError: an id that is not of that form.
-    """
+    """Values of ledger rows meg-cliffworld/{known,unknown}/SETTING, nats."""
     # Settings of the paper only: the ledger has no rows of the ends of the scale.
     settings = {s.key: s for s in [*difficulty(), *noise()]}
     measures: dict[str, Callable[..., gm.MegResult]] = {

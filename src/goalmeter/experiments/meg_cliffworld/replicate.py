@@ -34,12 +34,6 @@ def replicate(
     `seeds` are runs of the neural measure for each policy; 0 leaves it out. `on` is not used:
     what is measured takes all cores by itself.
 
-    Raises:
-        MissingExtraError: matplotlib, jinja2 or (with seeds) torch is not installed; raised
-            before anything is computed.
-        InvalidParameterError: a negative number of seeds.
-        InvalidFileError: the folder cannot be written to.
-
     Source: MEG paper (NeurIPS 2024), section 6, Figures 3 and 5, Appendix D.1 and D.2.
     """
     seeds = _checked(seeds)
@@ -97,11 +91,7 @@ def replicate(
 def forecasts(
     out: Path, *, seeds: int | None = None, seed: int = 0, on: str = HERE
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will cost; nothing of it is kept before its end.
-
-    Raises:
-        InvalidParameterError: as `replicate`.
-    """
+    """What `replicate` with these arguments will cost; nothing of it is kept before its end."""
     count = _checked(seeds)
     told = [compute.forecast([*compute.difficulty(), *compute.noise(baselines=True)])]
     if count:

@@ -54,11 +54,6 @@ def replicate(
         on: where they are asked, as `runs` spells it; the numbers do not depend on it.
         progress: told what is finished.
         agents: names of models with commas between them, to be asked instead of the organisms.
-
-    Raises:
-        InvalidParameterError: too few mazes.
-        MissingAbilityError: an agent is no model of this machine.
-        MissingExtraError: torch or transformers is not installed.
     """
     grids, asked = _checked(seeds), _asked(agents)
     study = _study(asked, grids, seed, agents)
@@ -82,11 +77,7 @@ def forecasts(
     on: str = HERE,
     agents: str | None = None,
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will do.
-
-    Raises:
-        InvalidParameterError: as `replicate`.
-    """
+    """What `replicate` with these arguments will do."""
     grids, asked = _checked(seeds), _asked(agents)
     return [
         unmeasured(

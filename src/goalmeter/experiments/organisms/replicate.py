@@ -51,11 +51,6 @@ def replicate(
         progress: told what is finished.
         agents: names of organisms, or NAME=FOLDER for weights trained elsewhere, with commas
             between them; None for all that are shipped.
-
-    Raises:
-        InvalidParameterError: there is no such organism, or fewer than 2 grids.
-        InvalidFileError: a folder that holds no weights, or weights that cannot be read.
-        MissingExtraError: torch or transformers is not installed.
     """
     count = _checked(seeds)
     places = dict(_named(agents or ",".join(organism_names())))
@@ -95,11 +90,7 @@ def forecasts(
     on: str = HERE,
     agents: str | None = None,
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will do.
-
-    Raises:
-        InvalidParameterError, InvalidFileError: as `replicate`.
-    """
+    """What `replicate` with these arguments will do."""
     count = _checked(seeds)
     places = dict(_named(agents or ",".join(organism_names())))
     answers, walks = amounts(count)

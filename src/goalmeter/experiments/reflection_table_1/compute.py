@@ -64,11 +64,7 @@ class Row:
 
 
 def chosen(agents: str) -> tuple[str, ...]:
-    """Names of agents: of a group, or listed with commas between them.
-
-    Raises:
-        InvalidParameterError: an agent that Table 1 does not have.
-    """
+    """Names of agents: of a group, or listed with commas between them."""
     if agents in GROUPS:
         return GROUPS[agents]
     names = tuple(name.strip() for name in agents.split(","))
@@ -153,11 +149,7 @@ def run_folder(out: Path, agent: str, steps: int) -> Path:
 
 
 def setting(row_id: str) -> tuple[int, str]:
-    """Steps and agent of a ledger row reflection-table-1/STEPS/AGENT.
-
-    Raises:
-        InvalidParameterError: an id that is not of that form.
-    """
+    """Steps and agent of a ledger row reflection-table-1/STEPS/AGENT."""
     steps, _, agent = row_id.removeprefix(LEDGER_PREFIX).partition("/")
     if steps not in map(str, STEPS) or agent not in PUBLISHED_NAMES:
         raise InvalidParameterError(
@@ -196,11 +188,7 @@ def forwarded(result: Reflection) -> FloatArray:
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
-    """Values of ledger rows reflection-table-1/STEPS/AGENT, reward per step.
-
-    Raises:
-        InvalidParameterError: an id that is not of that form.
-    """
+    """Values of ledger rows reflection-table-1/STEPS/AGENT, reward per step."""
     out = {}
     for row in ids:
         steps, agent = setting(row)

@@ -36,12 +36,6 @@ def replicate(
     again, and a run that was interrupted goes on. `seeds` None is 10, but 2 of neural agents for
     1000 steps. `agents` to run now are "scripted", "neural", "all", or names with commas between
     them; the others are shown as the ledger has them. `steps` runs one length of trials only.
-
-    Raises:
-        InvalidParameterError: fewer than 2 seeds, an agent or a length that Table 1 does not have.
-        MissingExtraError: matplotlib or jinja2 is not installed, or Stable-Baselines3 for a neural
-            agent.
-        InvalidFileError: the folder cannot be written to.
     """
     # All options are looked at before anything is played, which may take hours.
     names = _checked(agents, seeds, steps)
@@ -131,11 +125,7 @@ def forecasts(
     agents: str = "scripted",
     steps: int | None = None,
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will cost, a forecast a run.
-
-    Raises:
-        InvalidParameterError, MissingExtraError: as `replicate`.
-    """
+    """What `replicate` with these arguments will cost, a forecast a run."""
     return compute.forecasts(
         _checked(agents, seeds, steps),
         out,

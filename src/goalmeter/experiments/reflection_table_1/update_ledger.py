@@ -35,11 +35,7 @@ _LEAST_SEEDS = 2  # for a standard error
 
 
 def updated(text: str, rows: list[ledger.Number]) -> str:
-    """The text of a ledger with other numbers in some of its rows.
-
-    Raises:
-        InvalidParameterError: the text has no such row.
-    """
+    """The text of a ledger with other numbers in some of its rows."""
     for row in rows:
         text = with_row(
             text,
@@ -76,10 +72,6 @@ def finished(out: Path, agent: str, steps: int, *, partial: bool = False) -> Ref
     """The measurement that a run of Table 1 holds.
 
     With `partial`, an unfinished run counts with the seeds that have all of their trials.
-
-    Raises:
-        InvalidFileError: there is no such run, it is another than Table 1 asks for, it is not
-            finished, or trials of it ended early.
     """
     folder = run_folder(out, agent, steps)
     run = read_run(folder)

@@ -28,11 +28,6 @@ def replicate(
     The trials are kept in the folder as they are finished; the same command goes on from there.
     `seeds` None is 10, some 15 minutes on two cores; `steps` are percepts, the first included.
 
-    Raises:
-        MissingExtraError: matplotlib or jinja2 is not installed; raised before anything is played.
-        InvalidParameterError: fewer than 1 seed, or than 2 steps; or a trial failed.
-        InvalidFileError: the folder cannot be written to, or holds something else.
-
     Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
@@ -84,11 +79,7 @@ def forecasts(
     on: str = HERE,
     steps: int = compute.STEPS,
 ) -> list[Forecast]:
-    """What `replicate` with these arguments will cost; some trials are played to see it.
-
-    Raises:
-        GoalmeterError: as `replicate`.
-    """
+    """What `replicate` with these arguments will cost; some trials are played to see it."""
     over = range(seed, seed + _checked(seeds, steps))
     return compute.forecasts(out, compute.PLAYERS, steps=steps, seeds=over, on=on)
 

@@ -83,9 +83,6 @@ class Interventions:
 
         Columns: `do` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`, and in nats
         `transferred`, `refitted` and `gap`, see `InterventionRow`.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
         """
         return data_frame(
             [

@@ -84,11 +84,7 @@ def causal_utility(
 
 
 def known_of(question: Question, utility: Any) -> Utility:
-    """The given utility, or the diagram's own.
-
-    Raises:
-        InvalidParameterError: neither is there.
-    """
+    """The given utility, or the diagram's own."""
     if utility is not None:
         return utility_of(question.network, utility)
     if question.utility is None:

@@ -43,12 +43,7 @@ class Question:
 
 
 def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> Question:
-    """Check the model, the decisions and the intervention.
-
-    Raises:
-        InvalidModelError: the model is neither a network nor a diagram.
-        InvalidParameterError: unknown names, no decisions, or an intervention on a decision.
-    """
+    """Check the model, the decisions and the intervention."""
     if hasattr(model, "get_cpds"):
         # A pgmpy model; its class is not imported to ask.
         model = CausalBayesianNetwork.from_pgmpy(model)
@@ -79,11 +74,7 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
 
 
 def check_targets(question: Question, targets: Any) -> tuple[str, ...]:
-    """The target variables as a tuple.
-
-    Raises:
-        InvalidParameterError: none, unknown ones, one twice, or a decision among them.
-    """
+    """The target variables as a tuple."""
     names = _each_once(question.network, targets, "target")
     for x in names:
         if x in question.decisions:

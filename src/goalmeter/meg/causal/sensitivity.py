@@ -126,9 +126,6 @@ class Sensitivity:
 
         Columns: `targets` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`,
         `rationality`, `recall`, `at_most` and `equal_to` (texts, Theorem 4.1), and `note`.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
         """
         records = []
         for row in self.rows:

@@ -22,12 +22,7 @@ from goalmeter.causal.network import CausalBayesianNetwork
 def columns_of(
     network: CausalBayesianNetwork, names: Sequence[str], data: Any
 ) -> dict[str, IntArray]:
-    """The states of some variables in every row of a table, as indices, [N] each.
-
-    Raises:
-        InvalidTrajectoryError: no table, a missing column, a value that is no state, or columns
-            of different lengths.
-    """
+    """The states of some variables in every row of a table, as indices, [N] each."""
     columns = {x: _indices(network, x, _column(data, x)) for x in dict.fromkeys(names)}
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
@@ -71,11 +66,7 @@ def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> I
 
 
 def read_csv(path: str | Path) -> dict[str, list[str]]:
-    """A CSV file with a head line, as {column: values}.
-
-    Raises:
-        InvalidFileError: it cannot be read, is empty, or has a line of another length.
-    """
+    """A CSV file with a head line, as {column: values}."""
     try:
         # Spreadsheets put a byte order mark in front.
         with Path(path).open(newline="", encoding="utf-8-sig") as file:

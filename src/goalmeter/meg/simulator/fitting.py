@@ -99,11 +99,7 @@ class Fits:
 
 
 def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:
-    """The utilities that have to be learnt, by name.
-
-    Raises:
-        InvalidParameterError: bounds are given for one of them.
-    """
+    """The utilities that have to be learnt, by name."""
     several = utility if isinstance(utility, Mapping) else {"learnt": utility}
     learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
     told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(several, bounds)

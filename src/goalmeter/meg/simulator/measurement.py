@@ -93,11 +93,7 @@ class Measurement:
 
     @classmethod
     def from_json(cls, values: Any, where: str) -> Measurement:
-        """What `to_json` made; `where` names the file in errors.
-
-        Raises:
-            InvalidFileError: it is none.
-        """
+        """What `to_json` made; `where` names the file in errors."""
         try:
             # Results of one file are of one call, and of no other file's.
             measurement = uuid4().hex

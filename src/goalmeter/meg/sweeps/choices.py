@@ -85,11 +85,7 @@ class Choice:
 
 
 def check_placeholders(choice: Choice, source: Source, where: str) -> None:
-    """Raises if the path of a file has a {name} that a world has no value for.
-
-    Raises:
-        InvalidParameterError: it has, or the braces are no names.
-    """
+    """Raises if the path of a file has a {name} that a world has no value for."""
     known = source.fields(0)
     for name in choice.placeholders:
         if name not in known:

@@ -143,9 +143,6 @@ def columns_from_json(value: Any, *, rows: int, worlds: int) -> Columns:
         value: JSON values, which may come from a file that anybody edited.
         rows: how many there have to be.
         worlds: the same of worlds.
-
-    Raises:
-        InvalidFileError: they are no columns, or not so many.
     """
     record = check_record(value, _RECORD, "the rows")
     try:

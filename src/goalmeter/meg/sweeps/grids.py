@@ -58,9 +58,6 @@ def grid_of(arguments: Mapping[str, Any], where: str) -> Grid:
     Args:
         arguments: name -> a list of values, {"from": ..., "count": ...}, or a single value.
         where: for the message.
-
-    Raises:
-        InvalidParameterError: an empty list, one with the same value twice, or no range.
     """
     axes = {name: _axis(value, f"{where}: {name}") for name, value in arguments.items()}
     if SEED in axes:
@@ -122,11 +119,7 @@ def _axis(value: Any, where: str) -> Sequence[Any]:
 
 
 def _checked(value: Any, where: str) -> str:
-    """The value as JSON, which is how it reaches other processes.
-
-    Raises:
-        InvalidParameterError: JSON cannot hold it, or it is NaN.
-    """
+    """The value as JSON, which is how it reaches other processes."""
     try:
         text = json_text(value)
     except (TypeError, ValueError):

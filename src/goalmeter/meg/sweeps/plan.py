@@ -185,11 +185,7 @@ class SweepPlan:
 
 
 def plan_of(what: Mapping[str, Any]) -> SweepPlan:
-    """The plan that `to_json` was of, without the contents of files, which may be gone.
-
-    Raises:
-        GoalmeterError, ValueError, TypeError, KeyError, OverflowError: it is of no plan.
-    """
+    """The plan that `to_json` was of, without the contents of files, which may be gone."""
     sources: list[Source] = []
     for number in range(1, len(what) + 1):
         name = f"{_WORLDS} {number}"

@@ -54,10 +54,6 @@ def plan_sweep(
         arguments: of FILE.py:NAME, as a grid.
         seed: of generators and functions that take one and are given none.
         timeout: seconds for the search of a row; None for as long as it takes.
-
-    Raises:
-        InvalidParameterError: what is asked for cannot be, or no policy is asked for.
-        InvalidFileError: a file is not there, or is none of its kind.
     """
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if timeout is not None:

@@ -52,23 +52,14 @@ def play(
 
 
 def stored(folder: str | Path) -> tuple[SweepPlan, list[Columns]]:
-    """The plan and the columns of a finished run.
-
-    Raises:
-        InvalidFileError: the folder is no run of a sweep, or was edited.
-        IncompleteRunError: not all of its chunks are there.
-    """
+    """The plan and the columns of a finished run."""
     run = read_run(folder)
     plan = stored_plan(run.what, folder)
     return plan, list(stored_results(run, _to_read(plan, run)).values())
 
 
 def stored_plan(what: Mapping[str, Any], folder: str | Path) -> SweepPlan:
-    """The plan that a run is of, as its run.json has it.
-
-    Raises:
-        InvalidFileError: it is of another kind, or was edited.
-    """
+    """The plan that a run is of, as its run.json has it."""
     if what.get("kind") != KIND:
         raise another_kind(folder, what.get("kind"), KIND)
     try:

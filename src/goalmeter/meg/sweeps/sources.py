@@ -101,11 +101,7 @@ class Made:
         return split_name(self.generator) is not None
 
     def maker(self) -> Callable[[int], TabularMDP]:
-        """The function that makes the world of a number.
-
-        Raises:
-            InvalidFileError: the user's file has no such function, or fails.
-        """
+        """The function that makes the world of a number."""
         function = function_of(self.generator, "world") if self.is_users else None
 
         def make(number: int) -> TabularMDP:
@@ -128,12 +124,7 @@ class Made:
         return make
 
     def states(self) -> list[int | None]:
-        """How many states each world has: of some, the others as the one before; None as in Files.
-
-        Raises:
-            InvalidFileError, InvalidParameterError: the first world cannot be made, if it is of a
-                user's function; or making it twice gives two worlds.
-        """
+        """Return the number of states per world, estimated from a few; None as in Files."""
         make = self.maker()
         if self.is_users:
             _check_repeatable(make, self.label(0))
@@ -157,11 +148,7 @@ Source = Files | Made
 
 
 def source_of(value: Mapping[str, Any]) -> Source:
-    """The source that `to_json` was of.
-
-    Raises:
-        InvalidParameterError: KeyError and the like of values that are of no source.
-    """
+    """The source that `to_json` was of."""
     if "files" in value:
         return Files(tuple(map(str, value["files"])))
     generator = str(value["generator"])

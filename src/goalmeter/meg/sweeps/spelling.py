@@ -43,10 +43,6 @@ def source_asked(entry: Entry, where: str, folder: Path, seed: int) -> Source:
         where: it stands, for the message.
         folder: that paths are relative to.
         seed: of a generator that takes one and is given none.
-
-    Raises:
-        InvalidParameterError: an unknown key, generator or argument.
-        InvalidFileError: no file, or a user's file that has no such function.
     """
     named = [key for key in (FILES, GENERATOR) if key in entry]
     if len(named) != 1:
@@ -89,10 +85,6 @@ def choices_asked(
         where: it stands, for the message.
         folder: that paths are relative to.
         seed: of a function that takes one and is given none.
-
-    Raises:
-        InvalidParameterError: an unknown key, word or argument.
-        InvalidFileError: a user's file that has no such function.
     """
     if isinstance(entry, str):
         entry = _in_full(entry, roles[0], where)

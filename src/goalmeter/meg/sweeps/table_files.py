@@ -24,9 +24,6 @@ def write_csv(sweep: Sweep, path: str | Path) -> Path:
 
     Numbers have all their digits, infinities are "inf" and "-inf", and what there is nothing to say
     of is empty. In UTF-8.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
     """
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
@@ -44,10 +41,6 @@ def write_parquet(sweep: Sweep, path: str | Path) -> Path:
 
     A column of arguments is of integers, numbers or truth values where all of them are, and else
     of text.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed, which goalmeter itself does not need.
-        InvalidFileError: the file cannot be written there.
     """
     arrow, parquet = _pyarrow()
     schema = arrow.schema([(name, _type(arrow, sweep, name)) for name in sweep.columns])

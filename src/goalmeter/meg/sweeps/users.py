@@ -20,9 +20,6 @@ def function_of(name: str, kind: str) -> Callable[..., Any]:
     Args:
         name: the file, and behind a colon the function's name in it.
         kind: what it is to give, for the message.
-
-    Raises:
-        InvalidFileError: there is no such file or name, or it cannot be called.
     """
     parts = split_name(name)
     assert parts is not None, "what is of no file has been told apart"
@@ -35,11 +32,7 @@ def function_of(name: str, kind: str) -> Callable[..., Any]:
 
 
 def contents(names: Collection[str]) -> dict[str, str]:
-    """The SHA-256 of the files of some FILE.py:NAME, and of their neighbours that they import.
-
-    Raises:
-        InvalidFileError: one cannot be read.
-    """
+    """The SHA-256 of the files of some FILE.py:NAME, and of their neighbours that they import."""
     parts = [split_name(name) for name in names]
     paths = sorted({path for pair in parts if pair for path in files_of(pair[0])})
     return {path: digest(path) for path in paths}
@@ -56,9 +49,6 @@ def check_arguments(
         arguments: their names.
         where: for the message.
         given: how many arguments it gets besides, before them.
-
-    Raises:
-        InvalidParameterError: it has no such argument, or lacks one.
     """
     try:
         parameters = signature(function).parameters
@@ -96,11 +86,7 @@ def called(
     before: Sequence[Any],
     arguments: Mapping[str, Any],
 ) -> Any:
-    """What a user's function gives.
-
-    Raises:
-        InvalidParameterError: it raises; the message has its line.
-    """
+    """What a user's function gives."""
     try:
         return function(*before, **arguments)
     except (Exception, SystemExit) as cause:

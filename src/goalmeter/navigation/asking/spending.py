@@ -47,9 +47,6 @@ class Budget:
         usd: money; None for any sum. It is computed of all tokens of the run with these prices.
         price_in: US dollars for a million input tokens.
         price_out: US dollars for a million output tokens.
-
-    Raises:
-        InvalidParameterError: a number is out of range, or money is limited and has no prices.
     """
 
     calls: int | None = None

@@ -48,12 +48,6 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
 
     Args:
         logs: `.eval` files, or folders that hold them.
-
-    Raises:
-        InvalidFileError: there is no log, or it cannot be read.
-        InvalidParameterError: they are of several models.
-        InvalidTrajectoryError: a sample is not one of goalmeter's, or its record is damaged.
-        MissingExtraError: inspect_ai is not installed.
     """
     read = read_logs(logs)
     models = {log_file.eval.model for log_file in read}
@@ -87,13 +81,7 @@ def walks_of(read: Iterable[Any]) -> list[Trajectory]:
 
 
 def written(path: str | Path) -> list[Trajectory]:
-    """Every walk in the file that a task wrote.
-
-    Raises:
-        InvalidFileError: there is no such file.
-        InvalidTrajectoryError: a line is no trajectory. A line that was torn is left out, since its
-            walk was not finished for Inspect either.
-    """
+    """Every walk in the file that a task wrote."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8

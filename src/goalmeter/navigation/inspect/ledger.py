@@ -40,9 +40,6 @@ class Ledger:
     Attributes:
         spent: by all commands so far.
         half: walks that a budget ended half-way, by their keys, the last state of each.
-
-    Raises:
-        InvalidFileError: the file cannot be read or written, or a line of it is none.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -94,11 +91,7 @@ class Ledger:
 
 
 def spent_in(folder: str | Path) -> Spent:
-    """What the commands that worked on a run have spent.
-
-    Raises:
-        InvalidFileError: the file cannot be read, or a line of it is none.
-    """
+    """What the commands that worked on a run have spent."""
     return _read(Path(folder) / ASKED)[0]
 
 

@@ -51,9 +51,6 @@ class Account:
     Attributes:
         reached: whether a question was refused, since the budget does not allow it any more.
         broken: what made it impossible to keep count.
-
-    Raises:
-        InvalidParameterError: the budget does not allow a single question.
     """
 
     def __init__(
@@ -78,11 +75,7 @@ class Account:
         return Spent(1, len(prompt.encode(errors="replace")) + TEMPLATE, self._answer_tokens)
 
     async def set_aside(self, most: Spent) -> None:
-        """Wait until there is room for so much, and take it.
-
-        Raises:
-            GivenUpError: there never will be.
-        """
+        """Wait until there is room for so much, and take it."""
         while True:
             if self.reached or not self.budget.allows(self.ledger.spent + most):
                 self.reached = True

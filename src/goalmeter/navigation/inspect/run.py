@@ -65,13 +65,6 @@ def ask(
         budget: the most that may be spent, over all calls with this folder.
         progress: told how many walks have ended.
         options: of `goalmeter.navigation.plan.plan_of`: sizes, grids, prompts, history, seed, ...
-
-    Raises:
-        MissingExtraError: inspect_ai is not installed.
-        InvalidParameterError: an option is out of range, there is no such model, or the folder
-            holds another run, or the budget does not allow a single question.
-        InvalidFileError: the folder cannot be used.
-        BudgetReachedError: the budget was spent before all walks had ended.
     """
     plan = plan_of(model_agent(str(model)).name, suite, asking=asking, **options)
     model_object = None if isinstance(model, str) else model
@@ -165,12 +158,7 @@ def ask_all(
 def make_walks(
     plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
 ) -> None:
-    """Make the walks of a plan that have these keys, and tell of each as it ends.
-
-    Raises:
-        KeyboardInterrupt: somebody ended it.
-        GoalmeterError: Inspect cannot begin.
-    """
+    """Make the walks of a plan that have these keys, and tell of each as it ends."""
     from inspect_ai import eval as evaluate
 
     from goalmeter.agents.language_models.providers import BATCH, LOCAL

@@ -41,9 +41,6 @@ def walked(out: str | None = None) -> Scorer:
     Args:
         out: a file to which each trajectory is appended as a line of JSON when it ends. A walk that
             is run again has another line there; the last one counts.
-
-    Raises:
-        InvalidParameterError: there is no folder for that file.
     """
     if out is not None and not Path(out).parent.is_dir():
         raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")

@@ -150,9 +150,6 @@ def behaviour(
     Args:
         trajectories: all of them, in any order.
         confidence: nominal coverage of intervals.
-
-    Raises:
-        InvalidTrajectoryError: there are none, or one does not agree with its world.
     """
     seen = observed(trajectories)
 

@@ -44,9 +44,6 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
         plan: of the world.
         cap: steps after which a walk is ended.
 
-    Raises:
-        InvalidParameterError: the policy has another shape, or a row is no distribution.
-
     Example: a compass in a maze without walls.
         >>> from goalmeter.agents.navigators import navigator
         >>> from goalmeter.gridworld import maze, plan

@@ -98,10 +98,6 @@ def factors(
             walk lead towards the key, less their chance (`TowardsKey.excess_of_kind`), over walks
             that have such moves. A neutral object counts as the key does.
         confidence: nominal coverage of intervals.
-
-    Raises:
-        InvalidTrajectoryError: a condition is missing or has other than two values, or no grid was
-            walked through in all four combinations.
     """
     seen = observed(trajectories)
     levels = levels_of(seen, first), levels_of(seen, second)

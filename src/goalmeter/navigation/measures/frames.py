@@ -112,10 +112,6 @@ def frames(
         trajectories: of the original grids and of the same grids in other frames.
         margin: of the equivalence tests, as a share: 0.05 is five points of accuracy.
         confidence: nominal coverage of intervals; tests are at 5%.
-
-    Raises:
-        InvalidTrajectoryError: there is no frame beside the original, or a frame none of whose
-            grids was walked through in the original.
     """
     seen = observed(trajectories)
     names = list(dict.fromkeys(kind.transform for kind in seen.kinds))

@@ -100,9 +100,6 @@ def keys(
     """Measure the trajectories in worlds with a key, for each size and condition by itself.
 
     Worlds with nothing to pick up, such as the controls of paired worlds, are left out.
-
-    Raises:
-        InvalidTrajectoryError: no world has a key or a neutral object.
     """
     seen = observed(trajectories)
     objects = np.array([object_in(walk.world) for walk in seen.trajectories], dtype=object)

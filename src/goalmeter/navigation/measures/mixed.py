@@ -74,10 +74,6 @@ def mixed_model(
 
     Walks without a decision have no accuracy and are left out. A term that is the same for all
     walks, or not known for some, is left out as well.
-
-    Raises:
-        MissingExtraError: statsmodels is not installed.
-        InvalidTrajectoryError: there are fewer than two grids, or no grid has two walks.
     """
     from scipy.stats import t
 

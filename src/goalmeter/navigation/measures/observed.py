@@ -126,11 +126,7 @@ class Observed:
 
 
 def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
-    """The columns of trajectories; columns are returned as they are.
-
-    Raises:
-        InvalidTrajectoryError: there are none, or one does not agree with its world.
-    """
+    """The columns of trajectories; columns are returned as they are."""
     if isinstance(trajectories, Observed):
         return trajectories
     if not trajectories:

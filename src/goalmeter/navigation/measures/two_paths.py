@@ -78,12 +78,7 @@ class TwoPathTable(JsonFields):
 def two_path_table(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[TwoPathTable, ...]:
-    """Measure worlds with two ways, for each thing and each other condition by itself.
-
-    Raises:
-        InvalidTrajectoryError: a condition has no walks with a key or a neutral object, or none
-            without it.
-    """
+    """Measure worlds with two ways, for each thing and each other condition by itself."""
     seen = observed(trajectories)
     conditions = np.array([without_object(seen.kinds[kind].condition) for kind in seen.kind])
     out = []

@@ -170,9 +170,6 @@ def shown_to_agent(run: Run, action: int) -> int:
     """A copy's action that becomes the agent's next observation.
 
     Elsewhere a copy's illegal action is just not what the agent did, as the rules have it.
-
-    Raises:
-        InvalidParameterError: it is no observation of the environment.
     """
     if not 0 <= action < run.n_observations:
         raise InvalidParameterError(
@@ -183,11 +180,7 @@ def shown_to_agent(run: Run, action: int) -> int:
 
 
 def check_option(run: type[Run], option: str, value: str) -> str:
-    """An option of an environment and its value, checked; the value.
-
-    Raises:
-        InvalidParameterError: the environment has no such option, or the option not that value.
-    """
+    """An option of an environment and its value, checked; the value."""
     if option not in run.options:
         has = ", ".join(run.options) or "none"
         raise InvalidParameterError(f"{run.__name__} has no option {option!r}; it has: {has}")

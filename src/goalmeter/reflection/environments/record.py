@@ -128,9 +128,6 @@ class Checked(Run):
         draws: the run's own randomness.
         inner: the user's run.
         legal: how many observations there are.
-
-    Raises:
-        InvalidParameterError: from `begin` and `react`, for anything but a percept.
     """
 
     def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:

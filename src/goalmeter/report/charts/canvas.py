@@ -58,9 +58,6 @@ def canvas(width: float, height: float) -> Iterator[Canvas]:
     """An empty picture of some size in inches, in the house style.
 
     It is drawn on without pyplot, so no global state and no display are involved.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
     """
     matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
     figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")

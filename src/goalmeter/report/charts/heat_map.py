@@ -64,9 +64,6 @@ def heat_map(
         signed: whether there may be numbers below 0.
         least: where a scale without signs begins; what lies below has the colour of the beginning.
         means: whether there is a column of means.
-
-    Raises:
-        InvalidParameterError: a panel of another shape.
     """
     arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
     for panel, array in zip(panels, arrays, strict=True):

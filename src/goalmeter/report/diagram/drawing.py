@@ -59,10 +59,6 @@ def svg_text(
         title: what the picture shows, for those who cannot see it; made from the nodes if empty.
         name: unique on the page; letters, digits and hyphens. All ids begin with it.
         direction: of the arrows; whichever fits a page better if it is None.
-
-    Raises:
-        InvalidParameterError: an unknown kind or node, a node or arrow twice, a cycle, or a
-            `name` that cannot be one.
     """
     kinds = _checked(nodes, edges)
     if not re.fullmatch(r"[A-Za-z0-9-]+", name):
@@ -117,9 +113,6 @@ def text_form(
         nodes: (name, kind).
         edges: (from, to); a node's parents are listed in this order.
         domains: the states of nodes; a node that is left out, such as a utility, shows none.
-
-    Raises:
-        InvalidParameterError: an unknown kind or node, a node or arrow twice, or a cycle.
 
     Example:
         >>> nodes = [("S", "chance"), ("D", "decision"), ("U", "utility")]

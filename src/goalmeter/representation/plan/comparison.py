@@ -126,11 +126,7 @@ class PlanTable:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def row(self, position: str, layer: int, decoder: str, n: int) -> PlanRow:
-        """One of them.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """One of them."""
         rows = {(r.position, r.layer, r.decoder, r.score.n): r for r in self.rows}
         return rows[position, layer, decoder, n]
 
@@ -168,11 +164,6 @@ def read_plans(
         parts: 1 to score a quarter of the grids; more to score all, each by fits to the others.
         seed: of the fits, the division, and what baselines draw.
         progress: told what was read.
-
-    Raises:
-        InvalidParameterError: no places, activations that do not belong to the plans, no decision
-            that has all positions, or too few grids.
-        MissingExtraError: a reader needs torch, which is not installed.
     """
     whole(parts, "parts", least=1, most=_MOST_PARTS)
     kept = matched(at, places, len(plans))
@@ -217,9 +208,6 @@ def rows_of(activations: Activations, plans: Plans) -> At:
     Args:
         activations: captured of these decisions, and perhaps of others.
         plans: with the walks and steps of the run that was captured.
-
-    Raises:
-        InvalidParameterError: a decision was not captured.
     """
     rows: dict[tuple[Hashable, int], int] = {
         (row.walk, row.step): number for number, row in enumerate(activations.rows)
@@ -236,11 +224,7 @@ def rows_of(activations: Activations, plans: Plans) -> At:
 
 
 def matched(at: At, places: Sequence[Place], n: int) -> BoolArray:
-    """Which of n decisions have all of some positions, [n].
-
-    Raises:
-        InvalidParameterError: no places, activations of other decisions, or no such decision.
-    """
+    """Which of n decisions have all of some positions, [n]."""
     if not places:
         raise InvalidParameterError("there are no places to read, expected a layer and a position")
     kept = np.ones(n, dtype=bool)

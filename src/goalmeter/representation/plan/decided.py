@@ -73,19 +73,11 @@ class Decided:
     lacking: int
 
     def row(self, position: str, layer: int, step: int) -> DecidedRow:
-        """One of them.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """One of them."""
         return {(r.position, r.layer, r.step): r for r in self.rows}[position, layer, step]
 
     def share(self, layer: int, step: int) -> float | None:
-        """As `SettledRow.share`.
-
-        Raises:
-            KeyError: that layer or step was not read.
-        """
+        """As `SettledRow.share`."""
         return {(each.layer, each.step): each.share for each in self.settled}[layer, step]
 
     def to_json(self) -> dict[str, Any]:
@@ -120,10 +112,6 @@ def decided(
         parts: 1 to score a quarter of the grids; more to score all, each by fits to the others.
         seed: of the division.
         progress: told what was read.
-
-    Raises:
-        InvalidParameterError: shares that do not rise, activations that do not belong to the plans,
-            no decision that has all positions, or too few grids.
     """
     whole(parts, "parts", least=1, most=_MOST_PARTS)
     whole(steps, "steps", least=1, most=plans.queries)

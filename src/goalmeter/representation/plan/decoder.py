@@ -74,11 +74,7 @@ class PlanDecoder:
         return f"decoder({self.layers})"
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedDecoder:
-        """As `PlanReader.fit`.
-
-        Raises:
-            InvalidParameterError: also for sizes that are none.
-        """
+        """As `PlanReader.fit`."""
         self._check()
         require("torch", extra="lm", feature="a plan decoder")
         check_plan_reading(train, "the training part")

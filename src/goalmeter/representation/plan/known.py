@@ -118,9 +118,6 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> Int
         samples: decisions of the run, those from which `plans` begin among them.
         tokenizer: of the model that walked.
         plans: where they begin.
-
-    Raises:
-        InvalidFileError: it is not the tokenizer of the model that walked.
     """
     by_place = {(sample.walk, sample.step): sample for sample in samples}
     out = np.full(plans.actions.shape, NOTHING)

@@ -40,11 +40,7 @@ class FittedPlanReader(Protocol):
         """How many numbers were fitted."""
 
     def predicted(self, activations: Activations) -> IntArray:
-        """The likeliest action of each step, or `END`, [N, queries]: argmax, nothing is drawn.
-
-        Raises:
-            InvalidParameterError: activations of another shape than [N, tokens, D] of the fit.
-        """
+        """The likeliest action of each step, or `END`, [N, queries]: argmax, nothing is drawn."""
 
 
 class PlanReader(Protocol):
@@ -61,19 +57,11 @@ class PlanReader(Protocol):
             train: what is fitted.
             validation: what tells when to stop, or how strong a penalty is to be.
             seed: of whatever is drawn at random.
-
-        Raises:
-            InvalidParameterError: activations that do not belong to the actions.
-            MissingExtraError: it needs torch, which is not installed.
         """
 
 
 def check_plan_reading(reading: PlanReading, name: str) -> None:
-    """Refuse activations that are no numbers or not one row a sequence.
-
-    Raises:
-        InvalidParameterError: they are not.
-    """
+    """Refuse activations that are no numbers or not one row a sequence."""
     rows, sequences = reading.activations, len(reading.actions)
     if rows.ndim != 3 or len(rows) != sequences or not rows.size:
         raise InvalidParameterError(
@@ -84,11 +72,7 @@ def check_plan_reading(reading: PlanReading, name: str) -> None:
 
 
 def check_tokens(activations: Activations, shape: tuple[int, int]) -> None:
-    """Refuse activations that another reader was fitted to.
-
-    Raises:
-        InvalidParameterError: they have other numbers of tokens or dimensions.
-    """
+    """Refuse activations that another reader was fitted to."""
     if activations.ndim != 3 or activations.shape[1:] != shape:
         raise InvalidParameterError(
             f"activations have shape {activations.shape}, expected [decisions, {shape[0]}, "
@@ -103,8 +87,5 @@ def divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
         scenes: the decisions.
         parts: 1 to score a quarter of the grids; more to score all of them, by as many fits.
         seed: of the order in which grids are dealt.
-
-    Raises:
-        InvalidParameterError: too few grids.
     """
     return [split(scenes, seed=seed)] if parts == 1 else folds(scenes, parts, seed=seed)

@@ -59,9 +59,6 @@ def plan_score(predicted: IntArray, actions: IntArray, grids: IntArray, n: int) 
         actions: what was done, [N, queries], as in `Plans`.
         grids: number of the grid of each sequence, by which intervals are clustered, [N].
         n: actions, from 1 to the number of queries.
-
-    Raises:
-        InvalidParameterError: arrays that do not belong together, or no such length.
     """
     _check(predicted, actions, grids, n)
     known, told = _known(actions, n), told_so_far(predicted, actions)

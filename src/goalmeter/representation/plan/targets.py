@@ -96,10 +96,6 @@ def plans_of(
             sequences begin.
         every_step: begin at every decision of a walk, and not at its first alone.
         queries: actions that are kept of each, the end included.
-
-    Raises:
-        InvalidTrajectoryError: a walk lacks decisions.
-        InvalidParameterError: less than one action is to be kept.
     """
     return plans_in(
         scenes_of(samples),

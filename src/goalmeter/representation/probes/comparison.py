@@ -63,11 +63,7 @@ class ProbeRow:
     scored: str = "test grids"
 
     def score(self, cells: str = ALL, label: str = ALL) -> Score:
-        """That of one class in one set of cells.
-
-        Raises:
-            KeyError: it is not there: no such cell was scored.
-        """
+        """That of one class in one set of cells."""
         return {(each.cells, each.label): each for each in self.scores}[cells, label]
 
     def to_json(self) -> dict[str, Any]:
@@ -221,9 +217,6 @@ def cross_fitted(
         reading: activations of N scenes.
         splits: as `folds` gives them: each scene is scored in one.
         seed: of every fit.
-
-    Raises:
-        InvalidParameterError: a scene that is scored in no split, or in several.
     """
     check_reading(reading, "the reading")
     scored = np.concatenate([part.test for part in splits]) if splits else np.zeros(0, int)

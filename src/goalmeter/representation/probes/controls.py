@@ -41,11 +41,7 @@ class ControlTask(NamedTuple):
 
 
 def exchanged(scenes: Scenes, *, seed: int) -> IntArray:
-    """For each scene the number of a scene in another grid of its shape, [N]: a permutation.
-
-    Raises:
-        InvalidParameterError: more than half of the scenes of a shape are in one grid.
-    """
+    """For each scene the number of a scene in another grid of its shape, [N]: a permutation."""
     rng = np.random.default_rng(seed)
     out = np.arange(len(scenes))
     for shape in np.unique(scenes.shapes, axis=0):
@@ -81,9 +77,6 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
         scenes: all of them.
         split: of which only the training part is used, so that test grids stay unseen.
         seed: of who is given what.
-
-    Raises:
-        InvalidParameterError: as `exchanged`.
     """
     rng = np.random.default_rng(seed)
     train = scenes.where(split.train)

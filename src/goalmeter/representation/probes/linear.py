@@ -56,11 +56,7 @@ class Bilinear:
         return f"bilinear({self.rank})"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`.
-
-        Raises:
-            InvalidParameterError: also for a rank below 1.
-        """
+        """As `Probe.fit`."""
         rank = whole(self.rank, "rank", least=1, most=MOST_RANK)
         return _fitted(train, validation, rank, self.schedule, seed)
 

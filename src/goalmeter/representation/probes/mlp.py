@@ -45,11 +45,7 @@ class Mlp:
         return f"mlp({self.hidden})"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`.
-
-        Raises:
-            InvalidParameterError: also for less than one hidden unit.
-        """
+        """As `Probe.fit`."""
         hidden = whole(self.hidden, "hidden", least=1, most=MOST_HIDDEN)
         places, standard = begin(train, validation)
         import torch

@@ -59,11 +59,7 @@ class Places:
         return cls(shapes, objects, tuple(offsets))
 
     def groups(self, shapes: IntArray) -> list[tuple[int, IntArray]]:
-        """(number of the shape, numbers of the scenes that have it), for each that occurs.
-
-        Raises:
-            InvalidParameterError: a shape that was not there in training.
-        """
+        """(number of the shape, numbers of the scenes that have it), for each that occurs."""
         out = []
         for row in np.unique(shapes, axis=0):
             shape = (int(row[0]), int(row[1]))

@@ -49,10 +49,6 @@ class FittedProbe(Protocol):
         Args:
             activations: of N scenes, [N, D].
             shapes: rows and columns of each scene's world, [N, 2]. Cells outside are walls.
-
-        Raises:
-            InvalidParameterError: activations of another width, or a shape that was not there when
-                the probe was fitted.
         """
 
 
@@ -70,19 +66,11 @@ class Probe(Protocol):
             train: what is fitted.
             validation: what tells when to stop; its shapes are among those of `train`.
             seed: of whatever is drawn at random.
-
-        Raises:
-            InvalidParameterError: activations that do not belong to the scenes.
-            MissingExtraError: it needs torch, which is not installed.
         """
 
 
 def check_reading(reading: Reading, name: str) -> None:
-    """Refuse activations that are no numbers or not one row a scene.
-
-    Raises:
-        InvalidParameterError: they are not.
-    """
+    """Refuse activations that are no numbers or not one row a scene."""
     rows, scenes = reading.activations, len(reading.scenes)
     if rows.ndim != 2 or len(rows) != scenes or not rows.shape[1]:
         raise InvalidParameterError(
@@ -100,9 +88,6 @@ def check_finite(rows: Activations, name: str, mend: str) -> None:
         rows: [N, ...].
         name: what they are called in the message.
         mend: what to do about it.
-
-    Raises:
-        InvalidParameterError: a row has NaN or an infinity.
     """
     if not np.isfinite(rows).all():
         finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
@@ -113,11 +98,7 @@ def check_finite(rows: Activations, name: str, mend: str) -> None:
 
 
 def check_width(activations: Activations, width: int) -> None:
-    """Refuse activations that another probe was fitted to.
-
-    Raises:
-        InvalidParameterError: they have another number of dimensions.
-    """
+    """Refuse activations that another probe was fitted to."""
     if activations.ndim != 2 or activations.shape[1] != width:
         raise InvalidParameterError(
             f"activations have shape {activations.shape}, expected [scenes, {width}], as those "

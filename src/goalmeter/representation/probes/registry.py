@@ -28,11 +28,7 @@ PROBES: dict[str, Probe] = {
 
 
 def probe(name: str) -> Probe:
-    """A probe by its name in tables.
-
-    Raises:
-        InvalidParameterError: there is no such probe.
-    """
+    """A probe by its name in tables."""
     if name not in PROBES:
         raise InvalidParameterError(
             f"there is no probe {name!r}{did_you_mean(name, PROBES, quoted=True)}; the probes are "

@@ -83,9 +83,6 @@ def scores(
         position: of position alone, the same shape.
         scenes: the truth.
         cells: further sets of cells by name, [N, rows, columns] each, beside all of them.
-
-    Raises:
-        InvalidParameterError: posteriors that are not of these scenes.
     """
     labels = scenes.labels
     for name, array in (("the posterior", posterior), ("that of position alone", position)):

@@ -38,10 +38,6 @@ def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed:
         validation: share of the grids of each shape.
         test: share of the grids of each shape.
         seed: of the order in which grids are dealt.
-
-    Raises:
-        InvalidParameterError: shares that leave nothing to train on, or a shape with less than
-            three grids.
     """
     if validation <= 0 or test <= 0 or validation + test >= 1:
         raise InvalidParameterError(
@@ -72,10 +68,6 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
         parts: how many, at least 2.
         validation: share of the grids that are not scored.
         seed: of the order in which grids are dealt.
-
-    Raises:
-        InvalidParameterError: less than two parts, a share outside (0, 1), or a shape with too
-            few grids for every part to have one and two to be left.
     """
     if parts < 2 or not 0 < validation < 1:
         raise InvalidParameterError(

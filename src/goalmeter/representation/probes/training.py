@@ -56,10 +56,6 @@ def begin(train: Reading, validation: Reading) -> tuple[Places, Standard]:
 
     Activations are brought to length `LENGTH`, so that a step of one rate moves scores as far
     whatever their width.
-
-    Raises:
-        InvalidParameterError: activations that do not belong to the scenes.
-        MissingExtraError: torch is not installed.
     """
     require("torch", extra="lm", feature="a probe that is trained by gradient")
     check_reading(train, "the training part")

@@ -68,12 +68,7 @@ def asked(
     decoders: Sequence[int],
     seed: int,
 ) -> Asked:
-    """The record, after every part of it was looked at.
-
-    Raises:
-        InvalidParameterError: a layer, position, probe or part that is not there, or a number out
-            of range.
-    """
+    """The record, after every part of it was looked at."""
     most = len(network.blocks)
     chosen = network.check_layers(layers if layers is not None else default_layers(most))
     if chosen == (0,):

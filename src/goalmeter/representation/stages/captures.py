@@ -70,12 +70,7 @@ def captured(
     seed: int,
     tell: Tell,
 ) -> Captured:
-    """Replay all decisions through the model and, when they are needed, through random weights.
-
-    Raises:
-        InvalidFileError: as `capture`.
-        InvalidParameterError: no decision has all positions.
-    """
+    """Replay all decisions through the model and, when they are needed, through random weights."""
     of_random = folder / RANDOM_WEIGHTS
     trained = capture(
         samples,

@@ -37,12 +37,7 @@ class Held:
 
     @classmethod
     def of(cls, run: str | Path, wanted: Asked, network: Network, digest: str) -> Held:
-        """What is kept in the folder of a run, if it is of the same questions to the same model.
-
-        Raises:
-            InvalidFileError: there is a result that cannot be read or is of another run: it may
-                hold other parts, and would be lost.
-        """
+        """What is kept in the folder of a run, if it is of the same questions to the same model."""
         if not has_result(run):
             return cls(None)
         result = Representation.load(run, digest)

@@ -33,10 +33,6 @@ def plan_stage(
     """Plans at all places by linear heads, at the last layer by decoders; when it is decided.
 
     Also why a baseline is not there.
-
-    Raises:
-        InvalidTrajectoryError: a walk lacks decisions.
-        InvalidParameterError: too few grids, or no decision with all positions.
     """
     layers, positions, seed = wanted.layers, wanted.positions, wanted.seed
     plans = plans_of(samples)

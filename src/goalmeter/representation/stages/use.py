@@ -65,11 +65,7 @@ class UseResults:
 
 
 def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> UseResults:
-    """Change cells while the model answers; what is answered is kept beside the stages.
-
-    Raises:
-        InvalidParameterError: no decision has an uncertain cell that a shortest way needs.
-    """
+    """Change cells while the model answers; what is answered is kept beside the stages."""
 
     def made() -> dict[str, Any]:
         use = causal_use(
@@ -109,9 +105,6 @@ def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]
     """Different decisions with an uncertain cell that a shortest way needs, of many grids.
 
     A second decision of a grid is taken only when each grid has one.
-
-    Raises:
-        InvalidParameterError: there is none.
     """
     uncertain = uncertain_cells(scenes_of(samples))
     by_grid: dict[str, dict[tuple[int, ...], Sample]] = {}

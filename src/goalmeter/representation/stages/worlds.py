@@ -80,19 +80,11 @@ class Decoding:
 
     @cached_property
     def worlds(self) -> DecodedWorlds:
-        """Those at the chosen place.
-
-        Raises:
-            InvalidParameterError: too few grids.
-        """
+        """Those at the chosen place."""
         return self._decoded(self.chosen["position"])
 
     def at(self, position: str) -> DecodedWorlds:
-        """Those at a position; the chosen one is decoded once, the others each time.
-
-        Raises:
-            InvalidParameterError: too few grids.
-        """
+        """Those at a position; the chosen one is decoded once, the others each time."""
         return self.worlds if position == self.chosen["position"] else self._decoded(position)
 
     def _decoded(self, position: str) -> DecodedWorlds:
@@ -120,9 +112,6 @@ def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]
     """What the maps of the chosen layer explain: at the chosen position, and at each.
 
     Controls that could not be made are named under "left_out", with the reason, if there are any.
-
-    Raises:
-        InvalidParameterError: too few grids.
     """
 
     def at(position: str) -> dict[str, Any]:

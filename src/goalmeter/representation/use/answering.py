@@ -55,10 +55,6 @@ def answer_all(
 
     Returns:
         The answers, in the order of the samples.
-
-    Raises:
-        ContextOverflowError: a prompt leaves no room for an answer.
-        InvalidParameterError: a layer or a token does not exist.
     """
     changes = [UNCHANGED] * len(samples) if interventions is None else list(interventions)
     answers: dict[int, Answered] = {}

@@ -215,10 +215,6 @@ def keeping(
         trials: of each half; their grids are written down before anything is asked.
         learnt: the decisions that directions are learnt from.
         asked: what else decides the answers, as JSON values.
-
-    Raises:
-        InvalidFileError: the folder holds something else.
-        InvalidParameterError: it holds answers to another question.
     """
     if folder is None:
         return nullcontext()

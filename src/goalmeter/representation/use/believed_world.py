@@ -112,9 +112,6 @@ def believed_by_use(
         uncertain: as in `believed_maps`.
         controls: other worlds of the same decisions, by name.
         seed: as in `believed_maps`.
-
-    Raises:
-        InvalidParameterError: lists are of other lengths.
     """
     maps = believed_maps(scenes, tried, uncertain, seed=seed)
     changed = [

@@ -191,12 +191,6 @@ def causal_use(
         keep: a folder in which answers are kept, so that an interrupted screen goes on; None to
             keep none.
         progress: told now and then what is being tried.
-
-    Raises:
-        InvalidFileError: the folder holds something else.
-        InvalidParameterError: no such layer, a number out of its range, one half has no cell that a
-            shortest way needs, training grids are in the second half, or the folder holds answers
-            to another question.
     """
     every = range(len(network.blocks) + 1)
     wanted = network.check_layers(every if layers is None else layers)

@@ -51,9 +51,6 @@ def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
     Returns:
         Both in nats; the first less the second has a mean of 0 where nothing has changed.
 
-    Raises:
-        InvalidParameterError: the samples are not equally large, or empty.
-
     Example: two answers each, without a common one. Of the six relabellings two are like this, and
     four have both moves on either side.
         >>> both, mean = divergence(np.array([2, 0]), np.array([0, 2]))

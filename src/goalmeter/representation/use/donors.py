@@ -21,9 +21,6 @@ class Donors:
         layers: all that will be asked for, so that one pass does for all of them.
         most_bytes: of streams that are kept; the sequence that was asked for longest ago goes
             first.
-
-    Raises:
-        InvalidParameterError: there is no such layer.
     """
 
     def __init__(

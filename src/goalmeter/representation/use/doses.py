@@ -21,9 +21,6 @@ def dose_row(asking: Asking, candidate: Candidate, dose: float) -> DoseRow:
         asking: the model and its trials.
         candidate: a write.
         dose: in gaps between walls and open cells.
-
-    Raises:
-        InvalidParameterError: the intervention is no write.
     """
     if candidate.dosed is None:
         raise InvalidParameterError(f"{candidate.label} has no dose, expected a write")

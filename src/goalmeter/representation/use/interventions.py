@@ -148,11 +148,7 @@ def write(vector: torch.Tensor, places: Places, layers: Sequence[int]) -> Interv
 
 
 def ablate(direction: torch.Tensor, places: Places, layers: Sequence[int]) -> Intervention:
-    """Remove the component along a direction [D] at some tokens.
-
-    Raises:
-        InvalidParameterError: the direction is zero.
-    """
+    """Remove the component along a direction [D] at some tokens."""
     length = float(direction.norm())
     if not length > 0:
         raise InvalidParameterError("the direction is zero, expected one with a length")
@@ -188,9 +184,6 @@ def applied(
         interventions: one for each prompt of the batch, in its order.
         lengths: of the prompts, in tokens.
         begun: how many tokens of each answer are read together with its prompt; None for none.
-
-    Raises:
-        InvalidParameterError: a layer or a place does not exist.
     """
     most = len(network.blocks)
     for change, length in zip(interventions, lengths, strict=True):

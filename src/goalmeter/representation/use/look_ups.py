@@ -62,11 +62,6 @@ def look_ups(
         seed: of the draws of cells.
         keep: a folder in which answers are kept, so that an interrupted process goes on.
         progress: told now and then what is being tried.
-
-    Raises:
-        InvalidFileError: the folder holds something else.
-        InvalidParameterError: that half has no cell that a shortest way needs, or the folder holds
-            answers to another question.
     """
     tokenizer = network.local.tokenizer
     trials = [

@@ -147,9 +147,6 @@ def moved(
         salt: of the split into halves.
         seed: of the draws.
         progress: told now and then what is being tried.
-
-    Raises:
-        InvalidParameterError: no such kind, position or layer, or one half has no pair that tells.
     """
     if unknown := [kind for kind in kinds if kind not in KINDS]:
         raise InvalidParameterError(

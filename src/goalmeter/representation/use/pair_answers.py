@@ -51,11 +51,7 @@ class Place:
 
 
 def tokens_at(name: str) -> Callable[[Located], tuple[int, ...]]:
-    """What finds the tokens of a position in the prompt, "pre/all" being all of them.
-
-    Raises:
-        InvalidParameterError: there is no such position, or it is not in the prompt.
-    """
+    """What finds the tokens of a position in the prompt, "pre/all" being all of them."""
     if name == EVERY_TOKEN:
         return lambda located: tuple(range(len(located.sample.prompt)))
     found = position(name)
@@ -188,11 +184,7 @@ class PairAnswers:
 def asked_halves(
     network: Network, samples: Sequence[Sample], kind: str, salt: str, seed: int
 ) -> dict[str, PairAnswers]:
-    """The pairs of some decisions, by the half of the grids that they lie in.
-
-    Raises:
-        InvalidParameterError: one half has no pair that tells.
-    """
+    """The pairs of some decisions, by the half of the grids that they lie in."""
     halves = {}
     for half in (SCREEN, CONFIRM):
         taken = [sample for sample in samples if half_of(sample.world, salt) == half]

@@ -103,9 +103,6 @@ class Subspace:
             directions: one [D] or several [D, m], of any length; in the units of the stream, so
                 those of a probe of standardised activations are first divided by their spread.
             seed: of the random ones.
-
-        Raises:
-            InvalidParameterError: they have other dimensions, or are linearly dependent.
         """
         columns = np.asarray(directions, float).reshape(len(directions), -1)
         if len(columns) != len(self.basis) or np.linalg.matrix_rank(columns) < columns.shape[1]:
@@ -161,10 +158,6 @@ def subspace(
         steps: of the gradient.
         salt: of the split into halves; it is learnt on the first and scored on the second.
         seed: of where learning begins, and of the random subspaces.
-
-    Raises:
-        InvalidParameterError: no such layer or position, a rank that the stream does not have, or
-            one half has no pair that tells.
     """
     network.check_layers([layer])
     if not 1 <= rank < network.width:

@@ -169,9 +169,6 @@ def used_cells(outcomes: Iterable[Outcome], *, margin: float = MARGIN) -> UsedCe
         outcomes: of one intervention and one half of the grids. Cells that were not needed and
             decisions that were wrong before say nothing and are left out.
         margin: the rate above which a place is used, in (0, 1).
-
-    Raises:
-        InvalidParameterError: margin is out of its range.
     """
     if not 0.0 < margin < 1.0:
         raise InvalidParameterError(f"margin is {margin!r}, expected a rate between 0 and 1")

@@ -74,9 +74,6 @@ class Fleet(ABC):
         """Make batches, and give the number and the answer of each as it is ready.
 
         An iterator that is left early leaves its batches running: leave the context too.
-
-        Raises:
-            GoalmeterError: no worker can be started, or one would compute something else.
         """
         numbered = enumerate(batches)
         waiting = deque([first] if (first := next(numbered, None)) is not None else [])
@@ -132,9 +129,6 @@ class Fleet(ABC):
             member: it.
             detail: what became of it.
             counts: whether it was a start of its own, if it had not started.
-
-        Raises:
-            GoalmeterError: too many have gone before one of them took a batch.
         """
         self.members.remove(member)
         if not member.ready:

@@ -50,12 +50,7 @@ class Setup:
 
     @classmethod
     def of(cls, files: Mapping[str, str], timeout: float | None) -> Setup:
-        """What this process tells the workers that it asks.
-
-        Raises:
-            InvalidFileError: a file is not what it was when the study began, or all are too large
-                to be sent.
-        """
+        """What this process tells the workers that it asks."""
         contents: dict[str, tuple[str, str]] = {}
         size = 0
         for path, known in files.items():
@@ -84,10 +79,6 @@ class HostedWorker:
     Args:
         setup: `Setup.to_text`.
         path: where Python looks for modules; None for where this process looks.
-
-    Raises:
-        GoalmeterError: it would not compute what the one who asks would compute; the message is a
-            sentence that names this machine.
     """
 
     def __init__(self, setup: str, path: Sequence[str] | None = None) -> None:
@@ -99,11 +90,7 @@ class HostedWorker:
         self._pool.__enter__()
 
     def answer(self, batch: str) -> str:
-        """What came of a batch, both as JSON text.
-
-        Raises:
-            GoalmeterError: no worker process can be started here.
-        """
+        """What came of a batch, both as JSON text."""
         answers = list(self._pool.run(iter([Batch(**json.loads(batch))])))
         return json.dumps(answers[0][1].to_json())
 
@@ -113,11 +100,7 @@ class HostedWorker:
 
 
 def answered(text: str) -> Answer:
-    """The answer that `HostedWorker.answer` gave as text.
-
-    Raises:
-        ValueError, TypeError, KeyError: it is none.
-    """
+    """The answer that `HostedWorker.answer` gave as text."""
     return Answer.from_json(json.loads(text))
 
 
@@ -141,11 +124,7 @@ def version() -> str:
 
 
 def check_version(wanted: str) -> None:
-    """Raise if this machine has another goalmeter or Python than the one who asks.
-
-    Raises:
-        GoalmeterError: it has.
-    """
+    """Raise if this machine has another goalmeter or Python than the one who asks."""
     if version() != wanted:
         raise GoalmeterError(
             f"{socket.gethostname()} has goalmeter {version()}, expected {wanted} as on the "
@@ -158,9 +137,6 @@ def move_to(folder: str, files: Mapping[str, tuple[str, str]]) -> None:
 
     That is the folder itself where this machine has it with these files, as on a shared file
     system. Else it is a folder of its own, into which files are written whose paths are relative.
-
-    Raises:
-        InvalidFileError: a file elsewhere is not there, or is another.
     """
     if Path(folder).is_dir():
         os.chdir(folder)

@@ -30,21 +30,13 @@ class Mailbox:
     folder: Path
 
     def make(self, setup: str) -> None:
-        """Make it, and say what all workers are told.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Make it, and say what all workers are told."""
         for name in ("asks", "answers"):
             (self.folder / name).mkdir(parents=True)
         self._write(self.folder / "setup.json", setup)
 
     def setup(self) -> str:
-        """What all workers are told.
-
-        Raises:
-            OSError: it is not there any more.
-        """
+        """What all workers are told."""
         return (self.folder / "setup.json").read_text(encoding="utf-8")
 
     # --- The driver's side ------------------------------------------------------------------------
@@ -54,11 +46,7 @@ class Mailbox:
             self._write(self.folder / "driver", str(count))
 
     def ask(self, worker: str, number: int, batch: str) -> None:
-        """Hand a batch to a worker.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Hand a batch to a worker."""
         self._write(self.folder / "asks" / worker / f"{number}{_ENDING}", batch)
 
     def answers(self) -> Iterator[tuple[str, str, str]]:
@@ -79,19 +67,11 @@ class Mailbox:
         return ""
 
     def begin(self, worker: str) -> None:
-        """Make the folder in which a worker is asked.
-
-        Raises:
-            OSError: the mailbox has gone.
-        """
+        """Make the folder in which a worker is asked."""
         (self.folder / "asks" / worker).mkdir(exist_ok=True)
 
     def asked(self, worker: str) -> list[tuple[int, str]]:
-        """Batches for a worker, in their order, each once.
-
-        Raises:
-            OSError: the mailbox has gone.
-        """
+        """Batches for a worker, in their order, each once."""
         folder = self.folder / "asks" / worker
         names = os.listdir(folder)  # noqa: PTH208
         numbers = sorted(int(name.removesuffix(_ENDING)) for name in names if name[0].isdigit())
@@ -103,11 +83,7 @@ class Mailbox:
         return batches
 
     def answer(self, worker: str, number: int | str, text: str) -> None:
-        """Say what came of a batch.
-
-        Raises:
-            OSError: the mailbox has gone.
-        """
+        """Say what came of a batch."""
         self._write(self.folder / "answers" / f"{worker}.{number}{_ENDING}", text)
 
     def _write(self, file: Path, text: str) -> None:

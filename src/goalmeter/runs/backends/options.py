@@ -24,9 +24,6 @@ def options_of(
         known: names that an option may have.
         first: the option that the first part is, if it has no name; "" for none.
 
-    Raises:
-        InvalidParameterError: an option without a name, value or sense, or twice.
-
     >>> options_of("10.0.0.5:6379,cpus=8", "ray", ["address", "cpus"], first="address")
     {'address': '10.0.0.5:6379', 'cpus': '8'}
     """
@@ -52,11 +49,7 @@ def options_of(
 
 
 def check_timeout(timeout: float | None) -> None:
-    """Raise if a limit of time for a batch is none.
-
-    Raises:
-        InvalidParameterError: it is not positive.
-    """
+    """Raise if a limit of time for a batch is none."""
     if timeout is not None and not timeout > 0:
         raise InvalidParameterError(
             f"timeout is {timeout}, expected a number of seconds above 0, or None"

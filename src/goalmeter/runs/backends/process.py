@@ -127,9 +127,6 @@ class WorkerProcess:
         """The answer that a line holds, after which the worker is idle.
 
         None for the greeting, and for the word that it begins with its batch, whose time runs now.
-
-        Raises:
-            ValueError, TypeError, KeyError: it holds neither.
         """
         spoken = json.loads(line)
         if spoken == BEGUN:

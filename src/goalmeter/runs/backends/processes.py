@@ -54,9 +54,6 @@ class Processes:
         count: how many, at least 1; they all start at once.
         timeout: seconds that a batch may take; None for as long as it takes.
         surroundings: what they find around them; None for what this process would give them.
-
-    Raises:
-        InvalidParameterError: no workers, or a timeout that is not positive.
     """
 
     worthwhile = 0.2  # a line through a pipe takes less than a thousandth of that
@@ -97,9 +94,6 @@ class Processes:
         """Make batches, and give the number and the answer of each as it is ready.
 
         An iterator that is left early leaves its batches running: leave the context too.
-
-        Raises:
-            GoalmeterError: no worker process can be started; some were tried in vain.
         """
         # Batches that a dead worker could not take stand in front of those to come.
         returned: deque[tuple[int, Batch]] = deque()

@@ -49,10 +49,6 @@ def join(ray: ModuleType, address: str) -> None:
         ray: the package.
         address: HOST:PORT, "auto", or "local" for a cluster that is started here; "" for that of
             RAY_ADDRESS, or else whichever there is.
-
-    Raises:
-        GoalmeterError: the cluster cannot be joined, or none can be started.
-        InvalidParameterError: it is no address.
     """
     wanted = address or os.environ.get("RAY_ADDRESS") or _AUTO
     if ray.is_initialized():

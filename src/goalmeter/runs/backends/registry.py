@@ -93,10 +93,6 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
         on: its name, and behind a colon what it is told.
         trials: how many there are to make, so that no more workers than that are started.
         timeout: seconds that a trial may take; None for as long as it takes.
-
-    Raises:
-        InvalidParameterError: no backend has that name, or it cannot do what is asked of it.
-        PluginError: another package adds one wrongly.
     """
     if not isinstance(on, str):
         raise InvalidParameterError(

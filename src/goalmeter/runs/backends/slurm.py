@@ -80,9 +80,6 @@ def slurm(argument: str, *, trials: int, timeout: float | None) -> SlurmJobs:
 def minutes(text: str) -> int:
     """A time as Slurm writes it, in minutes, rounded up.
 
-    Raises:
-        InvalidParameterError: it is none, or nothing.
-
     >>> minutes("90"), minutes("1:30:00"), minutes("2-00"), minutes("10:30")
     (90, 90, 2880, 11)
     """

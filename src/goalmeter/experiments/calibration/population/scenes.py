@@ -102,9 +102,6 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
         size: rows and columns, odd, at least 5.
         complexity: share of inner walls kept, in [0, 1].
         seed: names it; the same seed gives the same pair everywhere.
-
-    Raises:
-        InvalidParameterError: no such places in any of a thousand mazes.
     """
     draws = Draws("calibration scenes", size, repr(complexity), seed)
     for _ in range(MAX_ATTEMPTS):

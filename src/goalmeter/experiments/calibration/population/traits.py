@@ -113,9 +113,6 @@ def population(agents: int, seed: int) -> tuple[Traits, ...]:
     Args:
         agents: how many, at least 1.
         seed: of the draw; another seed gives other agents.
-
-    Raises:
-        InvalidParameterError: fewer than one agent.
     """
     if agents < 1:
         raise InvalidParameterError(f"agents is {agents}, expected at least 1")

@@ -182,9 +182,6 @@ def joint_outcomes(
         goal: a known utility, whose expectation given each outcome is the only feature, [R, 1]; or
             targets, whose joint states (the first target slowest) have a probability given each
             outcome, [R, D].
-
-    Raises:
-        InvalidModelError: too many outcomes, or joint states of targets.
     """
     outcomes = _Outcomes(network, decisions)
     if not isinstance(goal, Utility):

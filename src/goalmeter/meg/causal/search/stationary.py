@@ -121,11 +121,7 @@ class Linearised:
         return np.concatenate(parts)
 
     def moves(self) -> FloatArray:
-        """d(logs of stationary policies) / d(weights of the features, times b), [K, D].
-
-        Raises:
-            numpy.linalg.LinAlgError: the point is degenerate, two branches meet in it.
-        """
+        """d(logs of stationary policies) / d(weights of the features, times b), [K, D]."""
         moved = np.linalg.solve(self.matrix, self.centred(self.paid_features()))
         return self.centred(np.asarray(moved))
 
@@ -256,9 +252,6 @@ def implicit_gradient(
 
     Returns:
         The derivative in the weights [D], and that in the E[U] to be kept (0 if it is not).
-
-    Raises:
-        numpy.linalg.LinAlgError: the point is degenerate, two branches meet in it.
     """
     at = Linearised(table, utility, rationality, policies)
     # Solved backwards: one system for all weights, however many there are.

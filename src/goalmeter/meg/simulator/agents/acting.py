@@ -133,11 +133,7 @@ def function_actor(agent: Any) -> Actor | None:
 
 
 def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> TableActor:
-    """A table [S, A] or [H, S, A] as an actor.
-
-    Raises:
-        InvalidPolicyError: another shape, or rows that are no distributions.
-    """
+    """A table [S, A] or [H, S, A] as an actor."""
     try:
         table = np.asarray(policy, dtype=np.float64)
     # Names, functions, rows of unequal length.
@@ -158,11 +154,7 @@ def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> Tab
 
 
 def checked_rows(rows: FloatArray, what: str) -> FloatArray:
-    """Distributions over the last axis, divided by their sums.
-
-    Raises:
-        InvalidPolicyError: they are none.
-    """
+    """Distributions over the last axis, divided by their sums."""
     sums = rows.sum(axis=-1, keepdims=True)
     if not ((rows >= 0).all() and (np.abs(sums - 1.0) <= _SUM_TOLERANCE).all()):
         raise InvalidPolicyError(
@@ -184,9 +176,6 @@ def chosen(
         generator: of the draw.
         name: of the agent, for errors.
         first: what the agent calls the first action.
-
-    Raises:
-        InvalidPolicyError: it is neither an action nor a distribution over the actions.
     """
     action, row = told(answer, n_actions, name, first)
     if action is not None or row is None:
@@ -230,11 +219,7 @@ def information(row: FloatArray | None, n_actions: int) -> float:
 
 
 def stable_baselines_actor(model: Any) -> FunctionActor:
-    """A model of Stable-Baselines3 with discrete actions.
-
-    Raises:
-        InvalidParameterError: its actions are not discrete.
-    """
+    """A model of Stable-Baselines3 with discrete actions."""
     n_actions = count_of(model.action_space)
     if n_actions is None:
         raise InvalidParameterError(

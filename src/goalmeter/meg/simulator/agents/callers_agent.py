@@ -83,11 +83,6 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
             gives such a function for an episode.
         env: the environment.
         horizon: H.
-
-    Raises:
-        InvalidParameterError: none of these.
-        MissingAbilityError: a named agent that cannot act here.
-        InvalidPolicyError: a table that does not fit.
     """
     if isinstance(agent, str):
         agent = named(agent)
@@ -147,11 +142,7 @@ def _saved(name: str, env: Any) -> Callable[[Any], FloatArray]:
 
 
 def check_spaces(name: str, model: Any, env: Any) -> None:
-    """See that a model of Stable-Baselines3 can act in an environment.
-
-    Raises:
-        InvalidParameterError: it was trained with other observations or actions.
-    """
+    """See that a model of Stable-Baselines3 can act in an environment."""
     for what in ("observation_space", "action_space"):
         of_model, of_env = getattr(model, what), getattr(env, what)
         # Pictures have their colours first in one of them and last in the other.

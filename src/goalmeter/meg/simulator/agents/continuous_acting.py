@@ -106,9 +106,6 @@ def continuous_actor(agent: Any) -> Actor:
         agent: a model of Stable-Baselines3, a function of the observation that gives an action or
             a `GaussianAnswer`, or an object whose `begin(generator)` gives such a function for an
             episode.
-
-    Raises:
-        InvalidParameterError: none of these.
     """
     if is_stable_baselines(agent):
         return _stable_baselines(agent)

@@ -110,11 +110,6 @@ class Exploration:
 
         Args:
             walked: how often episodes took which outcome of which action in which state.
-
-        Raises:
-            InvalidParameterError: the same action in the same state led elsewhere or paid
-                something else, once where nothing was drawn, or more often than chance has it, so
-                the state's name leaves out what decides.
         """
         # An interruption may have come between meeting a state and making room for it.
         self.table.grow(self._simulator.n_states)

@@ -25,11 +25,7 @@ _CALLING = frozenset({"TransformObservation", "TransformAction", "TransformRewar
 
 
 def chance_of(env: Any, declared: str | None) -> str:
-    """Where an environment's chance comes from, as declared or by default.
-
-    Raises:
-        InvalidParameterError: it is declared in another word.
-    """
+    """Where an environment's chance comes from, as declared or by default."""
     if declared is not None:
         if declared not in CHANCES:
             raise InvalidParameterError(

@@ -35,9 +35,6 @@ class MetStates:
         observations: what each state showed when it was met.
         observations_differ: whether a state was seen to show something else later.
         met_again: copies that were made when a state was met after another decision, by its number.
-
-    Raises:
-        InvalidParameterError: `state` is neither a function nor a known word.
     """
 
     def __init__(self, env: Any, state: str | StateOf | None, chance: str) -> None:

@@ -15,11 +15,7 @@ StateOf = Callable[[Any, Any], Hashable]
 
 
 def state_namer(state: str | StateOf | None) -> StateOf | None:
-    """The function that names states; None where the kind of environment does.
-
-    Raises:
-        InvalidParameterError: neither of these. The function raises it for what is no name.
-    """
+    """The function that names states; None where the kind of environment does."""
     if state is None:
         return None
     if callable(state):
@@ -32,11 +28,7 @@ def state_namer(state: str | StateOf | None) -> StateOf | None:
 
 
 def name_of(observation: Any) -> Hashable:
-    """A hashable name of an observation: its content.
-
-    Raises:
-        InvalidParameterError: it holds something else than numbers and texts.
-    """
+    """A hashable name of an observation: its content."""
     if isinstance(observation, dict):
         return tuple((key, name_of(observation[key])) for key in sorted(observation, key=repr))
     if isinstance(observation, (tuple, list)):

@@ -21,12 +21,7 @@ def layers(env: Any) -> list[Any]:
 
 
 def one_of(vector: Any) -> Any:
-    """One of the copies that a vector of environments runs.
-
-    Raises:
-        InvalidParameterError: it shows or pays something else than its copies do, or runs them
-            where they cannot be taken out.
-    """
+    """One of the copies that a vector of environments runs."""
     # Stable-Baselines3 lets copies be reached through wrappers that alter what they show.
     layer = vector
     while hasattr(layer, "venv"):
@@ -46,11 +41,7 @@ def one_of(vector: Any) -> Any:
 
 
 def check_layers(env: Any) -> None:
-    """See that no wrapper learns from one episode to the next.
-
-    Raises:
-        InvalidParameterError: one of them does.
-    """
+    """See that no wrapper learns from one episode to the next."""
     for layer in layers(env):
         if getattr(layer, "update_running_mean", False) is True:
             raise InvalidParameterError(

@@ -94,11 +94,7 @@ class NamedUtilities:
     def paid(
         self, reward: float, observation: Any, info: Mapping[str, Any], where: Callable[[], str]
     ) -> tuple[float, ...]:
-        """What a step pays of each.
-
-        Raises:
-            InvalidUtilityError: one of them is no finite number; `where` says at which step.
-        """
+        """What a step pays of each."""
         out = []
         for name, function in self.functions.items():
             value = (
@@ -154,9 +150,6 @@ def named_utilities(
         utility: "reward", a function of (observation, info), or several by name.
         bounds: (low, high) of what one decision may pay, (low, high, least, most) with the least
             and most that all decisions from any state on may pay together, or such bounds by name.
-
-    Raises:
-        InvalidParameterError: neither of these.
     """
     single = not isinstance(utility, Mapping)
     several = {_name(utility): utility} if single else dict(utility)  # type: ignore[arg-type]
@@ -177,11 +170,7 @@ def named_utilities(
 
 
 def ranges_of(names: Iterable[str], bounds: object) -> dict[str, Range]:
-    """The ranges that a caller vouches for, by name; see `named_utilities`.
-
-    Raises:
-        InvalidParameterError: bounds that are none, or of a utility that is not measured.
-    """
+    """The ranges that a caller vouches for, by name; see `named_utilities`."""
     known = list(names)
     told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(known, bounds)
     if unknown := [name for name in told if name not in known]:

@@ -30,11 +30,7 @@ class Payments:
     def pay(
         self, reward: Any, observation: Any, info: Any, where: Callable[[], str]
     ) -> tuple[float, ...]:
-        """What one step pays of each utility, [U].
-
-        Raises:
-            InvalidUtilityError: it is no finite number, or outside of its bounds.
-        """
+        """What one step pays of each utility, [U]."""
         paid = self._utilities.paid(reward, observation, info, where)
         self._least, self._most = np.minimum(self._least, paid), np.maximum(self._most, paid)
         return paid
@@ -44,11 +40,7 @@ class Payments:
         return float(self._least[which]), float(self._most[which])
 
     def check_total(self, total: FloatArray, episode: int) -> None:
-        """See that an episode, by its number, kept to the bounds of what it adds up to, [U].
-
-        Raises:
-            InvalidUtilityError: it did not.
-        """
+        """See that an episode, by its number, kept to the bounds of what it adds up to, [U]."""
         for name, collected in zip(self._utilities.names, total, strict=True):
             told = self._utilities.bounds.get(name)
             if told and not told.least - _ROUNDING <= collected <= told.most + _ROUNDING:

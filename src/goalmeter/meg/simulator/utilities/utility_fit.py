@@ -55,11 +55,6 @@ def fitted_module(
         horizon: H, where each decision may pay the most that any did; None where what an episode
             collects at most was seen.
         name: of the utility.
-
-    Raises:
-        MissingExtraError: torch is not installed.
-        InvalidUtilityError: the module does not take these features.
-        InvalidParameterError: the fit diverged.
     """
     torch = require("torch", extra="neural", feature="A learnt utility")
     # The user's module stays as it is, and so do everybody else's draws.

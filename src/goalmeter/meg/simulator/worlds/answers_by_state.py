@@ -47,11 +47,7 @@ class AnswersByState:
         self.differ |= bool((np.abs(first - row) > _ALIKE).any())
 
     def ask(self, actor: Actor, horizon: int) -> None:
-        """Ask an agent without memory in every state, and make the table of what it answers.
-
-        Raises:
-            InvalidPolicyError: an answer is neither an action nor a distribution, or an error.
-        """
+        """Ask an agent without memory in every state, and make the table of what it answers."""
         self.table = self._asked(actor, horizon)
 
     def remarks(self, actor: Actor) -> list[str]:

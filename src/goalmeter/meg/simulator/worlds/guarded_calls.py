@@ -21,11 +21,7 @@ from goalmeter.meg.simulator.agents.acting import Actor, Answer
 
 @contextmanager
 def caller_guard() -> Iterator[None]:
-    """Run a caller's code: whatever it raises, an exit of the process too, is one error.
-
-    Raises:
-        InvalidParameterError: it raised something that is neither ours nor the keyboard's.
-    """
+    """Run a caller's code: whatever it raises, an exit of the process too, is one error."""
     try:
         with np.errstate():
             yield
@@ -39,11 +35,7 @@ def caller_guard() -> Iterator[None]:
 
 
 def begin_of(actor: Actor, generator: np.random.Generator, where: Callable[[], str]) -> Answer:
-    """An agent's answers during one episode.
-
-    Raises:
-        InvalidPolicyError: the agent raised an error that is not ours.
-    """
+    """An agent's answers during one episode."""
     try:
         return actor.begin(generator)
     except GoalmeterError:
@@ -58,11 +50,7 @@ def begin_of(actor: Actor, generator: np.random.Generator, where: Callable[[], s
 def answer_of(
     answer: Answer, observation: Any, decision: int, name: str, where: Callable[[], str]
 ) -> Any:
-    """What an agent answers to an observation at a decision, numbered from 0.
-
-    Raises:
-        InvalidPolicyError: the agent raised an error that is not ours.
-    """
+    """What an agent answers to an observation at a decision, numbered from 0."""
     try:
         return answer(observation, decision)
     except GoalmeterError:
@@ -75,11 +63,7 @@ def answer_of(
 
 
 def reset_of(env: Any, seed: int, where: Callable[[], str]) -> tuple[Any, Any]:
-    """The observation and the info of a reset with a seed.
-
-    Raises:
-        InvalidParameterError: the environment raised an error, or gave something else.
-    """
+    """The observation and the info of a reset with a seed."""
     out = _of_environment(partial(env.reset, seed=seed), where)
     if not isinstance(out, tuple) or len(out) != 2:
         raise InvalidParameterError(
@@ -90,11 +74,7 @@ def reset_of(env: Any, seed: int, where: Callable[[], str]) -> tuple[Any, Any]:
 
 
 def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, bool, bool, Any]:
-    """Observation, reward, whether terminated, whether truncated, and info of a step.
-
-    Raises:
-        InvalidParameterError: the environment raised an error, or gave something else.
-    """
+    """Observation, reward, whether terminated, whether truncated, and info of a step."""
     out = _of_environment(partial(env.step, action), where)
     if not isinstance(out, tuple) or len(out) != 5:
         raise InvalidParameterError(

@@ -54,9 +54,6 @@ class GymnasiumSimulator:
             "observation" if the observation determines all that can follow, or a function of
             (observation, info) with a hashable name of the state.
         chance: where the environment's chance comes from; see `from_simulator`.
-
-    Raises:
-        InvalidParameterError: its actions are not discrete.
     """
 
     chunk = 1

@@ -11,12 +11,7 @@ from goalmeter.meg.simulator.states.wrappers import check_layers, layers, one_of
 
 
 def opened(env: Any, **options: Any) -> Any:
-    """An environment from what a caller gives: itself, an id, a factory, or a vector environment.
-
-    Raises:
-        InvalidParameterError: none of these, or an id that Gymnasium does not know.
-        MissingExtraError: Gymnasium is not installed.
-    """
+    """Return the environment of an id, a factory, a vector environment or an environment."""
     if isinstance(env, str):
         from goalmeter._errors import require
 

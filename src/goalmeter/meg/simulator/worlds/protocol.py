@@ -132,12 +132,7 @@ class Simulator(Protocol):
         """The reference as an agent; it takes discrete actions with equal probability."""
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
-        """Episodes number * chunk, number * chunk + 1, ...: the same whenever they are asked for.
-
-        Raises:
-            InvalidUtilityError: a utility is no finite number.
-            InvalidParameterError: the world cuts episodes off before the horizon.
-        """
+        """Return episodes number * chunk onwards; equal at every call."""
 
     @property
     def one_start(self) -> bool:

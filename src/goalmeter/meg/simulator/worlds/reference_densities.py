@@ -88,9 +88,6 @@ def reference_density(asked: Any, space: Any) -> ReferenceDensity:
     Args:
         asked: a name, or an object with `draw(generator)` and `name`.
         space: a Gymnasium `Box` of real numbers.
-
-    Raises:
-        InvalidParameterError: none, or none that this box has.
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in (space.low, space.high))
     if asked is None:

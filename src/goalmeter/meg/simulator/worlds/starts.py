@@ -40,9 +40,6 @@ class Starts:
 
         Returns:
             The observation and the info.
-
-        Raises:
-            InvalidParameterError: the environment raised an error, or gave something else.
         """
         out = reset_of(env, seed, partial(at_reset, episode))
         if self._chance == FROM_GENERATOR:
@@ -60,11 +57,7 @@ class Starts:
             generator.state = fresh
 
     def note(self, state: int) -> None:
-        """Note the state in which an episode began.
-
-        Raises:
-            InvalidParameterError: it is another one, though there is no chance.
-        """
+        """Note the state in which an episode began."""
         self._met.add(state)
         if self._chance == NO_CHANCE and len(self._met) > 1:
             raise InvalidParameterError(
@@ -96,11 +89,7 @@ class Starts:
 
 
 def bit_generator(env: Any) -> Any:
-    """What Gymnasium's generator of an environment draws from.
-
-    Raises:
-        InvalidParameterError: it is another one than Gymnasium makes.
-    """
+    """What Gymnasium's generator of an environment draws from."""
     out = getattr(env.unwrapped.np_random, "bit_generator", None)
     if not isinstance(out, np.random.PCG64):
         raise InvalidParameterError(

@@ -37,10 +37,6 @@ class TabularSimulator:
         seed: of all that is drawn.
         utilities: arrays [S] or [S, A] by name; default the reward.
         bounds: of what a decision may pay, by name; default what the arrays hold.
-
-    Raises:
-        InvalidUtilityError: an array of another shape, or not finite.
-        InvalidParameterError: bounds of no utility.
     """
 
     name = "tabular world"
