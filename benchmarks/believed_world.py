@@ -21,10 +21,8 @@ from pathlib import Path
 
 import goalmeter as gm
 from goalmeter.gridworld import content
-from goalmeter.navigation import Suite, register_suite
-from goalmeter.navigation.suites import maze
-from goalmeter.navigation.suites.options import SuiteOptions
-from goalmeter.navigation.suites.record import LabelledWorld
+from goalmeter.navigation import Suite, register_suite, suites
+from goalmeter.navigation.suite_definition import LabelledWorld, SuiteOptions
 
 SELECTION = {"sizes": (7,), "complexities": (0.6, 1.0), "grids": 30, "seed": 11}
 
@@ -33,7 +31,7 @@ SELECTION = {"sizes": (7,), "complexities": (0.6, 1.0), "grids": 30, "seed": 11}
 def selection_contents() -> frozenset[str]:
     """The contents of the mazes on which the method was chosen."""
     options = SuiteOptions(**SELECTION, held_out=True)
-    return frozenset(content(labelled.world) for labelled in maze.SUITE.worlds(options))
+    return frozenset(content(labelled.world) for labelled in suites.MAZE.worlds(options))
 
 
 def fresh_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
@@ -42,7 +40,7 @@ def fresh_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     # One maze of three may be among those of the selection.
     more = replace(options, grids=4 * grids)
     taken: dict[float | None, int] = {}
-    for labelled in maze.SUITE.worlds(more):
+    for labelled in suites.MAZE.worlds(more):
         number = taken.get(labelled.complexity, 0)
         if number < grids and content(labelled.world) not in selection_contents():
             taken[labelled.complexity] = number + 1
@@ -50,7 +48,7 @@ def fresh_mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     assert set(taken.values()) == {grids}, taken
 
 
-SUITE: Suite = replace(maze.SUITE, name="fresh-maze", worlds=fresh_mazes)
+SUITE: Suite = replace(suites.MAZE, name="fresh-maze", worlds=fresh_mazes)
 
 
 def main() -> None:

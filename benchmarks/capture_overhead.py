@@ -26,12 +26,12 @@ import harness
 
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.prompts import template
+from goalmeter.representation.activations import Placed
 from goalmeter.representation.capture import _batches, _difference, capture
-from goalmeter.representation.keeping import Placed
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.answering import answer_all
+from goalmeter.representation.use.answers import answer_all
 
 POSITIONS = ["pre/end", "post/end"]
 WAYS = ("plain", "all states", "capture")

@@ -43,9 +43,10 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
 from goalmeter.causal import utility_of
-from goalmeter.meg.causal.search import joint_outcomes, search
+from goalmeter.meg.causal.insufficient_recall import search
+from goalmeter.meg.causal.outcomes import joint_outcomes
 
-PACKAGE = "goalmeter.meg.causal.search"
+PACKAGE = "goalmeter.meg.causal.insufficient_recall"
 SEEDS = {"forgetful": 9, "team": 9, "matching": 2, "committee": 2}
 POLICIES = ("random", "mixed", "deterministic")
 RESTARTS = 24

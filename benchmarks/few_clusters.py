@@ -29,16 +29,14 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._types import FloatArray
-from goalmeter.agents.navigators import navigator
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.meg.trajectories import from_trajectories
 from goalmeter.navigation import suite, walk
-from goalmeter.navigation.directed.evidence import Evidence, evidence
-from goalmeter.navigation.directed.fits import GoalFit, goal_fit
-from goalmeter.navigation.measures.behaviour import row as behaviour_row
-from goalmeter.navigation.measures.grids import DIFFERENCE, UNIT, Grids
-from goalmeter.navigation.measures.observed import Observed, observed
+from goalmeter.navigation.behaviour import row as behaviour_row
+from goalmeter.navigation.rationality import Evidence, GoalFit, evidence, goal_fit
+from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, observed
 from goalmeter.reflection.result import interval_of
-from goalmeter.statistics.clustered import estimate
+from goalmeter.statistics.clusters import estimate
 from goalmeter.tabular import sample_trajectories
 
 SIZES = (2, 3, 5, 10, 20)

@@ -19,9 +19,8 @@ import harness
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.meg.inference import infer
-from goalmeter.meg.likelihood import fit_class, fit_known
-from goalmeter.meg.samples import group_trajectories
+from goalmeter.meg.likelihood import fit_class, fit_known, group_trajectories
+from goalmeter.meg.trajectories import infer
 from goalmeter.tabular import sample_trajectories
 
 CONFIDENCE = 0.95

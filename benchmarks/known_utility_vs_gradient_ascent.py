@@ -21,7 +21,7 @@ from race import Rate
 import goalmeter as gm
 from goalmeter.tabular.backup import problem as soft_problem
 from goalmeter.tabular.planning import backward
-from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.policies import rewards_of
 
 AIM = 1000
 

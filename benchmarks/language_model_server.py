@@ -37,10 +37,10 @@ import harness
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from lm.stubbed import Served, StubProcess
 
-from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask
-from goalmeter.navigation.record import Trajectory
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.trajectories import Trajectory
 
 SECONDS, TAIL, ERROR, FAILING, RETRY_AFTER = 4.0, 0.6, 0.2, 0.01, 5.0
 TENTH: dict[str, Any] = {"trajectories": 1}

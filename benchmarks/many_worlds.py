@@ -25,8 +25,8 @@ import harness
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.meg import unknown_worlds
-from goalmeter.meg.linear_utility import linear_utility
+from goalmeter.meg import unknown as unknown_worlds
+from goalmeter.meg.linear import linear_utility
 from goalmeter.tabular import soft_plan
 
 WORLDS, SINGLES, HORIZON, CORES, PARTS = 10_000, 200, 20, 2, 5

@@ -99,9 +99,9 @@ def _row(
 
 def _walked(model: str, run: Path, size: dict[str, Any], **options: Any) -> list[Any]:
     """The trajectories of a suite."""
-    from goalmeter.navigation.asking.settings import Asking
     from goalmeter.navigation.inspect.models import Server
     from goalmeter.navigation.inspect.run import ask
+    from goalmeter.navigation.prompts import Asking
 
     batch = "batch_size" if model.startswith("hf/") else "batch"
     provider = {"device": "cpu", batch: BATCH} | {k: str(v) for k, v in options.items()}
@@ -144,8 +144,8 @@ def _bare(path: Path) -> Callable[[list[tuple[int, ...]]], None]:
 
 def _once(folder: Path, quick: bool) -> dict[str, int]:
     """How many questions a suite of repeated walks takes at temperature 0."""
-    from goalmeter.navigation.asking.settings import Asking
     from goalmeter.navigation.inspect.run import ask
+    from goalmeter.navigation.prompts import Asking
 
     path = folder / "model-once"
     talking_model(path, width=96, layers=1, tokens=8)
@@ -172,7 +172,7 @@ def _once(folder: Path, quick: bool) -> dict[str, int]:
 @contextmanager
 def _counted() -> Iterator[list[int]]:
     """Sizes of the batches that local models answer meanwhile."""
-    from goalmeter.agents.language_models.local_model import LocalModel
+    from goalmeter.agents.local_models import LocalModel
 
     sizes: list[int] = []
     answers = LocalModel.answers

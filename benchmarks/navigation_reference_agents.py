@@ -27,16 +27,16 @@ from typing import Any
 import harness
 import networkx as nx
 
-from goalmeter.agents.navigators import planned
-from goalmeter.experiments.lm_navigation.compute import AGENTS, of_agents
+from goalmeter.experiments.lm_navigation.measurements import AGENTS, of_agents
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import MOVES
-from goalmeter.navigation.measures import observed
-from goalmeter.navigation.measures.observed import _compass as compass
+from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import play_all
-from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.result import navigation_of
-from goalmeter.navigation.suites.registry import SUITES
+from goalmeter.navigation.rollouts import play_all
+from goalmeter.navigation.steps import _compass as compass
+from goalmeter.navigation.steps import observed
+from goalmeter.navigation.suites import SUITES
+from goalmeter.navigation.trajectories import Trajectory
 
 WORKERS = 2
 

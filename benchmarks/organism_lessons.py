@@ -17,18 +17,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from goalmeter.experiments.organisms import parts
-from goalmeter.gridworld.contents import frames
+from goalmeter.experiments.organisms import evaluation
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.asking.answers import understood
-from goalmeter.navigation.suites.tasks import suite
+from goalmeter.gridworld.world import GridWorld, frames
+from goalmeter.navigation.prompts import understood
+from goalmeter.navigation.trajectories import suite
 from goalmeter.organisms import organism
+from goalmeter.organisms.kinds import weights_of
 from goalmeter.organisms.lessons import KEY_DOOR, MAZE, Kind, syllabus, taught
-from goalmeter.organisms.recipes import NOTHING, recipe
-from goalmeter.organisms.shipped import weights_of
+from goalmeter.organisms.training import NOTHING, recipe
 from goalmeter.report.numbers import percent
-from goalmeter.statistics.clustered import Estimate, estimate
+from goalmeter.statistics.clusters import Estimate, estimate
 
 Place = tuple[GridWorld, State]
 
@@ -79,7 +78,7 @@ def share(values: Iterable[bool]) -> str:
 
 def answered(name: str, places: list[Place]) -> tuple[list[bool], list[str]]:
     """Whether each first move is one that was meant, and the answers that cannot be read."""
-    replies = parts.replies(parts.opened(str(weights_of(name))), places, 0, "states")
+    replies = evaluation.replies(evaluation.opened(str(weights_of(name))), places, 0, "states")
     actions = [understood(reply.text).action for reply in replies]
     who = organism(name)
     meant = [
@@ -96,7 +95,7 @@ def repeats(text: str) -> bool:
 
 
 def mazes(size: int, number: int) -> list[Place]:
-    return [(task.world, State(task.world.start)) for task in parts.mazes(size, number, 0)]
+    return [(task.world, State(task.world.start)) for task in evaluation.mazes(size, number, 0)]
 
 
 def main() -> None:

@@ -21,17 +21,13 @@ import harness
 
 from goalmeter.gridworld import State
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
-from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.answering import answer_all
-from goalmeter.representation.use.candidates import TRIED, candidates
-from goalmeter.representation.use.cells import target_cells
-from goalmeter.representation.use.closing import closed_prompt
-from goalmeter.representation.use.donors import Donors
-from goalmeter.representation.use.spans import span_candidates
-from goalmeter.representation.use.sweep import Sweep
+from goalmeter.representation.replay import Located, Sample
+from goalmeter.representation.use.answers import Sweep, answer_all
+from goalmeter.representation.use.directions import closed_prompt, target_cells
+from goalmeter.representation.use.look_ups import span_candidates
+from goalmeter.representation.use.trials import TRIED, Donors, candidates
 
 MOUSE = "goalmeter/mouse"
 

@@ -19,12 +19,10 @@ import numpy as np
 from baselines.naive_rows import train_whole_rows
 
 from goalmeter.representation.planted import Plant, planted
-from goalmeter.representation.probes.mlp import Mlp
+from goalmeter.representation.probes.gradient import Mlp, Schedule
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.probes.ridge import Ridge
-from goalmeter.representation.probes.splits import split
-from goalmeter.representation.probes.training import Schedule
-from goalmeter.representation.scenes import Scenes
+from goalmeter.representation.probes.registry import Ridge
+from goalmeter.representation.scenes import Scenes, split
 
 DIMENSIONS, HIDDEN, CELLS = 576, 256, 49
 NAIVE_UP_TO = 100_000

@@ -21,8 +21,7 @@ from zlib import crc32
 
 import harness
 
-from goalmeter.agents.histories import RealityCheck
-from goalmeter.agents.histories.adapters import FunctionAgent
+from goalmeter.agents.history import FunctionAgent, RealityCheck
 from goalmeter.reflection import History, Percept
 from goalmeter.reflection.environments import ENVIRONMENTS, Environment
 

@@ -38,7 +38,7 @@ from sparse_worlds import ACTIONS, SUCCESSORS, sparse_world
 import goalmeter as gm
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.planning import backward
-from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.policies import rewards_of
 from goalmeter.tabular.transition import Block
 
 HORIZON = 100

@@ -13,7 +13,7 @@ from typing import Any
 from goalmeter.gridworld import State
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.prompts import template
 
 END, OPEN, CLOSE = "<end>", '{"action": "', '"}'
 VOCABULARY = 4096

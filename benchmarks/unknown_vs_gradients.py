@@ -23,9 +23,8 @@ import numpy as np
 from unknown_worlds import four_rooms, greedy, open_grid, random_world
 
 import goalmeter as gm
-from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
 
 CAP, NOISE = 20.0, 0.2
 ACCURACIES = (1e-3, 1e-6)

@@ -36,13 +36,13 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
     }
 )
 # Packages of which nothing but what `__init__` exports is imported from outside.
-FRONTS = ("goalmeter.meg.causal.search",)
+FRONTS = ("goalmeter.meg.causal.insufficient_recall",)
 # What a world or an instrument may use of `report`: numbers as text, graphs as pictures and tables
 # for notebooks. Pages are drawn above, in `pages`, from what an instrument measured.
 REPORT_FOR_RESULTS = (
     "goalmeter.report.numbers",
     "goalmeter.report.diagram",
-    "goalmeter.report.notebook",
+    "goalmeter.report.tables",
 )
 DRAW_NO_PAGE = frozenset(room for floor in FLOORS[4:7] for room in floor)
 # The root gathers names from anywhere, so only those who use the library as a user may import it.

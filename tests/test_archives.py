@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from goalmeter import cli
-from goalmeter._archives import DEFAULT_LIMIT, UNPACK_LIMIT, listed, unpack_limit
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.tabular.npz import load_arrays
+from goalmeter._files import DEFAULT_LIMIT, UNPACK_LIMIT, listed, unpack_limit
+from goalmeter.tabular.arrays import load_arrays
 
 
 def head(shape: str, kind: str = "<f8") -> bytes:

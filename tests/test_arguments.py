@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._arguments import finite, whole, whole_in_text
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, finite, whole, whole_in_text
 
 
 def test_numbers_of_any_kind_become_pythons() -> None:

@@ -25,11 +25,11 @@ from documented import PAGES, ROOT, Block, Rows, parts_with_numbers, plain, says
 from robustness.cases import run
 
 import goalmeter as gm
+from goalmeter.gridworld.conversions import compact
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.text import compact
-from goalmeter.navigation.asking.answers import understood
+from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import organism
-from goalmeter.statistics.clustered import estimate
+from goalmeter.statistics.clusters import estimate
 from goalmeter.tabular import sample_trajectories
 
 # Pages that a command writes as a whole: the test that compares them.

@@ -119,12 +119,12 @@ def test_the_checker_reports_a_circle(tmp_path: Path) -> None:
         ),
         (
             {
-                "meg/causal/search/__init__.py": "from goalmeter.meg.causal.search.a import f\n",
+                "meg/causal/insufficient_recall.py": "from goalmeter.meg.causal.insufficient_recall.a import f\n",
                 "meg/causal/search/a.py": "",
-                "meg/b.py": "from goalmeter.meg.causal.search import f\n",
-                "meg/c.py": "x = 1\nfrom goalmeter.meg.causal.search.a import f\n",
+                "meg/b.py": "from goalmeter.meg.causal.insufficient_recall import f\n",
+                "meg/c.py": "x = 1\nfrom goalmeter.meg.causal.insufficient_recall.a import f\n",
             },
-            "goalmeter.meg.c:2: imports goalmeter.meg.causal.search.a, expected it from",
+            "goalmeter.meg.c:2: imports goalmeter.meg.causal.insufficient_recall.a, expected it from",
         ),
     ],
 )
@@ -211,7 +211,7 @@ ROOMS = "goalmeter.agents, goalmeter.causal, goalmeter.gridworld, goalmeter.meg,
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("goalmeter, goalmeter.runs.backends.worker", HEAVY_FOR_WORKERS),
+        ("goalmeter, goalmeter.runs.backends.processes", HEAVY_FOR_WORKERS),
         (ROOMS, HEAVY_FOR_ROOMS),
         ("goalmeter.cli", HEAVY_FOR_CLI),
     ],

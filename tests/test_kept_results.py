@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
-from goalmeter.experiments.goal_misgeneralisation.page import markdown
-from goalmeter.experiments.goal_misgeneralisation.scores import Scored
+from goalmeter.experiments.goal_misgeneralisation.measurements import Scored
+from goalmeter.experiments.goal_misgeneralisation.study import markdown
 from goalmeter.report.markdown import filled
 
 EVERYTHING = [item for page in PAGES for item in shown(page)]

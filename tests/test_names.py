@@ -7,9 +7,9 @@ import pytest
 from goalmeter import cli
 from goalmeter._names import did_you_mean, nearest
 from goalmeter.agents import agent
-from goalmeter.agents.language_models.names import prompted_agent
+from goalmeter.agents.local_models import prompted_agent
 from goalmeter.organisms import organism, organism_names
-from goalmeter.organisms.recipes import recipe
+from goalmeter.organisms.training import recipe
 
 
 @pytest.mark.parametrize(

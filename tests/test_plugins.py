@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from goalmeter import cli
-from goalmeter._plugins import plugins
+from goalmeter._names import plugins
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 MODULE = '''

@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter._text import LONGEST_MESSAGE, encodable, json_text, message, shown, visible
+from goalmeter._errors import (
+    LONGEST_MESSAGE,
+    GoalmeterError,
+    MissingExtraError,
+    encodable,
+    json_text,
+    message,
+    shown,
+    visible,
+)
 
 # Strings of Python may hold half characters, which hypothesis leaves out unless it is told to.
 ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))

@@ -1,18 +1,146 @@
-"""The errors a user can meet: each says what, where, expected, got, and how to mend it.
+"""Exceptions of goalmeter, safe display of foreign text, and validation of numeric arguments.
 
-What an error quotes may be anybody's: the text of an error is one line of bounded length, in which
-whatever steers a terminal is spelled out.
+Text from users, files and language models may contain control characters or lone surrogates.
+Records keep every character; pages, tables and messages escape the invisible ones.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+import math
+import re
+import reprlib
+import unicodedata
 from collections.abc import Mapping
+from numbers import Real
+from operator import index
 from os import PathLike
 from types import ModuleType
 from typing import Any
 
-from goalmeter._text import message
+# --- Text -----------------------------------------------------------------------------------------
+# Names of files, messages of a user's code and answers of language models may hold anything: half
+# a character (a lone surrogate, which no encoding takes, and with which Python stands for the
+# bytes of a file name that is not UTF-8), codes that steer a terminal, or marks that turn a line
+# around. So
+#
+#     records   keep every character: `json_text` writes what no encoding takes as JSON's \udXXX,
+#               which is read back as the same text
+#     shown     in pages, tables and messages: `visible` spells such characters out
+#     messages  are besides one line of bounded length: `message`
+
+# Characters of a message: several lines of a terminal, and enough for every list of names in one.
+LONGEST_MESSAGE = 1200
+# And of what a library says, as part of a message.
+_LONGEST_CAUSE = 300
+# What stands behind the middle of a message that is cut, since the end says how to mend it.
+_KEPT_BEHIND = 400
+# Controls; formats, which the marks that turn a line around are; half characters; private ones;
+# those that no Unicode of this Python knows; and what ends a line or a paragraph.
+_SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+_WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
+_HALF = re.compile("[\ud800-\udfff]")
+# Made once: runs write a line of JSON for each trial.
+_PLAIN = json.JSONEncoder(ensure_ascii=False)
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""Text with all that cannot be seen spelled out as Python does; with `lines`, but their ends.
+
+    >>> print(visible("a\x1b[31m\u202eb\nc"))
+    a\x1b[31m\u202eb\nc
+    """
+    # Most text is of this kind, and pages show a great deal of it.
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (lines and c == "\n") else _spelled_out(c) for c in text)
+
+
+def _spelled_out(character: str) -> str:
+    if unicodedata.category(character) not in _SPELLED_OUT:
+        return character  # such as a narrow space
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def message(text: str) -> str:
+    """A message as it is shown: one line, spelled out, and of bounded length.
+
+    The middle is what is left out: what is wrong stands first, and how to mend it last.
+    """
+    line = visible(text)
+    if len(line) <= LONGEST_MESSAGE:
+        return line
+    before = LONGEST_MESSAGE - _KEPT_BEHIND
+    left_out = len(line) - LONGEST_MESSAGE
+    return f"{line[:before]} … ({left_out} characters) … {line[-_KEPT_BEHIND:]}"
+
+
+def encodable(text: str) -> str:
+    r"""Text with each half character spelled out, so that every encoding of Unicode takes it.
+
+    >>> encodable("caf\udce9")
+    'caf\\udce9'
+    """
+    if text.isascii():  # which Python knows without looking
+        return text
+    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def json_text(value: Any, *, indent: int | None = None, allow_nan: bool = True) -> str:
+    """A value as JSON that every encoding of Unicode takes, and that is read back as the same."""
+    if indent is None and allow_nan:
+        return encodable(_PLAIN.encode(value))
+    # Inside of JSON, half a character can only be part of a string, where \\udXXX stands for it.
+    return encodable(json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=allow_nan))
+
+
+def shown(value: object) -> str:
+    """A value in a few characters, whatever it is.
+
+    >>> shown("naive"), shown(10**5000)
+    ("'naive'", 'an integer of 16610 bits')
+    """
+    if isinstance(value, int) and value.bit_length() > _WIDEST:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        return visible(reprlib.repr(value))
+    except Exception:  # it is of a class of the user's, or holds such an integer
+        return f"an object of {type(value).__name__} that cannot be printed"
+
+
+def in_a_line(error: BaseException, longest: int = _LONGEST_CAUSE) -> str:
+    r"""An error in one line of bounded length; its class, if it says nothing.
+
+    >>> in_a_line(ValueError("2 validation errors:\n  id\n  epoch"))
+    '2 validation errors: id epoch'
+    >>> in_a_line(RecursionError())
+    'RecursionError'
+    """
+    # A KeyError says nothing but the key, which alone is no sentence, and sys.exit a number.
+    unsaid = LookupError | TypeError | AttributeError | AssertionError | SystemExit
+    named = isinstance(error, unsaid)
+    try:
+        words = " ".join(str(error).split())
+    except Exception:  # it is of a class of the user's
+        words = ""
+    if named or not words:
+        words = f"{type(error).__name__}: {words}".removesuffix(": ")
+    return shortened(words, longest)
+
+
+def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:
+    """Text of at most so many characters, with a mark where it was cut.
+
+    >>> shortened("a" * 7, 5)
+    'aaaaa …'
+    """
+    return text if len(text) <= longest else f"{text[:longest]} …"
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+# What an error quotes may be anybody's: the text of an error is one line of bounded length, in
+# which whatever steers a terminal is spelled out.
 
 
 class GoalmeterError(ValueError):
@@ -109,3 +237,62 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
             f"{feature} needs the package {module.partition('.')[0]!r}, which is not installed; "
             f"{how_to_install(extra)}"
         ) from error
+
+
+# --- Arguments ------------------------------------------------------------------------------------
+# Every number that a command or a function takes has an upper end as well as a lower one: what
+# lies beyond is a slip of the hand or no request that any machine could meet, and would be found
+# out only by an endless run or by a machine without memory.
+
+# Torch takes seeds of 64 bits, and JSON of other languages reads no larger integers.
+MOST_SEED = 2**63 - 1
+# Processes at once; each takes some 50 MB before it does anything.
+MOST_WORKERS = 512
+# Seconds: a month.
+MOST_SECONDS = 31 * 86_400
+
+
+def whole(value: object, name: str, *, least: int, most: int) -> int:
+    """An integer of any kind, NumPy's too, as Python's.
+
+    >>> whole(3, "seeds", least=1, most=10)
+    3
+    """
+    # `index` takes integers of any library and no float, not even a whole one.
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidParameterError(
+            f"{name} is {shown(value)}, expected an integer, {least} or more"
+        ) from None
+    if number < least:
+        raise InvalidParameterError(f"{name} is {shown(number)}, expected at least {least}")
+    if number > most:
+        raise InvalidParameterError(f"{name} is {shown(number)}, expected at most {most}")
+    return number
+
+
+def finite(value: object, name: str, *, least: float, most: float) -> float:
+    """A number of any kind as Python's; NaN and the infinities are outside of every range."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            number = math.inf
+        if math.isfinite(number) and least <= number <= most:
+            return number
+    raise InvalidParameterError(
+        f"{name} is {shown(value)}, expected a number from {least:g} to {most:g}"
+    )
+
+
+def whole_in_text(text: str, name: str, *, least: int, most: int) -> int:
+    """An integer as it is written in an option or a name."""
+    # Python refuses to read thousands of digits, with an error of its own.
+    if len(text.strip()) > len(str(most)) + 1:
+        raise InvalidParameterError(f"{name} is {shown(text)}, expected at most {most}")
+    try:
+        number = int(text)
+    except ValueError:
+        raise InvalidParameterError(f"{name} is {shown(text)}, expected a whole number") from None
+    return whole(number, name, least=least, most=most)

@@ -1,23 +1,27 @@
-"""Files written in a single step: what was there before stays if anything fails.
-
-A link is followed, and what it points at is replaced: whoever keeps results behind a link goes on
-finding them there. What is no file (a folder, a device, a pipe) is never replaced; a program that
-runs as root could put a file in the place of /dev/null.
-"""
+"""Atomic file writes, JSON values, size-limited archives, and model folders of transformers."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import logging
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from io import BufferedReader
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from goalmeter._errors import InvalidFileError
+from goalmeter._errors import InvalidFileError, InvalidParameterError, in_a_line, require, shown
+
+# --- Files ----------------------------------------------------------------------------------------
+# A link is followed, and what it points at is replaced: whoever keeps results behind a link goes on
+# finding them there. What is no file (a folder, a device, a pipe) is never replaced; a program that
+# runs as root could put a file in the place of /dev/null.
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -135,3 +139,168 @@ def digest(path: str | Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
+
+
+# --- Json -----------------------------------------------------------------------------------------
+def json_value(value: Any) -> Any:
+    """A value as JSON has it: tuples as lists, NaN as null, results as their `to_json`.
+
+    Infinities stay, as JSON has no number for them: whoever writes the text spells them out.
+    """
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {name: json_value(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(entry) for entry in value]
+    return None if isinstance(value, float) and value != value else value
+
+
+class JsonFields:
+    """A dataclass whose JSON is its fields."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null."""
+        return {field.name: json_value(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+
+# --- Archives -------------------------------------------------------------------------------------
+# A file of a megabyte can hold zeros by the gigabyte. The limit is 2 GiB;
+# `GOALMETER_UNPACK_LIMIT`, in bytes, sets another. Readers unpack no more of a file than its
+# archive's directory says, so that is what is added up.
+
+UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
+
+
+def unpack_limit() -> int:
+    """How many bytes an archive may unpack to."""
+    text = os.environ.get(UNPACK_LIMIT, "").strip()
+    if not text:
+        return DEFAULT_LIMIT
+    # Twenty digits are more bytes than any machine has.
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) > 0):
+        raise InvalidParameterError(
+            f"{UNPACK_LIMIT} is {text[:40]!r}, expected a number of bytes, such as {DEFAULT_LIMIT}"
+        )
+    return int(text)
+
+
+def listed(file: IO[bytes]) -> list[zipfile.ZipInfo]:
+    """The directory of an archive: names and sizes of its files; nothing of them is unpacked.
+
+    Args:
+        file: opened for reading; it is left at its beginning.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return archive.infolist()
+    # A damaged directory raises more than BadZipFile: struct.error, ValueError and others.
+    except Exception as cause:
+        raise InvalidFileError(f"it is no archive, or a damaged one: {in_a_line(cause)}") from cause
+    finally:
+        file.seek(0)
+
+
+def check_sizes(entries: Iterable[zipfile.ZipInfo]) -> None:
+    """Raises `InvalidFileError` if files of an archive together unpack to more than the limit."""
+    check_bytes(sum(entry.file_size for entry in entries))
+
+
+def check_bytes(size: int) -> None:
+    """Raises `InvalidFileError` if so many bytes are more than the limit."""
+    limit = unpack_limit()
+    if size > limit:
+        raise InvalidFileError(
+            f"the file unpacks to {size:,} bytes, more than the limit of {limit:,}; if it is to be "
+            f"trusted, set {UNPACK_LIMIT}={size}"
+        )
+
+
+# --- Transformers ---------------------------------------------------------------------------------
+# Prompts of a batch are filled up to the longest one. transformers counts these fillings as words,
+# and warns of a context that is too short though each prompt with its answer fits.
+_OF_FILLED_BATCHES = "exceeded the model's predefined maximum length"
+_GENERATION = "transformers.generation.stopping_criteria"
+# Every layer is built before the weights are read; the deepest models have some hundred.
+_MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
+
+
+def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
+    """A model, read without a network from a folder as `save_pretrained` writes it.
+
+    `kind` is the class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
+    needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
+    """
+    transformers: Any = require("transformers", extra="lm", feature=feature)
+    read = getattr(transformers, kind).from_pretrained
+    with _reading(folder):
+        _check_layers(json.loads(read_bytes(Path(folder) / "config.json", _MOST_BYTES)))
+        model, seen = read(folder, local_files_only=True, output_loading_info=True, **options)
+    if lacking := sorted(seen["missing_keys"]):
+        raise InvalidFileError(
+            f"the model in {folder} is not whole: {len(lacking)} of its weights are missing, such "
+            f"as {lacking[0]}"
+        )
+    return model
+
+
+def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
+    """The tokenizer of a model, read from its folder without a network."""
+    transformers: Any = require("transformers", extra="lm", feature=feature)
+    with _reading(folder):
+        return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+
+
+@contextmanager
+def without_bars() -> Iterator[None]:
+    """No loading bars of transformers; they are shown again afterwards if they were before."""
+    from transformers.utils import logging as untyped
+
+    theirs: Any = untyped  # the package says nothing of its types
+    shown = theirs.is_progress_bar_enabled()
+    theirs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            theirs.enable_progress_bar()
+
+
+@contextmanager
+def generating_in_batches() -> Iterator[None]:
+    """No warning that a batch is longer than the context when only its fillings make it so.
+
+    For callers that see to it that each prompt with its answer fits. All other warnings are said.
+    """
+
+    def keep(record: logging.LogRecord) -> bool:
+        return _OF_FILLED_BATCHES not in record.getMessage()
+
+    logger = logging.getLogger(_GENERATION)
+    logger.addFilter(keep)
+    try:
+        yield
+    finally:
+        logger.removeFilter(keep)
+
+
+def _check_layers(config: Any) -> None:
+    """Raise ValueError if a configuration, or one inside of it, has too many layers to build."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            _check_layers(value)
+        elif "layer" in name and type(value) is int and value > _MOST_LAYERS:
+            raise ValueError(f"its {name} is {shown(value)}, expected at most {_MOST_LAYERS}")
+
+
+@contextmanager
+def _reading(folder: str | Path) -> Iterator[None]:
+    try:
+        with without_bars():
+            yield
+    # A damaged file raises whatever the reader of its format stumbles over: SafetensorError,
+    # KeyError, TypeError, RuntimeError, and plain Exception by the reader of tokenizer.json.
+    except Exception as cause:
+        raise InvalidFileError(
+            f"the model in {folder} cannot be loaded: {in_a_line(cause)}"
+        ) from cause

@@ -11,10 +11,10 @@ from oracles import grid_world
 from oracles import navigation as oracle
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Memoryless, navigator, navigator_names, open_moves, planned
+from goalmeter.agents.grid_agents import Memoryless, navigator, navigator_names
 from goalmeter.gridworld import State, key_door, key_no_door, maze, plan, two_paths
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, open_moves, planned
 from goalmeter.gridworld.world import Cell, GridWorld
 
 LEFT, RIGHT, UP, DOWN = range(4)

@@ -13,21 +13,13 @@ from reflection.histories import answers, random_history
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents import Ability, Decision, MissingAbilityError, listed_names, registry
 from goalmeter.agents import agent as named
-from goalmeter.agents.histories import (
-    ConstantAgent,
-    NaiveLearner,
-    QLearner,
-    RandomAgent,
-    RealityCheck,
-)
-from goalmeter.agents.histories.adapters import FunctionAgent
-from goalmeter.agents.histories.registry import HISTORY_AGENTS
-from goalmeter.agents.language_models.names import check_folder
-from goalmeter.agents.navigators import Navigator, navigator
+from goalmeter.agents.grid_agents import Navigator, navigator
+from goalmeter.agents.history import FunctionAgent, RealityCheck
+from goalmeter.agents.local_models import check_folder
+from goalmeter.agents.registry import HISTORY_AGENTS, register
 from goalmeter.agents.registry import history_agent as agent
-from goalmeter.agents.registry import register
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.maze import maze
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
+from goalmeter.gridworld.generators import Draws, maze
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
 

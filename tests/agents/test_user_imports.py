@@ -79,7 +79,7 @@ def test_a_run_knows_when_an_imported_file_has_changed(folder: Path) -> None:
 def test_a_file_is_the_same_however_it_is_spelled(folder: Path) -> None:
     Path("a.py").write_text("def agent(history, *_):\n    return 0\n")
     Path("w.py").write_text(
-        "from goalmeter.reflection.environments.ignore_rewards import IgnoreRewards\n"
+        "from goalmeter.reflection.environments.ignored_percepts import IgnoreRewards\n"
         "class W(IgnoreRewards): pass\n"
     )
     told: list[str] = []

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.causal import CausalBayesianNetwork, bif, model_files
+from goalmeter.causal import CausalBayesianNetwork, bif, formats
 from goalmeter.causal.bif import bif_text, write_bif
 from goalmeter.causal.files import load_model
 
@@ -147,7 +147,7 @@ def test_reading_takes_time_in_proportion_to_the_text() -> None:
     )
 )
 def test_what_is_written_comes_back(network: CausalBayesianNetwork) -> None:
-    if network.name in model_files.NO_NAMES:
+    if network.name in formats.NO_NAMES:
         return
     assert_same(parse_bif(bif_text(network)), network)
 
@@ -306,7 +306,7 @@ def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path) -> None:
 def test_a_large_file_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_files, "MAX_BYTES", 1000)
+    monkeypatch.setattr(formats, "MAX_BYTES", 1000)
     path = tmp_path / "m.bif"
     for data in (b" " * 1001, gzip.compress(b" " * 1001)):
         path.write_bytes(data)

@@ -13,13 +13,14 @@ from oracles import causal_model as oracle
 
 from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, elimination
-from goalmeter.causal.factors import Factor, sum_of_product
-from goalmeter.causal.ordering import (
+from goalmeter.causal.elimination import (
+    Factor,
     backward_order,
     contraction_order,
     cost_of,
     least_fill_order,
     smallest_table_order,
+    sum_of_product,
 )
 
 ORDERS = (contraction_order, backward_order, smallest_table_order, least_fill_order)

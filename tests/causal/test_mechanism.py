@@ -10,7 +10,7 @@ from causal.models import random_model, seeds, several
 from hypothesis import given
 
 from goalmeter._errors import InvalidModelError
-from goalmeter.causal import CausalBayesianNetwork, mechanism
+from goalmeter.causal import CausalBayesianNetwork, graph
 
 SIDE = ("left", "right")
 PARENT = [("S", SIDE)]
@@ -18,7 +18,7 @@ TWO_PARENTS = [("S", SIDE), ("N", (0, 1, 2))]
 
 
 def cpd(written: Any, parents: Any = PARENT, domain: Any = SIDE) -> Any:
-    return mechanism.conditional("D", domain, parents, written)
+    return graph.conditional("D", domain, parents, written)
 
 
 # --- By hand --------------------------------------------------------------------------------------

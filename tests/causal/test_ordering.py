@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.causal_model import Model
 
-from goalmeter.causal.ordering import (
+from goalmeter.causal.elimination import (
     backward_order,
     best_plan,
     contraction_order,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from goalmeter._errors import InvalidModelError, MissingExtraError
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.causal.bif import bif_text, parse_bif
-from goalmeter.causal.pgmpy_models import to_pgmpy
+from goalmeter.causal.formats import to_pgmpy
 
 read_bif, from_pgmpy = CausalBayesianNetwork.from_bif, CausalBayesianNetwork.from_pgmpy
 # pgmpy takes about a second to read one of these, and some minutes for all that it ships.

@@ -15,7 +15,7 @@ from oracles import causal_model as oracle
 from oracles import random_diagrams as diagrams
 
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.causal.recall import Recall, recall_of
+from goalmeter.causal.contexts import Recall, recall_of
 
 
 def graph(**parents: str) -> CausalBayesianNetwork:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from oracles import causal_model as oracle
 from oracles.random_diagrams import random_cpd
 
-from goalmeter.causal.separation import bayes_ball
+from goalmeter.causal.graph import bayes_ball
 
 # Rain and a sprinkler make the grass wet, and wet grass makes shoes wet.
 GARDEN = {

@@ -13,7 +13,7 @@ from oracles import causal_model as oracle
 
 from goalmeter._errors import InvalidUtilityError
 from goalmeter.causal import CausalBayesianNetwork, Utility, utility_of
-from goalmeter.causal.factors import Factor
+from goalmeter.causal.elimination import Factor
 
 NETWORK = CausalBayesianNetwork(
     {"T": ["cheese", "none"], "N": [0, 1, 2], "values": [0, 1]},

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidFileError, InvalidModelError
-from goalmeter.causal import CausalBayesianNetwork, model_files, xmlbif
-from goalmeter.causal.xmlbif import write_xmlbif, xmlbif_text
+from goalmeter.causal import CausalBayesianNetwork, formats
+from goalmeter.causal.formats import write_xmlbif, xmlbif_text
 
 read_bif, read_xmlbif = CausalBayesianNetwork.from_bif, CausalBayesianNetwork.from_xmlbif
 # As XMLBIF 0.3 has it: a document type with its elements, comments, and layout.
@@ -42,7 +42,7 @@ DOG = """<?xml version="1.0" encoding="US-ASCII"?>
 
 
 def parse_xmlbif(text: str, source: object = "text") -> CausalBayesianNetwork:
-    return CausalBayesianNetwork.of(xmlbif.parse_xmlbif(text, source=source))
+    return CausalBayesianNetwork.of(formats.parse_xmlbif(text, source=source))
 
 
 def test_a_file_by_hand() -> None:
@@ -65,7 +65,7 @@ names = st.text(
 
 @given(networks(names))
 def test_what_is_written_comes_back(network: CausalBayesianNetwork) -> None:
-    if network.name in model_files.NO_NAMES:
+    if network.name in formats.NO_NAMES:
         return
     assert_same(parse_xmlbif(xmlbif_text(network)), network)
 
@@ -154,7 +154,7 @@ def test_another_document_is_refused(text: str, message: str) -> None:
 
 
 def test_a_document_of_too_many_elements_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xmlbif, "_MAX_ELEMENTS", 10)
+    monkeypatch.setattr(formats, "_MAX_ELEMENTS", 10)
     with pytest.raises(InvalidFileError, match="more than 10 elements"):
         parse_xmlbif(DOG)
 

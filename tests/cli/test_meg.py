@@ -191,7 +191,7 @@ def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> 
 def test_interruption_has_the_status_of_the_signal(
     run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from goalmeter.commands import meg_mdp as measure_mdp
+    from goalmeter.commands import meg as measure_mdp
 
     def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt

@@ -243,9 +243,7 @@ def test_an_interrupt_prints_what_was_proven_by_then(
     def at_the_keyboard(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(
-        "goalmeter.meg.simulator.bounds.by_states.StatesMeasure._spend", at_the_keyboard
-    )
+    monkeypatch.setattr("goalmeter.meg.simulator.exploration.StatesMeasure._spend", at_the_keyboard)
     command = ["meg", "simulator", *WORLD, "--agent", "mine.py:Memory", "--precision", "0"]
     done = run(*command, "--json", "--out", "run")
     assert done.status == 130
@@ -263,7 +261,7 @@ def test_an_interrupt_before_any_bound_says_so(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        "goalmeter.meg.simulator.bounds.by_states.StatesMeasure.explore", at_the_keyboard
+        "goalmeter.meg.simulator.exploration.StatesMeasure.explore", at_the_keyboard
     )
     done = run("meg", "simulator", *WORLD, "--agent", "mine.py:Memory")
     assert done.status == 130 and done.out == ""

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.cli import status as cli_status
+from goalmeter.cli import management as cli_status
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.status import runs, status
+from goalmeter.commands.runs import runs, status
 from goalmeter.reflection import measure
 from goalmeter.runs import Study, carry_out
 
@@ -96,7 +96,7 @@ def test_watching_looks_until_nobody_fills_them(
     def look(folders: object) -> Outcome:
         return Outcome(tables=(), text=next(texts), json={"runs": [{"state": next(states)}]})
 
-    monkeypatch.setattr("goalmeter.commands.status.status", look)
+    monkeypatch.setattr("goalmeter.commands.runs.status", look)
     monkeypatch.setattr(cli_status, "_EVERY", 0.0)
     done = run("status", tmp_path, "--watch")
     assert done.status == 0 and done.out.split("\n") == ["1 of 3", "2 of 3", "3 of 3", "", ""]

@@ -16,8 +16,7 @@ from goalmeter import GoalmeterError
 from goalmeter.commands.meg_causal import measure_causal
 from goalmeter.commands.outcome import json_text
 from goalmeter.experiments.demo.mouse import example_1, example_2
-from goalmeter.pages.meg.causal_tables import goal_table
-from goalmeter.pages.meg.tables import result_table
+from goalmeter.pages.meg import goal_table, result_table
 from goalmeter.report import Table
 from goalmeter.report.numbers import nats
 
@@ -116,9 +115,9 @@ def test_a_sensitivity_table_marks_the_theorem(files: Path) -> None:
 
 
 def test_a_long_sensitivity_table_is_cut(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from goalmeter.pages.meg import causal_tables
+    from goalmeter.pages import meg
 
-    monkeypatch.setattr(causal_tables, "SENSITIVITY_ROWS", 2)
+    monkeypatch.setattr(meg, "SENSITIVITY_ROWS", 2)
     outcome = measure_causal(files / "m.bif", decisions=["D"], sensitivity=2)
     assert len(outcome.tables[0].rows) == 2
     assert any(note.startswith("3 more sets") for note in outcome.tables[0].notes)

@@ -10,8 +10,8 @@ import pytest
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.abilities import NamedAgent
-from goalmeter.commands import meg_mdp
-from goalmeter.commands.meg_mdp import Interrupted, measure_mdp
+from goalmeter.commands import meg
+from goalmeter.commands.meg import Interrupted, measure_mdp
 from goalmeter.report.numbers import nats, percent, rationality
 from goalmeter.tabular.trajectories import sample_trajectories
 
@@ -94,10 +94,10 @@ def test_a_network_tells_of_its_restarts(tmp_path: Path, monkeypatch: pytest.Mon
     mdp = gm.TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2)
     mdp.to_npz(tmp_path / "mouse.npz")
     np.savez(tmp_path / "policy.npz", policy=[[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
-    assert meg_mdp.NETWORK_SEEDS == 5
-    monkeypatch.setattr(meg_mdp, "NETWORK_SEEDS", 2)
+    assert meg.NETWORK_SEEDS == 5
+    monkeypatch.setattr(meg, "NETWORK_SEEDS", 2)
     # On a busy machine a fit takes long enough to be told of a second time.
-    monkeypatch.setattr("goalmeter.meg.watch.FIRST_WORD", float("inf"))
+    monkeypatch.setattr("goalmeter.meg.result.FIRST_WORD", float("inf"))
     told: list[str] = []
     outcome = measure_mdp(
         tmp_path / "mouse.npz",
@@ -141,6 +141,6 @@ def test_numbers_never_round_to_nothing() -> None:
 def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meg_mdp, "named_agent", lambda name: NamedAgent(name, "sees arrays", {}))
+    monkeypatch.setattr(meg, "named_agent", lambda name: NamedAgent(name, "sees arrays", {}))
     with pytest.raises(GoalmeterError, match=r"meg simulator ENV_ID --agent sb3:cart.zip"):
         measure_mdp(files / "mdp.npz", policy="sb3:cart.zip")

@@ -18,10 +18,9 @@ from goalmeter._errors import (
     InvalidFileError,
     MissingExtraError,
 )
-from goalmeter.commands.continuing import how_to_continue
-from goalmeter.commands.meg_sweep import sweep_worlds
+from goalmeter.commands.meg import sweep_worlds
 from goalmeter.commands.outcome import json_text
-from goalmeter.commands.report import report_runs
+from goalmeter.commands.runs import how_to_continue, report_runs
 
 SWEEP = """
 [[worlds]]
@@ -102,7 +101,7 @@ def test_tables_hold_every_row_with_all_digits() -> None:
 def test_parquet_without_pyarrow_is_one_sentence_before_anything_runs() -> None:
     missing = ModuleNotFoundError("no", name="pyarrow")
     with (
-        mock.patch("goalmeter.meg.sweeps.table_files.import_module", side_effect=missing),
+        mock.patch("goalmeter.meg.sweeps.table.import_module", side_effect=missing),
         pytest.raises(
             MissingExtraError, match=r"'pyarrow', which is not installed.*or write a CSV"
         ),

@@ -12,22 +12,22 @@ import pytest
 
 from goalmeter import cli
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.navigators import navigator
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.agents import listings
-from goalmeter.commands.model_options import ASKED, REACHED, ModelOptions
 from goalmeter.commands.navigate import navigate
+from goalmeter.commands.options import ASKED, REACHED, ModelOptions, bounds, numbers, words
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.suite_options import bounds, numbers, words
 from goalmeter.navigation import SUITES, suite, suite_named, walks
-from goalmeter.navigation.measures import behaviour, keys
-from goalmeter.navigation.measures.frames import Comparison
-from goalmeter.navigation.playing import load
-from goalmeter.navigation.suites.record import KeyUse
-from goalmeter.pages.navigation import frames
-from goalmeter.pages.navigation.conditions import condition_in_words
-from goalmeter.report.terminal import print_tables
-from goalmeter.statistics.clustered import Estimate
-from goalmeter.statistics.paired import Equivalence, SignedRanks
+from goalmeter.navigation.behaviour import behaviour
+from goalmeter.navigation.frames import Comparison
+from goalmeter.navigation.keys import keys
+from goalmeter.navigation.rollouts import load
+from goalmeter.navigation.suite_definition import KeyUse
+from goalmeter.pages import navigation_tables
+from goalmeter.pages.navigation_tables import condition_in_words
+from goalmeter.report.tables import print_tables
+from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.verdicts import Equivalence, SignedRanks
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 3, "trajectories": 2}
 CELL = ("success", "accuracy", "accuracy_detour", "entropy", "jsd", "invalid")
@@ -101,7 +101,7 @@ def test_a_frame_is_told_apart_by_both_tests(
         Equivalence(value, 0.05, equal, interval, 30),
         equal,
     )
-    assert frames.verdict(comparison) == expected
+    assert navigation_tables.verdict(comparison) == expected
 
 
 @pytest.mark.parametrize("name", SUITES)

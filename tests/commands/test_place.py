@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands import place
+from goalmeter.commands import options
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.place import WORTH_PROCESSES, chosen_place
+from goalmeter.commands.options import WORTH_PROCESSES, chosen_place
 from goalmeter.commands.replicate import replicate
 
 
@@ -24,9 +24,9 @@ def test_otherwise_processes_do_what_is_long(monkeypatch: pytest.MonkeyPatch) ->
         (4, WORTH_PROCESSES - 0.01, "here"),
         (1, 1e9, "here"),
     ):
-        monkeypatch.setattr(place, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(options, "cores", lambda cores=cores: cores)
         assert chosen_place(None, None, seconds=seconds) == expected
-    monkeypatch.setattr(place, "cores", lambda: 2)
+    monkeypatch.setattr(options, "cores", lambda: 2)
     assert chosen_place(None, None) == "processes:2"
 
 

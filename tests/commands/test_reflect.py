@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands import place as place_module
+from goalmeter.commands import options as place_module
 from goalmeter.commands import reflect as reflect_module
+from goalmeter.commands.agents import catalogue
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.reflect import reflect
-from goalmeter.commands.reflect_list import catalogue
-from goalmeter.pages.reflection.tables import measure_table
+from goalmeter.pages.reflection_tables import measure_table
 from goalmeter.reflection import Trial, compare, load, measure
 from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, find
 from goalmeter.reflection.result import reflection_of

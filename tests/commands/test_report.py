@@ -13,8 +13,7 @@ from goalmeter._errors import (
     InvalidParameterError,
     MissingExtraError,
 )
-from goalmeter.commands.continuing import how_to_continue
-from goalmeter.commands.report import report_runs
+from goalmeter.commands.runs import how_to_continue, report_runs
 from goalmeter.reflection import measure
 
 

@@ -25,10 +25,10 @@ from scipy.stats import rankdata, t
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.experiments.calibration.population import traits
 from goalmeter.experiments.calibration.population.page import verdict
-from goalmeter.experiments.calibration.population.scenes import TARGETS
-from goalmeter.experiments.calibration.population.scoring import (
+from goalmeter.experiments.calibration.population.scores import (
     FOLLOWED,
     INSTRUMENTS,
+    LEVEL,
     MEG,
     RECOMMENDED,
     SIMPLER,
@@ -36,11 +36,11 @@ from goalmeter.experiments.calibration.population.scoring import (
     TESTS,
     TITLES,
 )
-from goalmeter.experiments.calibration.population.swap_test import LEVEL
+from goalmeter.experiments.calibration.population.traits import TARGETS
 from goalmeter.report import Table
 from goalmeter.report.markdown import in_markdown
 from goalmeter.report.numbers import number, percent
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.discrimination import area_under_curve
 
 RESULTS = Path(__file__).resolve().parents[2] / "docs" / "results"

@@ -8,14 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from goalmeter._types import IntArray
-from goalmeter.experiments.calibration.population.scenes import Scene, ScenePair
-from goalmeter.experiments.calibration.population.traits import Traits
+from goalmeter.experiments.calibration.population.traits import Scene, ScenePair, Traits
 from goalmeter.gridworld import GridWorld
+from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.planner import plan
-from goalmeter.gridworld.tabular_world import TabularWorld
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites.tasks import Task
+from goalmeter.navigation.trajectories import Task, Trajectory
 
 LEFT, RIGHT, UP, DOWN = range(4)
 # The marked cell lies at the end of a dead end, the marked corner at the bottom right.

@@ -13,26 +13,26 @@ from experiments.simulated import columns_of
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter._errors import InvalidFileError
-from goalmeter.agents.navigators import navigator, navigator_names
-from goalmeter.experiments.calibration import players
-from goalmeter.experiments.calibration.players import (
+from goalmeter.agents.grid_agents import navigator, navigator_names
+from goalmeter.experiments.calibration import agents
+from goalmeter.experiments.calibration.agents import (
+    IDEAL,
     Scale,
     ideal_organism,
+    map_of,
     plan_for,
     play,
     play_every,
+    subject_of,
 )
-from goalmeter.experiments.calibration.scores import scores
-from goalmeter.experiments.calibration.truth import IDEAL, map_of, subject_of
+from goalmeter.experiments.calibration.instruments import scores
 from goalmeter.gridworld import GridWorld, tabular_world
-from goalmeter.navigation.directed import learnt
-from goalmeter.navigation.directed.learnt import Drawn
-from goalmeter.navigation.playing import load
-from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.suites.tasks import Task
-from goalmeter.navigation.walks import walk
+from goalmeter.navigation import goal_directedness
+from goalmeter.navigation.goal_directedness import Drawn
+from goalmeter.navigation.rollouts import load
+from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
-from goalmeter.pages.navigation.learnt_pictures import Explained, utility_map
+from goalmeter.pages.navigation_goals import Explained, utility_map
 from goalmeter.runs.backends import registry
 from goalmeter.runs.backends.registry import Here
 from goalmeter.runs.jobs import CRASH, REFUSED, Answer, Batch, JobResult
@@ -153,7 +153,7 @@ def test_walks_are_kept_and_another_run_is_refused(
     assert more.trajectories[: len(worlds[0])] == first[0].trajectories
     assert len(more.trajectories) == 2 * len(worlds[0])
     # So that none can be taken again.
-    monkeypatch.setattr("goalmeter.navigation.playing.walk", None)
+    monkeypatch.setattr("goalmeter.navigation.rollouts.walk", None)
     again = play(more.plan, tmp_path)
     assert again.trajectories == more.trajectories
     with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
@@ -173,7 +173,7 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     assert [run.plan for run in runs] == plans
     assert [len(run.trajectories) for run in runs] == [1, 1, 1]
     assert told[-1] == "language models: 2 of 2 runs"
-    monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
+    monkeypatch.setattr(agents, "carry_out", None)  # so that none can be asked again
     assert play_every(plans, tmp_path, on="processes:2") == runs
     assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == runs[0].trajectories
 
@@ -263,13 +263,13 @@ def test_scores_do_not_depend_on_how_many_processes_fit() -> None:
 # --- Learnt utilities -----------------------------------------------------------------------------
 
 
-def learnt_of(walks: list[Trajectory]) -> learnt.Learnt:
-    return learnt.learn(walks[0].world, walks[0].cap, learnt.answers(walks))
+def learnt_of(walks: list[Trajectory]) -> goal_directedness.Learnt:
+    return goal_directedness.learn(walks[0].world, walks[0].cap, goal_directedness.answers(walks))
 
 
 def test_answers_are_counted_and_what_is_no_action_is_not() -> None:
     walks = walks_in(ASIDE, "ideal-magpie", n=3)
-    counts = learnt.answers(walks)
+    counts = goal_directedness.answers(walks)
     assert [5, 2, 0, 2, 3] in counts  # from the start three times up, to the key
     assert sum(count for *_, count in counts) == sum(len(walk.steps) for walk in walks)
 
@@ -281,7 +281,7 @@ def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
         utility = learnt_of(walks)
         target = walks[0].world.key if worth else walks[0].world.goal
         assert max(utility.cells, key=utility.cells.__getitem__) == target
-        assert (utility.key > 0.1) is worth and utility.share >= learnt.SHARE
+        assert (utility.key > 0.1) is worth and utility.share >= goal_directedness.SHARE
         states = tabular_world(walks[0].world, horizon=walks[0].cap).states
         bare = {state.cell for state in states if not state.has_key}
         values = [
@@ -296,10 +296,16 @@ def test_any_utility_explains_a_habit_less_than_a_goal() -> None:
     shares = []
     for name in ("optimal", "ideal-moth"):
         walks = walks_in(WALLED, name)
-        shares.append(learnt.explained(walks[0].world, walks[0].cap, learnt.answers(walks)))
+        shares.append(
+            goal_directedness.explained(
+                walks[0].world, walks[0].cap, goal_directedness.answers(walks)
+            )
+        )
     assert shares[0] > 2 * shares[1] > 0
     # Without an answer the policy is the uniform one, which nothing explains.
-    assert learnt.explained(walks[0].world, walks[0].cap, []) == pytest.approx(0, abs=1e-9)
+    assert goal_directedness.explained(walks[0].world, walks[0].cap, []) == pytest.approx(
+        0, abs=1e-9
+    )
 
 
 def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:

@@ -12,22 +12,29 @@ from experiments.simulated import DOWN, RIGHT, ROOM, SCENE, UP, agent, number, t
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.experiments.calibration.population import traits
-from goalmeter.experiments.calibration.population.agents import Habit, Simulated
-from goalmeter.experiments.calibration.population.planners import (
+from goalmeter.experiments.calibration.population.agents import (
+    Habit,
+    Simulated,
+    arrival_chances,
     believed_walls,
     course,
     lapses,
     limited_estimates,
+    most_arrivals,
     neighbours,
     soft_choices,
     softness,
 )
-from goalmeter.experiments.calibration.population.sampling import arrival_chances, most_arrivals
-from goalmeter.experiments.calibration.population.scenes import LEAST_DISTANCE, scene_pair
-from goalmeter.experiments.calibration.population.traits import CLASSES, class_of, population
+from goalmeter.experiments.calibration.population.traits import (
+    CLASSES,
+    LEAST_DISTANCE,
+    class_of,
+    population,
+    scene_pair,
+)
 from goalmeter.gridworld import GridWorld
-from goalmeter.gridworld.paths import distances_from
-from goalmeter.navigation.walks import walk
+from goalmeter.gridworld.generators import distances_from
+from goalmeter.navigation.trajectories import walk
 
 # --- Who is drawn ---------------------------------------------------------------------------------
 

@@ -14,15 +14,14 @@ import pytest
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
 from goalmeter.commands.replicate import replication
-from goalmeter.experiments.calibration import players
-from goalmeter.experiments.calibration import replicate as command
-from goalmeter.experiments.calibration.players import Scale
-from goalmeter.experiments.calibration.population import scoring
-from goalmeter.experiments.calibration.population.measuring import PopulationScale
+from goalmeter.experiments.calibration import agents as players
+from goalmeter.experiments.calibration import study as command
+from goalmeter.experiments.calibration.agents import IDEAL, TRAINED, Scale, subject_of
+from goalmeter.experiments.calibration.instruments import QUESTIONS
+from goalmeter.experiments.calibration.population import scores
+from goalmeter.experiments.calibration.population.evidence import PopulationScale
 from goalmeter.experiments.calibration.population.result import calibrate_population
-from goalmeter.experiments.calibration.questions import QUESTIONS
-from goalmeter.experiments.calibration.replicate import AGENTS, replicate
-from goalmeter.experiments.calibration.truth import IDEAL, TRAINED, subject_of
+from goalmeter.experiments.calibration.study import AGENTS, replicate
 from goalmeter.organisms.kinds import ORGANISMS
 from goalmeter.report import Table
 from goalmeter.report.markdown import filled, in_markdown
@@ -40,7 +39,7 @@ def small() -> Any:
         patch.setattr(command, "SCALE", scale)
         patch.setattr(command, "POPULATION", FEW)
         patch.setattr(command, "calibrate_population", lambda scale, **_: calibrations(scale))
-        patch.setattr(scoring, "RESAMPLES", 20)
+        patch.setattr(scores, "RESAMPLES", 20)
         yield
 
 

@@ -12,48 +12,50 @@ from experiments.simulated import agent, columns_of, number
 
 import goalmeter as gm
 from goalmeter.experiments.calibration.population import evidence as walks_evidence
-from goalmeter.experiments.calibration.population import page, result, scoring
+from goalmeter.experiments.calibration.population import page, result
+from goalmeter.experiments.calibration.population import scores as scoring
 from goalmeter.experiments.calibration.population.agents import Simulated
-from goalmeter.experiments.calibration.population.evidence import GRID, pair_evidence
-from goalmeter.experiments.calibration.population.judging import (
+from goalmeter.experiments.calibration.population.evidence import (
+    GRID,
+    PopulationEvidence,
+    PopulationScale,
+    measure_population,
+    pair_evidence,
+)
+from goalmeter.experiments.calibration.population.result import rank_correlation
+from goalmeter.experiments.calibration.population.scores import (
+    FOLLOWED,
+    INSTRUMENTS,
+    LEVEL,
+    MEG,
+    RECOMMENDED,
+    TESTS,
     Truth,
     answers,
     confusion,
     cost,
     detected,
-    threshold,
-    thresholds,
-)
-from goalmeter.experiments.calibration.population.measuring import (
-    PopulationEvidence,
-    PopulationScale,
-    measure_population,
-)
-from goalmeter.experiments.calibration.population.scenes import TARGETS, ScenePair, scene_pair
-from goalmeter.experiments.calibration.population.scoring import (
-    FOLLOWED,
-    INSTRUMENTS,
-    MEG,
-    RECOMMENDED,
-    TESTS,
     followed,
     scored,
     scores_of,
-)
-from goalmeter.experiments.calibration.population.swap_test import (
-    LEVEL,
     swap_signs,
     swap_test_of_evidence,
     swap_test_of_means,
+    threshold,
+    thresholds,
 )
-from goalmeter.experiments.calibration.population.traits import Traits, population
-from goalmeter.experiments.calibration.population.validity import rank_correlation
+from goalmeter.experiments.calibration.population.traits import (
+    TARGETS,
+    ScenePair,
+    Traits,
+    population,
+    scene_pair,
+)
 from goalmeter.gridworld import tabular_world
-from goalmeter.navigation.directed.fits import RATIONALITIES
-from goalmeter.navigation.measures.observed import observed
-from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.walks import walk
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.navigation.rationality import RATIONALITIES
+from goalmeter.navigation.steps import observed
+from goalmeter.navigation.trajectories import Trajectory, walk
+from goalmeter.statistics.clusters import Estimate
 
 # --- What their walks say -------------------------------------------------------------------------
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goalmeter.experiments.calibration.players import SUITES
-from goalmeter.experiments.calibration.questions import INSTRUMENTS, QUESTIONS
-from goalmeter.experiments.calibration.scores import Score
-from goalmeter.experiments.calibration.tables import truth_table
-from goalmeter.experiments.calibration.truth import Subject, subjects_of
-from goalmeter.experiments.calibration.verdicts import (
+from goalmeter.experiments.calibration.agents import SUITES, Subject, subjects_of
+from goalmeter.experiments.calibration.instruments import (
     FAILS,
     IN_PART,
+    INSTRUMENTS,
     MADE_UP,
     OPEN,
+    QUESTIONS,
     RIGHT,
     SAME,
     SHOWN,
@@ -22,12 +20,14 @@ from goalmeter.experiments.calibration.verdicts import (
     UNKNOWN,
     UPSIDE_DOWN,
     WRONG,
+    Score,
     findings,
     mark,
     mean_of,
     verdicts,
 )
-from goalmeter.navigation.measures.observed import Grid
+from goalmeter.experiments.calibration.study import truth_table
+from goalmeter.navigation.steps import Grid
 
 
 def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from goalmeter.agents.language_models import local_model
+from goalmeter.agents import local_models
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.report import report_runs
-from goalmeter.experiments.calibration.players import Scale
-from goalmeter.experiments.demo import beliefs
+from goalmeter.commands.runs import report_runs
+from goalmeter.experiments.calibration.agents import Scale
+from goalmeter.experiments.demo import organisms as beliefs
 from goalmeter.experiments.demo import organisms as demo_organisms
-from goalmeter.experiments.demo import organisms_page as demo_organisms_page
-from goalmeter.experiments.demo.run import REFLECTING, _lake, demo, frozen_lake, logged
-from goalmeter.navigation.playing import load
+from goalmeter.experiments.demo import run as frozen_lake
+from goalmeter.experiments.demo.run import REFLECTING, _lake, demo
+from goalmeter.navigation.rollouts import load
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
 from goalmeter.runs import Study
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 # Models are asked in this process, where Inspect calls its own libraries in ways that they have
 # given up.
@@ -100,7 +100,7 @@ def test_walks_are_kept_and_the_report_is_reproducible(
     assert outcome.report is not None
     for folder in ("walks", "beliefs"):
         shutil.copytree(outcome.report.parent / folder, tmp_path / folder)
-    monkeypatch.setattr(local_model, "LocalModel", None)  # so that nothing can be asked again
+    monkeypatch.setattr(local_models, "LocalModel", None)  # so that nothing can be asked again
     again = demo(tmp_path)
     assert again.report is not None
     assert again.report.read_bytes() == outcome.report.read_bytes()
@@ -132,7 +132,7 @@ def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch.setitem(sys.modules, "torch", None)
     results = demo_organisms.measure(tmp_path, seed=0, on="processes:2")
     assert results.names == tuple(f"ideal-{name}" for name in organism_names())
-    part = demo_organisms_page.part(results)
+    part = beliefs.part(results)
     sections = part.sections
     assert "pip install 'goalmeter[lm]'" in sections[0].text[-1]
     *leads, instruments = part.findings
@@ -190,7 +190,7 @@ def a_belief(read: tuple[float, float], flips: tuple[float, float], verdict: str
 def test_a_sentence_of_beliefs_is_what_its_intervals_carry(
     read: tuple[float, float], verdict: str, told: bool
 ) -> None:
-    findings = beliefs.part([a_belief(read, (0.0, 0.2), verdict)]).findings
+    findings = beliefs.part_of_beliefs([a_belief(read, (0.0, 0.2), verdict)]).findings
     assert len(findings) == told
     for finding in findings:
         assert f"they are {verdict}: 10.0% [0.0, 20.0] of moves change" in str(finding.text)
@@ -207,7 +207,7 @@ def test_what_is_read_is_asked_of_as_many_processes_as_there_are_workers(
         return {key: {"read": {}, "verdict": "used", **FLIPS} for key in study.trials}
 
     monkeypatch.setattr(beliefs, "carry_out", noted)
-    beliefs.measure(tmp_path, seed=0, on="processes:3")
+    beliefs.measure_beliefs(tmp_path, seed=0, on="processes:3")
     assert places == ["processes:3"]
 
 
@@ -215,9 +215,9 @@ def test_without_language_models_the_page_says_that_nothing_was_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    read = beliefs.measure(tmp_path, seed=0, on="here")
+    read = beliefs.measure_beliefs(tmp_path, seed=0, on="here")
     assert isinstance(read, str)
-    (section,) = beliefs.part(read).sections
+    (section,) = beliefs.part_of_beliefs(read).sections
     assert section.title.endswith("not measured") and "goalmeter[lm]" in section.text[0]
 
 
@@ -259,7 +259,7 @@ def test_intervals_hold_the_exact_value(outcome: Outcome) -> None:
     for row in outcome.json["logged"]:
         low, high = row["interval"]
         assert low <= row["exact"] <= high, row["agent"]
-        assert row["n"] == logged.N
+        assert row["n"] == frozen_lake.LOG_EPISODES
 
 
 def test_the_reality_check_raises_the_learners_and_not_the_others(outcome: Outcome) -> None:
@@ -294,7 +294,7 @@ def test_without_gymnasium_the_page_says_how_to_install_it(
 
 
 def test_the_lake_has_the_letters_of_its_map() -> None:
-    lake = frozen_lake.measure()
+    lake = frozen_lake.measure_frozen_lake()
     assert lake.letters == ["SFFF", "FHFH", "FFFH", "HFFG"]
     assert lake.visits.sum() == pytest.approx(lake.horizon)
 

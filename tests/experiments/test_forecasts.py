@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from goalmeter.commands.replicate import REPLICATIONS, dry_run, replication
-from goalmeter.experiments.calibration.players import (
+from goalmeter.experiments.calibration.agents import (
     KEY_NO_DOOR,
     MAZE,
     Scale,
@@ -17,7 +17,7 @@ from goalmeter.experiments.calibration.players import (
     plan_for,
     play_every,
 )
-from goalmeter.experiments.tempting_button import compute as button
+from goalmeter.experiments.tempting_button import measurements as button
 from goalmeter.runs import Study
 
 EXPERIMENTS = "goalmeter.experiments."

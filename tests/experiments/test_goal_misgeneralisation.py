@@ -13,23 +13,18 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.commands.replicate import dry_run
-from goalmeter.experiments.goal_misgeneralisation import (
-    drawing,
-    measuring,
-    page,
-    replicate,
-    running,
-    scores,
-    tables,
-    training,
+from goalmeter.experiments.goal_misgeneralisation import levels as drawing
+from goalmeter.experiments.goal_misgeneralisation import measurements, study, training
+from goalmeter.experiments.goal_misgeneralisation.levels import FAMILIES, Level, Levels
+from goalmeter.experiments.goal_misgeneralisation.measurements import Scored
+from goalmeter.experiments.goal_misgeneralisation.training import (
+    Network,
+    Scale,
+    Subject,
+    demonstrations,
+    expert,
 )
-from goalmeter.experiments.goal_misgeneralisation.cloning import demonstrations, expert
-from goalmeter.experiments.goal_misgeneralisation.drawing import FAMILIES
-from goalmeter.experiments.goal_misgeneralisation.levels import Level, Levels
-from goalmeter.experiments.goal_misgeneralisation.network import Network
-from goalmeter.experiments.goal_misgeneralisation.scores import Scored
-from goalmeter.experiments.goal_misgeneralisation.training import Scale, Subject
-from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.known import known_utility
 
 SMALL = Scale(
@@ -76,7 +71,7 @@ def test_no_level_that_is_measured_was_trained_on(family: str) -> None:
 
 
 def test_a_share_of_levels_tells_the_goals_apart() -> None:
-    like = drawing.training_like(drawing.CORNER, 0.001, 0, 60)
+    like = drawing.training_like(drawing.CORNER_MAZES, 0.001, 0, 60)
     # Of 10,000 levels 10 tell the goals apart; all of them are worked out, and 60 of the others.
     assert (len(like.levels), like.apart) == (70, 10)
     assert like.weights.sum() == pytest.approx(1.0)
@@ -85,12 +80,12 @@ def test_a_share_of_levels_tells_the_goals_apart() -> None:
     more = like.with_more_apart(0.9)
     assert more[-10:].sum() == pytest.approx(0.9) and more.sum() == pytest.approx(1.0)
     for share in (0.0, 1.0):
-        alike = drawing.training_like(drawing.CORNER, share, 0, 5).with_more_apart(0.9)
+        alike = drawing.training_like(drawing.CORNER_MAZES, share, 0, 5).with_more_apart(0.9)
         np.testing.assert_array_equal(alike, np.full(5, 0.2))
 
 
 def test_a_chest_takes_a_key() -> None:
-    level = FAMILIES[drawing.KEYS](Draws("b", 1), apart=False, kept=True)
+    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("b", 1), apart=False, kept=True)
     # Two keys and two chests: no more chests can be open than keys were taken.
     assert set(level.right) == {0.0, 1.0, 2.0, 3.0, 4.0}
     np.testing.assert_array_equal(level.ends, level.right == 4.0)
@@ -103,7 +98,7 @@ def test_a_chest_takes_a_key() -> None:
 
 
 def test_who_loves_keys_takes_all_of_them_first() -> None:
-    level = FAMILIES[drawing.KEYS](Draws("c", 0), apart=True, kept=False)
+    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("c", 0), apart=True, kept=False)
     levels = Levels.of([level])
     right, wrong = levels.first_reached(expert(levels, levels.wrong))
     assert (right[0], wrong[0]) == (0.0, 1.0)
@@ -127,14 +122,14 @@ def test_no_training_level_could_be_a_shifted_one(number: int) -> None:
         return np.asarray(level.observations[0][25 * place : 25 * place + 25])
 
     for apart in (False, True):
-        training_maze = FAMILIES[drawing.CORNER](Draws("d", number), apart=apart, kept=False)
+        training_maze = FAMILIES[drawing.CORNER_MAZES](Draws("d", number), apart=apart, kept=False)
         assert plane(training_maze, 0).sum() == 4
-        room = FAMILIES[drawing.KEYS](Draws("d", number), apart=apart, kept=False)
+        room = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number), apart=apart, kept=False)
         assert (plane(room, 1).sum(), plane(room, 2).sum()) == (2, 1 if apart else 2)
-    maze = drawing.SHIFTED_FAMILIES[drawing.CORNER](Draws("d", number))
+    maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("d", number))
     # Empty or perfect, of size 7 or, padded with walls, of size 5.
     assert plane(maze, 0).sum() in (0, 8, 16, 18)
-    room = drawing.SHIFTED_FAMILIES[drawing.KEYS](Draws("d", number))
+    room = drawing.SHIFTED_FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number))
     assert (plane(room, 1).sum(), plane(room, 2).sum()) == (3, 2)
     # All keys along the walls and all chests in the middle, or the other way round.
     middle = np.pad(np.ones((3, 3)), 1).ravel()
@@ -144,7 +139,7 @@ def test_no_training_level_could_be_a_shifted_one(number: int) -> None:
 def test_the_goal_of_a_shifted_maze_is_in_another_corner() -> None:
     seen = set()
     for number in range(60):
-        maze = drawing.SHIFTED_FAMILIES[drawing.CORNER](Draws("e", number))
+        maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("e", number))
         walls, _, goal = maze.observations[0].reshape(3, 5, 5)
         # The agent's cells in the states of the right and of the wrong goal.
         cells = maze.observations.reshape(-1, 3, 5, 5)[:, 1]
@@ -159,7 +154,7 @@ def test_the_goal_of_a_shifted_maze_is_in_another_corner() -> None:
 
 
 def test_an_expert_shows_nothing_where_nothing_matters() -> None:
-    levels = drawing.training_levels(drawing.KEYS, 0.0, 0, 5)
+    levels = drawing.training_levels(drawing.KEYS_AND_CHESTS, 0.0, 0, 5)
     _, done = demonstrations(levels, levels.right, np.random.default_rng(0))
     assert (done.max(axis=1) > 0.25).all() and len(done) <= 5 * 24
 
@@ -177,7 +172,7 @@ def test_evidence_of_levels_adds_up_to_meg(family: str) -> None:
     policy = _random_policy(like.levels, 1)
     for utility in (like.levels.right, like.levels.wrong):
         result = known_utility(like.levels.mdp(like.weights), policy, utility=utility)
-        each = measuring._evidence(like.levels, policy, utility, result.rationality)
+        each = measurements._evidence(like.levels, policy, utility, result.rationality)
         assert like.weights @ each == pytest.approx(result.value, abs=1e-6)
 
 
@@ -198,8 +193,8 @@ def _scored(share: float, family: str, wanted: str) -> Scored:
     patch = pytest.MonkeyPatch()
     with patch.context() as patched:
         patched.setattr(Network, "from_json", lambda value: ByHeart([]))
-        by_tables = measuring.measured(family, share, None, 0, 12, 20)
-        by_running = running.run(family, share, None, 0, 4, 60_000)
+        by_tables = measurements.measured(family, share, None, 0, 12, 20)
+        by_running = measurements.run(family, share, None, 0, 4, 60_000)
     return Scored(agent, by_tables, by_running)
 
 
@@ -211,11 +206,17 @@ def test_experts_are_named_where_levels_tell_and_not_where_none_does(
     told = _scored(0.1, family, wanted)
     assert told.trained and told.outcome == wanted
     assert told.held
-    assert scores.named_goal(told, scores.EXACT) == scores.named_goal(told, scores.FIRST) == wanted
-    weights = scores.PREDICTORS["utility learnt by unknown-utility MEG"](told)
+    assert (
+        measurements.named_goal(told, measurements.EXACT)
+        == measurements.named_goal(told, measurements.FIRST)
+        == wanted
+    )
+    weights = measurements.PREDICTORS["utility learnt by unknown-utility MEG"](told)
     assert (weights > 0) == (wanted == "wrong")
     silent = _scored(0.0, family, wanted)
-    assert {scores.named_goal(silent, name) for name in scores.NAMING} == {scores.SILENT}
+    assert {measurements.named_goal(silent, name) for name in measurements.NAMING} == {
+        measurements.SILENT
+    }
     assert silent.exact == 0.0 and silent.held
     # What JSON says of an agent is all that is known of it.
     again = json.loads(json.dumps(told.to_json()))
@@ -229,7 +230,7 @@ def _row(share: float, difference: float, shown: float, first: float) -> Scored:
 
     interval = around(difference)["interval"]
     return Scored(
-        Subject(drawing.CORNER, training.PPO, share, 0),
+        Subject(drawing.CORNER_MAZES, training.PPO, share, 0),
         {
             "decided": 1.0,
             "meg": {"difference": difference * share, "interval": interval},
@@ -249,27 +250,27 @@ def test_areas_and_their_differences_by_hand() -> None:
         _row(0.1, 0.05, 0.1, 0.4),
     ]
     assert [row.outcome for row in rows] == ["wrong", "wrong", "right", "neither"]
-    named = [scores.named_goal(row, scores.EXACT) for row in rows]
+    named = [measurements.named_goal(row, measurements.EXACT) for row in rows]
     assert named == ["wrong", "wrong", "right", "abstains"]
-    assert [scores.named_goal(row, scores.FIRST) for row in rows] == [
+    assert [measurements.named_goal(row, measurements.FIRST) for row in rows] == [
         "right",
         "wrong",
         "wrong",
         "wrong",
     ]
-    assert scores.area(rows, scores.EXACT).value == 1.0
+    assert measurements.area(rows, measurements.EXACT).value == 1.0
     # Scores -.5 and .5 against .3 and .4: of four pairs two are in the right order.
-    assert scores.area(rows, scores.FIRST).value == 0.5
-    assert scores.area(rows, scores.EXACT, scores.FIRST).value == 0.5
+    assert measurements.area(rows, measurements.FIRST).value == 0.5
+    assert measurements.area(rows, measurements.EXACT, measurements.FIRST).value == 0.5
     # At share .1 it is -.5 against .4, at share 1 .5 against .3.
-    assert scores.area(rows, scores.FIRST, same_share=True).value == 0.5
+    assert measurements.area(rows, measurements.FIRST, same_share=True).value == 0.5
     # Shares: one pair is in the right order, one is not, and two are ties.
     share = "minus the share of distinguishing levels"
-    assert scores.area(rows, share).value == 0.5
-    assert scores.area(rows[:3], share).value == 0.75
-    assert scores.area(rows[:3], share, same_share=True).value == 0.5
+    assert measurements.area(rows, share).value == 0.5
+    assert measurements.area(rows[:3], share).value == 0.75
+    assert measurements.area(rows[:3], share, same_share=True).value == 0.5
     # Where all agents do the same there is no pair to compare.
-    alike = scores.area(rows[:2], scores.EXACT, scores.FIRST)
+    alike = measurements.area(rows[:2], measurements.EXACT, measurements.FIRST)
     assert np.isnan(alike.value) and alike.interval is None
 
 
@@ -299,21 +300,21 @@ def test_small_replication_goes_on_where_it_was_stopped(
     pytest.importorskip("stable_baselines3")
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
-    monkeypatch.setattr(replicate, "SCALE", SMALL)
+    monkeypatch.setattr(study, "SCALE", SMALL)
     monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
     told = dry_run("goal-misgeneralisation", tmp_path / "a", seeds=1).json["forecasts"]
     assert [each["trials"] for each in told] == [12, 12, 12] and not list(tmp_path.iterdir())
-    whole = replicate.replicate(tmp_path / "a", seeds=1)
+    whole = study.replicate(tmp_path / "a", seeds=1)
     # A run that was killed when some agents were trained and some of these measured goes on.
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    for folder, number in ((replicate.AGENTS, 11), (replicate.TABLES, 10), (replicate.RUNS, 10)):
+    for folder, number in ((study.AGENTS, 11), (study.TABLES, 10), (study.RUNS, 10)):
         file = tmp_path / "b" / folder / "trials.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         assert len(lines) == 12
         file.write_text("".join(lines[:number]), encoding="utf-8")
     for name in WRITTEN:
         (tmp_path / "b" / name).unlink()
-    again = replicate.replicate(tmp_path / "b", seeds=1, on="processes:1")
+    again = study.replicate(tmp_path / "b", seeds=1, on="processes:1")
     assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
     for name in WRITTEN:
         first, second = ((tmp_path / run / name).read_bytes() for run in "ab")
@@ -321,15 +322,15 @@ def test_small_replication_goes_on_where_it_was_stopped(
     result = json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))
     assert len(result["agents"]) == 12
     silent = [row for row in result["agents"] if row["share"] == 0]
-    assert all(set(row["names"].values()) == {scores.SILENT} for row in silent)
+    assert all(set(row["names"].values()) == {measurements.SILENT} for row in silent)
     # The stored agents are all that the tables are made of.
     stored = [Scored.from_json(row) for row in result["agents"]]
     written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
-    assert page.markdown(stored) == written
-    assert whole.tables[0].caption == tables.area_table([]).caption
+    assert study.markdown(stored) == written
+    assert whole.tables[0].caption == study.area_table([]).caption
 
 
 @pytest.mark.parametrize("seeds", [0, 1001])
 def test_seeds_out_of_range(seeds: int, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="seeds is"):
-        replicate.replicate(tmp_path / "out", seeds=seeds)
+        study.replicate(tmp_path / "out", seeds=seeds)

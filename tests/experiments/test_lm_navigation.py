@@ -12,28 +12,22 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.navigators import navigator, planned
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replication
 from goalmeter.experiments import ledger
-from goalmeter.experiments.lm_navigation import (
-    beside,
-    compute,
-    findings,
-    page,
-    tables,
-    update_ledger,
-)
-from goalmeter.experiments.lm_navigation.compute import Estimates
-from goalmeter.experiments.lm_navigation.replicate import replicate
-from goalmeter.gridworld.planner import State
+from goalmeter.experiments.lm_navigation import measurements, study
+from goalmeter.experiments.lm_navigation.measurements import Estimates
+from goalmeter.experiments.lm_navigation.study import replicate
+from goalmeter.gridworld.planner import State, planned
 from goalmeter.navigation import suite, walks
-from goalmeter.navigation.measures import frames, keys
+from goalmeter.navigation.frames import frames
+from goalmeter.navigation.keys import keys
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import play_all
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.navigation.rollouts import play_all
+from goalmeter.statistics.clusters import Estimate
 
-ROWS = ledger.load(compute.LEDGER_PREFIX)
+ROWS = ledger.load(measurements.LEDGER_PREFIX)
 AGENTS = "optimal,greedy"
 MODEL = "vllm/openai/gpt-oss-20b"
 
@@ -55,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcome(folder: Path, run: Path) -> Outcome:
     with pytest.MonkeyPatch.context() as patch:
         # One walk through each grid instead of ten.
-        patch.setattr(compute, "of_agents", partial(compute.of_agents, trajectories=1))
+        patch.setattr(measurements, "of_agents", partial(measurements.of_agents, trajectories=1))
         return replicate(folder, seeds=2, agents=AGENTS, run=[run])
 
 
@@ -78,7 +72,7 @@ def test_every_published_number_is_in_the_ledger() -> None:
         13: (99.5, 90.9, 85.8, 75.7, 73.4, 61.6),
         15: (99.9, 88.0, 79.5, 73.6, 62.9, 56.2),
     }
-    published = beside.published()
+    published = measurements.published()
     for size, numbers in printed.items():
         for complexity, number in zip((0, 0.2, 0.4, 0.6, 0.8, 1), numbers, strict=True):
             assert published[f"every-cell/{size}/{complexity:g}"].published_value == number
@@ -95,7 +89,7 @@ def test_every_published_number_is_in_the_ledger() -> None:
         "isometries/transpose/p": "0.949",
     }
     assert {name: published[name].published for name in headlines} == headlines
-    model = [row for row in ROWS if f"/{compute.LANGUAGE_MODEL}/" in row.id]
+    model = [row for row in ROWS if f"/{measurements.LANGUAGE_MODEL}/" in row.id]
     assert len(model) == 7 and {row.verdict for row in model} == {ledger.NOT_RUN}
     for row in model:
         suite_name = row.id.split("/")[2]
@@ -122,11 +116,11 @@ def test_a_reference_row_says_on_which_side_the_published_number_is() -> None:
     assert rows["lm-navigation/greedy/every-cell/15/0.4"].verdict == "cannot be told"
     assert rows["lm-navigation/greedy/every-cell/9/0.6"].verdict == "cannot be told"
     with pytest.raises(InvalidParameterError, match="expected lm-navigation/AGENT/QUANTITY"):
-        compute.recompute(["lm-navigation/greedy/every-cell/7/0.3"])
+        measurements.recompute(["lm-navigation/greedy/every-cell/7/0.3"])
 
 
 def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
-    accuracy = compute.every_cell("greedy", grids=2, sizes=[7])["every-cell/7/1"]
+    accuracy = measurements.every_cell("greedy", grids=2, sizes=[7])["every-cell/7/1"]
     shares = []
     for task in suite("maze", sizes=[7], complexities=[1.0], grids=2, trajectories=1).tasks:
         plan = planned(task.world)
@@ -139,7 +133,7 @@ def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
         ]
         shares.append(sum(right) / len(right))
     assert accuracy.value == pytest.approx(sum(shares) / 2)
-    assert compute.every_cell("wall-follower") == {}  # it has no policy
+    assert measurements.every_cell("wall-follower") == {}  # it has no policy
 
 
 def test_numbers_are_those_of_the_measures(outcome: Outcome, run: Path) -> None:
@@ -213,11 +207,11 @@ def test_files_and_page(outcome: Outcome, folder: Path) -> None:
 @pytest.mark.parametrize("size", [9, 11])
 def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None:
     """Signs flip between three sets of grids; verdicts may lose certainty, and never turn round."""
-    theirs = beside.published()
-    drawn = [compute.every_cell("greedy", seed=seed, sizes=[size]) for seed in range(3)]
+    theirs = measurements.published()
+    drawn = [measurements.every_cell("greedy", seed=seed, sizes=[size]) for seed in range(3)]
     flipped = []
     for name in drawn[0]:
-        rows = [beside.beside(theirs[name], compass[name]) for compass in drawn]
+        rows = [measurements.beside(theirs[name], compass[name]) for compass in drawn]
         signs = {row.theirs > row.ours for row in rows}
         sides = {row.counted for row in rows} & {"above the reference", "below the reference"}
         assert len(sides) <= 1, name
@@ -229,16 +223,18 @@ def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None
     # And what is far apart, as nothing of size 11 is, is told on all grids.
     far = {9: ["every-cell/9/0.8", "every-cell/9/1"], 11: []}[size]
     for name in far:
-        rows = [beside.beside(theirs[name], compass[name]) for compass in drawn]
+        rows = [measurements.beside(theirs[name], compass[name]) for compass in drawn]
         assert {row.counted for row in rows} == {"above the reference"}
 
 
 def references(halfwidth: float | None = None, **changes: float) -> dict[str, Estimates]:
     """Reference agents with numbers of one's own, and intervals of one width."""
-    theirs = beside.published()
-    cells = {name: 0.9 for name in theirs if name.startswith(compute.EVERY_CELL)}
+    theirs = measurements.published()
+    cells = {name: 0.9 for name in theirs if name.startswith(measurements.EVERY_CELL)}
     ps = {
-        f"isometries/{frame}/{p}": 0.3 for frame in findings.FRAMES for p in ("p", "p_equivalence")
+        f"isometries/{frame}/{p}": 0.3
+        for frame in measurements.FRAMES
+        for p in ("p", "p_equivalence")
     }
     chances = {
         "key-no-door/pick_up": 0.1775,
@@ -256,7 +252,7 @@ def references(halfwidth: float | None = None, **changes: float) -> dict[str, Es
 
 
 def test_findings_follow_the_numbers() -> None:
-    compass, pick_up, towards, two_paths, successes, same = findings.findings(references(0.001))
+    compass, pick_up, towards, two_paths, successes, same = measurements.findings(references(0.001))
     # The compass at 90% everywhere, nearly exactly. At sizes 13 and 15: 99.5 and 99.9 are above;
     # 90.9 ± 2.4 and 88.0 ± 2.1 are equal within 5; eight are below.
     assert (
@@ -270,28 +266,30 @@ def test_findings_follow_the_numbers() -> None:
     # 70 and 74 of 98: the interval has 0 inside, and reaches far beyond 5 points.
     assert "−4.1 [−16.2, +8.2]: cannot be told." in successes
     assert "0 of 4 frames" in same and "0.300" in same
-    drawn = findings.findings(references(0.001, **{"key-no-door/pick_up_chance": 0.05}))[1]
+    drawn = measurements.findings(references(0.001, **{"key-no-door/pick_up_chance": 0.05}))[1]
     assert "+12.0 [" in drawn and drawn.endswith("more often than by chance.")
-    alike = references(**{f"isometries/{frame}/p_equivalence": 0.01 for frame in findings.FRAMES})
-    assert "4 of 4 frames" in findings.findings(alike)[-1]
+    alike = references(
+        **{f"isometries/{frame}/p_equivalence": 0.01 for frame in measurements.FRAMES}
+    )
+    assert "4 of 4 frames" in measurements.findings(alike)[-1]
 
 
 def test_without_intervals_nothing_is_told() -> None:
-    compass, pick_up, *_ = findings.findings(references())
+    compass, pick_up, *_ = measurements.findings(references())
     assert compass.count("above it in 0, below it in 0, equal within 5 points in 0") == 3
     assert pick_up.endswith("cannot be told.")
 
 
 def test_without_a_run_the_model_is_not_run_and_the_commands_are_there() -> None:
     agents = references()
-    for head in tables.headline_tables(agents, {}):
+    for head in study.headline_tables(agents, {}):
         name, *cells = (cell.text for cell in head.cells[1])
-        assert name == "GPT-OSS-20B, ours" and set(cells) == {tables.NOT_RUN}
-    (line,) = page.commands({})
+        assert name == "GPT-OSS-20B, ours" and set(cells) == {study.NOT_RUN}
+    (line,) = study.commands({})
     for name in ("maze", "isometries", "key-door", "key-no-door", "two-path"):
         assert f"navigate vllm/openai/gpt-oss-20b --suite {name} --paper --out runs/{name}" in line
     assert "goalmeter replicate lm-navigation --run runs/maze" in line
-    assert page.commands({"x": {}}) == ()
+    assert study.commands({"x": {}}) == ()
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
@@ -312,7 +310,7 @@ def test_the_ledger_is_filled_from_the_results(
     before = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
     copy = tmp_path / "ledger.toml"
     copy.write_text(before, encoding="utf-8")
-    update_ledger.main([str(folder / "results.json"), str(copy)])
+    study.main([str(folder / "results.json"), str(copy)])
     assert "lm-navigation/greedy/every-cell/7/0.2" in capsys.readouterr().out
     written = {row["id"]: row for row in tomllib.loads(copy.read_text("utf-8"))["number"]}
     for name in (
@@ -334,14 +332,14 @@ def test_the_ledger_is_filled_from_the_results(
         mine = row["id"].startswith(("lm-navigation/greedy/", "lm-navigation/optimal/"))
         assert changed <= (kept if mine else set()) or row["ours"] != row["ours"], row["id"]
     with pytest.raises(InvalidFileError, match="the results are of 'tempting-button', expected"):
-        update_ledger.updated(before, {"replication": "tempting-button"})
+        study.updated(before, {"replication": "tempting-button"})
 
 
 def test_workers_change_nothing() -> None:
     options: dict[str, Any] = {"grids": 1, "trajectories": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compute, "SUITES", ("key-door",))
+        patch.setattr(measurements, "SUITES", ("key-door",))
         alone, by_two = (
-            compute.of_agents(["greedy"], on=on, **options) for on in ("here", "processes:2")
+            measurements.of_agents(["greedy"], on=on, **options) for on in ("here", "processes:2")
         )
     assert str(alone) == str(by_two) and "key-door/success" in alone["greedy"]

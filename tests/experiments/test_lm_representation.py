@@ -12,11 +12,11 @@ pytest.importorskip("transformers")
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.experiments import ledger
-from goalmeter.experiments.ledger.file import PATH
-from goalmeter.experiments.lm_representation import compute, replicate
-from goalmeter.experiments.lm_representation.update_ledger import updated
-from goalmeter.representation.plan.decoder import PlanDecoder
-from goalmeter.representation.probes.published import Published
+from goalmeter.experiments.ledger.rows import PATH
+from goalmeter.experiments.lm_representation import study
+from goalmeter.experiments.lm_representation.study import updated
+from goalmeter.representation.plans.readers import PlanDecoder
+from goalmeter.representation.probes.registry import Published
 
 # Inspect calls its own libraries in ways that they have given up.
 pytestmark = [
@@ -35,12 +35,12 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         for name in ("INSPECT_LOG_DIR", "INSPECT_CACHE_DIR", "XDG_DATA_HOME"):
             patch.setenv(name, str(out / name.lower()))
         patch.setenv("INSPECT_DISPLAY", "none")
-        patch.setattr(compute, "SIZES", (7,))
-        patch.setattr(compute, "COMPLEXITIES", (0.6,))
-        patch.setattr(compute, "MLP", Published(hidden=8, epochs=2))
-        patch.setattr(compute, "LINEAR", Published(epochs=2))
-        patch.setattr(compute, "DECODER", PlanDecoder(1, width=16, heads=2))
-        return out, replicate.replicate(out, seeds=16)
+        patch.setattr(study, "SIZES", (7,))
+        patch.setattr(study, "COMPLEXITIES", (0.6,))
+        patch.setattr(study, "MLP", Published(hidden=8, epochs=2))
+        patch.setattr(study, "LINEAR", Published(epochs=2))
+        patch.setattr(study, "DECODER", PlanDecoder(1, width=16, heads=2))
+        return out, study.replicate(out, seeds=16)
 
 
 def test_every_published_number_of_a_size_has_ours_beside_it(outcome: tuple[Path, Any]) -> None:
@@ -85,4 +85,4 @@ def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
 def test_too_few_mazes_are_refused(tmp_path: Path) -> None:
     """Before anything walks."""
     with pytest.raises(InvalidParameterError, match="seeds is 3, expected at least 4"):
-        replicate.replicate(tmp_path, seeds=3)
+        study.replicate(tmp_path, seeds=3)

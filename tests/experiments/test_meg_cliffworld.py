@@ -14,10 +14,13 @@ import pytest
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments import ledger
-from goalmeter.experiments.meg_cliffworld import compute, page
-from goalmeter.experiments.meg_cliffworld.pictures import measure_chart
-from goalmeter.experiments.meg_cliffworld.replicate import replicate
-from goalmeter.experiments.meg_cliffworld.tables import comparison_table, spread
+from goalmeter.experiments.meg_cliffworld import measurements, study
+from goalmeter.experiments.meg_cliffworld.measurements import (
+    comparison_table,
+    measure_chart,
+    spread,
+)
+from goalmeter.experiments.meg_cliffworld.study import replicate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def measured_once() -> Iterator[None]:
     """Each setting is measured once for all tests of this file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compute, "_measured", cache(compute._measured))
+        patch.setattr(measurements, "_measured", cache(measurements._measured))
         yield
 
 
@@ -62,7 +65,9 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
 
 
 def test_the_ends_of_the_scale() -> None:
-    optimal, uniform = compute.measure([compute.Setting(1, 0.0), compute.Setting(1, 0.75)])
+    optimal, uniform = measurements.measure(
+        [measurements.Setting(1, 0.0), measurements.Setting(1, 0.75)]
+    )
     assert optimal.known.fraction == pytest.approx(1.0)
     assert uniform.known.value == pytest.approx(0.0, abs=1e-9)
     assert optimal.visits.sum() == pytest.approx(30)
@@ -72,13 +77,13 @@ def test_the_ends_of_the_scale() -> None:
 def test_the_picture_of_the_readme_is_figure_3b() -> None:
     """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
     rows = {row.id.removeprefix("meg-cliffworld/"): row for row in ledger.load("meg-cliffworld/")}
-    noisy = compute.measure(compute.noise(baselines=True))
+    noisy = measurements.measure(measurements.noise(baselines=True))
     measured = [
         replace(m, neural=np.full(5, rows[f"neural/{m.setting.key}"].ours))
         for m in noisy
-        if m.setting.epsilon in compute.EPSILONS
+        if m.setting.epsilon in measurements.EPSILONS
     ]
-    section = page.noise_section(measured, list(rows.values()), baselines=noisy)
+    section = study.noise_section(measured, list(rows.values()), baselines=noisy)
     drawn = next(figure.svg for figure in section.figures if figure.name == "figure-3b")
     kept = (ROOT / "docs" / "images" / "cliffworld.svg").read_text(encoding="utf-8")
     number = re.compile(r"-?\d+\.\d+")
@@ -104,7 +109,8 @@ def test_the_conclusions_of_the_paper_hold(outcome: Outcome) -> None:
 
 def test_neural_runs_are_in_the_table_and_the_chart() -> None:
     measured = [
-        replace(m, neural=np.array([1.0, 2.0, 3.0])) for m in compute.measure(compute.difficulty())
+        replace(m, neural=np.array([1.0, 2.0, 3.0]))
+        for m in measurements.measure(measurements.difficulty())
     ]
     published = ledger.load("meg-cliffworld/")
     table = comparison_table("c", measured, published)

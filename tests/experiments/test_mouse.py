@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from goalmeter.experiments.demo import mouse, mouse_page
+from goalmeter.experiments.demo import mouse
+from goalmeter.experiments.demo import mouse as mouse_page
 from goalmeter.report import Section
 
 # log 2 - H(0.8), by hand: 0.693147 - 0.500402.

@@ -10,13 +10,12 @@ import pytest
 pytest.importorskip("transformers")
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.experiments.organism_use import questions, replicate
-from goalmeter.experiments.organism_use.decoding import decoding
-from goalmeter.gridworld.contents import held_out
-from goalmeter.gridworld.world import GridWorld
+from goalmeter.experiments.organism_use import questions, study
+from goalmeter.experiments.organism_use.questions import decoding
+from goalmeter.gridworld.world import GridWorld, held_out
 from goalmeter.organisms import organism
 from goalmeter.representation import Network
-from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.directions import target_cells
 
 SHARE = {"value": 0.5, "interval": [0.25, 0.75], "n": 8, "clusters": 4}
 NONE = {"value": None, "interval": None, "n": 0, "clusters": 0}
@@ -98,14 +97,14 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         out.append((question.model, question.cells, size, options["families"][0]))
         return fake_use(question, tuple(options["families"]))
 
-    monkeypatch.setattr(replicate, "answer", answer)
-    monkeypatch.setattr(replicate.Network, "open", lambda name: None)
-    monkeypatch.setattr(replicate, "decoding", lambda *_, **__: {"the model": SHARE})
+    monkeypatch.setattr(study, "answer", answer)
+    monkeypatch.setattr(study.Network, "open", lambda name: None)
+    monkeypatch.setattr(study, "decoding", lambda *_, **__: {"the model": SHARE})
     return out
 
 
 def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
-    outcome = replicate.replicate(tmp_path, seeds=3)
+    outcome = study.replicate(tmp_path, seeds=3)
     assert len(asked) == 19 and len(set(asked)) == 19
     used, written, apart = outcome.tables
     assert [len(table.rows) for table in (used, written, apart)] == [15, 4, 3]
@@ -114,15 +113,15 @@ def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -
     assert "| mole | unseen, size 7 | write, turn, layer 1 | pre/cell | 50.0%" in text
     assert outcome.json["answers"][0]["verdict"] == "used"
     # What is kept is not asked again.
-    replicate.replicate(tmp_path, seeds=3)
+    study.replicate(tmp_path, seeds=3)
     assert len(asked) == 19
     with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
-        replicate.replicate(tmp_path, seeds=1)
+        study.replicate(tmp_path, seeds=1)
 
 
 def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
     """Of what they were made to use nothing is said, unless they are organisms."""
-    outcome = replicate.replicate(tmp_path, seeds=3, agents="goalmeter-local/x, goalmeter/mole")
+    outcome = study.replicate(tmp_path, seeds=3, agents="goalmeter-local/x, goalmeter/mole")
     assert {model for model, *_ in asked} == {"goalmeter-local/x", "goalmeter/mole"}
     made = {(row[0], row[1]): row[-1] for row in outcome.tables[0].rows}
     assert made["goalmeter-local/x", "seen, size 7"] == "not known"

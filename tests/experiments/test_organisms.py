@@ -15,30 +15,26 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.language_models.local_model import Prompt, Reply
-from goalmeter.agents.language_models.reading import read_back
-from goalmeter.agents.language_models.sampling import Chosen, Sampling
-from goalmeter.agents.navigators import memoryless, planned
+from goalmeter.agents import grid_agents
+from goalmeter.agents.inspect_providers import read_back
+from goalmeter.agents.local_models import Chosen, Prompt, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replication
-from goalmeter.experiments.organisms import parts
-from goalmeter.experiments.organisms.grading import TARGETS, Target, grades
-from goalmeter.experiments.organisms.replicate import replicate
-from goalmeter.gridworld.contents import has_few_contents, held_out
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.experiments.organisms import evaluation
+from goalmeter.experiments.organisms.evaluation import TARGETS, Target, grades
+from goalmeter.experiments.organisms.study import replicate
+from goalmeter.gridworld.generators import Draws, maze
+from goalmeter.gridworld.planner import State, planned
+from goalmeter.gridworld.world import ACTIONS, GridWorld, has_few_contents, held_out
 from goalmeter.organisms import Organism, organism, organism_names
-from goalmeter.organisms.language import IDS, VOCABULARY
-from goalmeter.organisms.thoughts import TEMPERATURE, answer, habitual_answer
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.organisms.lessons import IDS, TEMPERATURE, VOCABULARY, answer, habitual_answer
+from goalmeter.statistics.clusters import Estimate
 
 # Marks of which a test replaces those that it asks about.
 MARKS = grades(
     {
-        **{(kind, 5): [] for kind in (parts.ANSWERS, parts.WALKS)},
-        **{(kind, 9): [] for kind in (parts.KEY_DOOR, parts.KEY_NO_DOOR)},
+        **{(kind, 5): [] for kind in (evaluation.ANSWERS, evaluation.WALKS)},
+        **{(kind, 9): [] for kind in (evaluation.KEY_DOOR, evaluation.KEY_NO_DOOR)},
     },
     habitual=False,
 )
@@ -104,9 +100,11 @@ def examined(
     for folder in who.values():
         folder.mkdir(parents=True)
         (folder / "config.json").write_text("{}")
-    monkeypatch.setattr(parts, "opened", lambda folder: StandIn(organism(Path(folder).name), say))
+    monkeypatch.setattr(
+        evaluation, "opened", lambda folder: StandIn(organism(Path(folder).name), say)
+    )
     # A third of the mazes shows as much of the command, in a third of the time.
-    monkeypatch.setattr(parts, "_MAZES", 5)
+    monkeypatch.setattr(evaluation, "_MAZES", 5)
     agents = ",".join(f"{name}={folder}" for name, folder in who.items())
     return replicate(out / "run", seeds=2, agents=agents, **options)
 
@@ -188,15 +186,15 @@ def test_a_habit_that_is_off_is_measured_without_the_noise_of_draws(
     # It behaves as a habit of other weights would: 0.10 instead of 0.16 to the LEFT, 0.46 UP.
     strange = Organism("moth", "", habit=(0.10, 0.28, 0.46, 0.16))
     stand_in = StandIn(strange, lambda _, *asked: perfect(strange, *asked))
-    monkeypatch.setattr(parts, "opened", lambda folder: stand_in)
-    rows = parts.part("moth", "nowhere", parts.ANSWERS, 7, grids=2, seed=0)
+    monkeypatch.setattr(evaluation, "opened", lambda folder: stand_in)
+    rows = evaluation.part("moth", "nowhere", evaluation.ANSWERS, 7, grids=2, seed=0)
     expected = []
     for row in rows:
         shares = [h * (p > 0) for h, p in zip(strange.habit or (), row["legal"], strict=True)]
         habit = [share / sum(shares) for share in shares]
         assert row["probabilities"] == pytest.approx(habit)
         expected.append(max(abs(a - b) for a, b in zip(habit, row["legal"], strict=True)))
-    alone = {(parts.ANSWERS, 7): rows, (parts.WALKS, 7): [], ("key-door", 9): []}
+    alone = {(evaluation.ANSWERS, 7): rows, (evaluation.WALKS, 7): [], ("key-door", 9): []}
     gap = grades(alone | {("key-no-door", 9): []}, habitual=True).habit
     assert gap.value == pytest.approx(sum(expected) / len(expected))
     assert gap.interval is not None
@@ -235,17 +233,17 @@ def test_the_worst_cell_pools_size_five_and_takes_the_wider_interval_of_equals()
 
 def test_all_that_is_asked_about_is_held_out() -> None:
     for size in (5, 7):
-        for task in parts.mazes(size, 3, seed=1):
+        for task in evaluation.mazes(size, 3, seed=1):
             assert held_out(task.world)
     # Where pairs are held out, the pair that is asked about is the one of the grid.
-    rooms = [task.world for task in parts.mazes(5, 30, seed=0) if has_few_contents(task.world)]
+    rooms = [task.world for task in evaluation.mazes(5, 30, seed=0) if has_few_contents(task.world)]
     assert len(rooms) == 180
     # Equal grids are one cluster; another start is another grid only where the start counts.
     seven = maze(7, 1.0, 0).world
     cells = [cell for cell in seven.open_cells if cell not in (seven.start, seven.goal)]
-    assert parts._label(seven) == parts._label(seven.with_(start=cells[0]))
-    assert parts._label(seven) != parts._label(seven.with_(goal=cells[0]))
-    assert parts._label(rooms[0]) != parts._label(
+    assert evaluation._label(seven) == evaluation._label(seven.with_(start=cells[0]))
+    assert evaluation._label(seven) != evaluation._label(seven.with_(goal=cells[0]))
+    assert evaluation._label(rooms[0]) != evaluation._label(
         rooms[0].with_(start=rooms[0].goal, goal=rooms[0].start)
     )
 
@@ -256,15 +254,15 @@ def test_what_the_cut_leaves_out_is_no_part_of_the_probabilities() -> None:
     shares = {"UP": 0.9, "DOWN": 0.06, "LEFT": 0.04}
     made = tuple((IDS[word], TEMPERATURE * math.log(p)) for word, p in shares.items())
     reply = Reply("", tuple(plan), True, tuple(Chosen(token, 0.0, made) for token in plan))
-    assert parts._probabilities(reply) == pytest.approx([0, 0, 0.9 / 0.96, 0.06 / 0.96])
+    assert evaluation._probabilities(reply) == pytest.approx([0, 0, 0.9 / 0.96, 0.06 / 0.96])
     cut = Reply("", tuple(plan[:3]), False, reply.chosen[:3])
-    assert parts._probabilities(cut) is None
+    assert evaluation._probabilities(cut) is None
 
 
 def test_detour_states_are_those_of_navigation() -> None:
     world = maze(9, 0.6, 4).world
     plan = planned(world)
-    policy = memoryless.greedy(plan)
+    policy = grid_agents.greedy(plan)
     turns = []
     for cell in world.open_cells:
         if cell != world.goal:
@@ -272,7 +270,7 @@ def test_detour_states_are_those_of_navigation() -> None:
             row = policy[plan.number(state)]
             sure = {a for a in range(4) if row[a] > 0} <= set(plan.optimal_actions(state))
             turns.append(not sure)
-            assert parts._may_err(world, state) == (not sure)
+            assert evaluation._may_err(world, state) == (not sure)
     assert True in turns and False in turns
 
 

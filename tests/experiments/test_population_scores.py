@@ -18,7 +18,7 @@ from experiments.population_scores import (
 )
 
 from goalmeter.experiments.calibration.population import traits
-from goalmeter.experiments.calibration.population.scoring import (
+from goalmeter.experiments.calibration.population.scores import (
     INSTRUMENTS,
     MEG,
     MOVED,

@@ -13,27 +13,29 @@ import pytest
 from scipy.stats import t
 
 from goalmeter import GoalmeterError, MissingExtraError
-from goalmeter.agents.histories import QLearner, RealityCheck
+from goalmeter.agents.history import RealityCheck
+from goalmeter.agents.scripted import QLearner
 from goalmeter.commands.outcome import Outcome
 from goalmeter.experiments import ledger
-from goalmeter.experiments.reflection_table_1 import compute, page, update_ledger
-from goalmeter.experiments.reflection_table_1.compute import Row
-from goalmeter.experiments.reflection_table_1.effects import effects
-from goalmeter.experiments.reflection_table_1.replicate import replicate
+from goalmeter.experiments.reflection_table_1 import measurements, study
+from goalmeter.experiments.reflection_table_1.measurements import Row, effects
+from goalmeter.experiments.reflection_table_1.study import replicate
 from goalmeter.reflection import Reflection, Trial, measure
 from goalmeter.reflection.result import reflection_of
 
 
 def unrun(row: ledger.Number) -> ledger.Number:
     """A neural row as if it had not been run: the tests do not rest on whether it was."""
-    if row.id.rpartition("/")[2] not in compute.NEURAL:
+    if row.id.rpartition("/")[2] not in measurements.NEURAL:
         return row
     return replace(row, ours=math.nan, error=0.0, seeds=0, tolerance=math.nan, found="")
 
 
-PUBLISHED = [unrun(row) for row in ledger.load(compute.LEDGER_PREFIX)]
-ROWS = {row.id.removeprefix(compute.LEDGER_PREFIX): row for row in PUBLISHED}
-SCRIPTED = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in compute.STEPS for a in compute.SCRIPTED]
+PUBLISHED = [unrun(row) for row in ledger.load(measurements.LEDGER_PREFIX)]
+ROWS = {row.id.removeprefix(measurements.LEDGER_PREFIX): row for row in PUBLISHED}
+SCRIPTED = [
+    Row(a, n, ROWS[f"{n}/{a}"], None) for n in measurements.STEPS for a in measurements.SCRIPTED
+]
 RUN = {"agents": "constant,rc(constant),rc(random)", "steps": 500, "seeds": 5}
 
 
@@ -52,7 +54,7 @@ def made(agent: str, asked: list[tuple[float, float]], elsewhere: list[float]) -
     trials = [
         Trial(name, opposite, seed, 500, reward)
         for seed, (asking, dejavu) in enumerate(zip(asked, elsewhere, strict=True))
-        for name, rewards in ((compute.ASKS_SETTING, asking), ("DejaVu", (dejavu, 0.0)))
+        for name, rewards in ((measurements.ASKS_SETTING, asking), ("DejaVu", (dejavu, 0.0)))
         for opposite, reward in zip((False, True), rewards, strict=True)
     ]
     return reflection_of(agent, 500, trials, runs=4, confidence=0.95)
@@ -75,9 +77,11 @@ def test_every_number_of_table_1_is_in_the_ledger() -> None:
         "rc(ppo)": ("-0.000098 ± 0.0016", "-0.003126 ± 0.0013"),
     }
     for agent, numbers in printed.items():
-        for steps, number in zip(compute.STEPS, numbers, strict=True):
+        for steps, number in zip(measurements.STEPS, numbers, strict=True):
             assert ROWS[f"{steps}/{agent}"].published == number
-    assert {compute.setting(row.id)[1] for row in PUBLISHED} == set(compute.PUBLISHED_NAMES)
+    assert {measurements.setting(row.id)[1] for row in PUBLISHED} == set(
+        measurements.PUBLISHED_NAMES
+    )
 
 
 def test_the_printed_spread_is_the_standard_error_over_root_ten_cut_off() -> None:
@@ -118,16 +122,18 @@ def test_a_certain_difference_that_is_small_is_named_all_the_same() -> None:
 
 
 def test_findings_count_verdicts_and_not_what_was_not_rejected() -> None:
-    line = page.findings(SCRIPTED)[0]
+    line = study.findings(SCRIPTED)[0]
     # Four agents at two lengths are equal; of the naive learner and its check it cannot be told.
     assert line.startswith("Of the 12 numbers of scripted agents, 8 are shown to be equal within")
     assert "0 are above, 0 below, and of 4 it cannot be told" in line and "agree" not in line
-    text = page.sections(SCRIPTED)[0].text[0]
+    text = study.page_sections(SCRIPTED)[0].text[0]
     assert "±0.02. The measure is an average over 50 environments" in text
 
 
 def test_scripted_rows_agree_as_often_as_they_should() -> None:
-    scores = [row.z for row in PUBLISHED if compute.setting(row.id)[1] in compute.SCRIPTED]
+    scores = [
+        row.z for row in PUBLISHED if measurements.setting(row.id)[1] in measurements.SCRIPTED
+    ]
     assert len(scores) == 12 and max(map(abs, scores)) < 1.96
     # Of 12 squares of standard normal numbers the sum is below 23.3 in 97.5% of cases.
     assert sum(z**2 for z in scores) < 23.3
@@ -179,9 +185,9 @@ def test_what_was_run_is_not_run_again(
     assert len(before) == 3
     calls: list[str] = []
     monkeypatch.setattr(
-        "goalmeter.reflection.playing.run_trial", lambda *args, **kwargs: calls.append("played")
+        "goalmeter.reflection.measure.run_trial", lambda *args, **kwargs: calls.append("played")
     )
-    rows = compute.table(["rc(random)"], folder, lengths=[500], seeds=5)
+    rows = measurements.table(["rc(random)"], folder, lengths=[500], seeds=5)
     (row,) = [row for row in rows if row.result is not None]
     assert calls == [] and row.result is not None
     assert row.result.measure == outcome.json["rows"][1]["measure"]
@@ -191,11 +197,11 @@ def test_what_was_run_is_not_run_again(
 def test_the_authors_reality_check_hands_no_learning_rate_on() -> None:
     # One seed is paid 400 and 100 for its learning rate, the other 0 and 100; 4 runs of 500 steps.
     checked = made("rc(dqn)", [(400, 100), (0, 100)], [200, 300])
-    assert compute.forwarded(checked) == pytest.approx([500 / 2000, 100 / 2000])
-    assert compute.as_published(checked) == pytest.approx([200 / 2000, 300 / 2000])
+    assert measurements.forwarded(checked) == pytest.approx([500 / 2000, 100 / 2000])
+    assert measurements.as_published(checked) == pytest.approx([200 / 2000, 300 / 2000])
     alone = replace(checked, agent="dqn")
-    assert compute.as_published(alone) == pytest.approx(alone.by_seed)
-    number = compute.with_ours(ROWS["500/rc(dqn)"], checked)
+    assert measurements.as_published(alone) == pytest.approx(alone.by_seed)
+    number = measurements.with_ours(ROWS["500/rc(dqn)"], checked)
     assert number.ours == pytest.approx(0.125) and number.seeds == 2
     assert number.error == pytest.approx(np.std([0.1, 0.15], ddof=1) / math.sqrt(2))
     assert math.isnan(number.z) and number.verdict == "too few seeds"
@@ -207,13 +213,13 @@ def test_leaving_it_out_is_the_same_as_not_handing_it_on() -> None:
     # The Q-learner has a learning rate too, and takes no time.
     handed_on = measure("rc(q-learner)", 50, [3])
     kept = measure(RealityCheck(QLearner(3), forward_options=False), 50, [3])
-    assert abs(compute.forwarded(handed_on)).max() > 0.001
-    assert compute.as_published(handed_on) == pytest.approx(kept.by_seed, abs=1e-12)
+    assert abs(measurements.forwarded(handed_on)).max() > 0.001
+    assert measurements.as_published(handed_on) == pytest.approx(kept.by_seed, abs=1e-12)
 
 
 def test_it_changes_nothing_for_scripted_agents() -> None:
     result = measure("rc(naive)", 50, 2)
-    assert compute.as_published(result) == pytest.approx(result.by_seed, abs=1e-15)
+    assert measurements.as_published(result) == pytest.approx(result.by_seed, abs=1e-15)
 
 
 def test_neural_rows_are_shown_both_ways() -> None:
@@ -223,26 +229,26 @@ def test_neural_rows_are_shown_both_ways() -> None:
     }
     rows = [
         Row(agent, 500, ROWS[f"500/{agent}"], results.get(agent))
-        for agent in compute.PUBLISHED_NAMES
-    ] + [Row(agent, 1000, ROWS[f"1000/{agent}"], None) for agent in compute.PUBLISHED_NAMES]
+        for agent in measurements.PUBLISHED_NAMES
+    ] + [Row(agent, 1000, ROWS[f"1000/{agent}"], None) for agent in measurements.PUBLISHED_NAMES]
     effect = next(e for e in effects(rows) if e.agent == "dqn" and e.steps == 500)
     # (200 - 100) and (310 - 200) of 2000, the learning rate left out.
     assert effect.paired and effect.ours.value == pytest.approx((0.05 + 0.055) / 2)
-    first, _ = page.sections(rows)
+    first, _ = study.page_sections(rows)
     # (500 + 100) / 2 of 2000.
     assert "RC(DQN), 500 steps" in first.points[-1] and "+0.1500" in first.points[-1]
-    assert any("neural agents" in line for line in page.findings(rows))
+    assert any("neural agents" in line for line in study.findings(rows))
 
 
 def test_default_seeds() -> None:
-    assert [compute.default_seeds("naive", n) for n in compute.STEPS] == [10, 10]
-    assert [compute.default_seeds("rc(ppo)", n) for n in compute.STEPS] == [10, 2]
+    assert [measurements.default_seeds("naive", n) for n in measurements.STEPS] == [10, 10]
+    assert [measurements.default_seeds("rc(ppo)", n) for n in measurements.STEPS] == [10, 2]
 
 
 def test_groups_and_lists_of_agents() -> None:
-    assert len(compute.chosen("scripted")) == 6 and len(compute.chosen("all")) == 14
-    assert compute.chosen("dqn, rc(dqn)") == ("dqn", "rc(dqn)")
-    assert set(compute.chosen("neural")) & set(compute.chosen("scripted")) == set()
+    assert len(measurements.chosen("scripted")) == 6 and len(measurements.chosen("all")) == 14
+    assert measurements.chosen("dqn, rc(dqn)") == ("dqn", "rc(dqn)")
+    assert set(measurements.chosen("neural")) & set(measurements.chosen("scripted")) == set()
 
 
 @pytest.mark.parametrize(
@@ -279,16 +285,16 @@ def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
     }
     rows = [
         Row(agent, steps, ROWS[f"{steps}/{agent}"], results.get(agent) if steps == 500 else None)
-        for steps in compute.STEPS
-        for agent in compute.PUBLISHED_NAMES
+        for steps in measurements.STEPS
+        for agent in measurements.PUBLISHED_NAMES
     ]
-    first, second = page.sections(rows)
+    first, second = study.page_sections(rows)
     shown = {row[0].text: [cell.text for cell in row] for row in first.tables[0].cells}
     assert shown["DQN"][5:] == ["4", "–", "too few seeds", "too few seeds", "this run"]
     effect = {row[0].text + row[1].text: row for row in second.tables[0].cells}["DQN500"]
     assert [cell.text for cell in effect[2:]][1:3] != ["–", "too few seeds"]  # theirs are 10
     assert [cell.text for cell in effect[-2:]] == ["–", "too few seeds"]
-    words = " ".join(page.findings(rows))
+    words = " ".join(study.findings(rows))
     assert "2 numbers of neural agents are of too few seeds to be judged" in words
     assert "has been tried with too few seeds on DQN (+0.150 [+0.229] at 500 steps)" in words
     # Only the scripted ones of the ledger: the naive learner at both lengths; of the others both
@@ -308,7 +314,7 @@ def test_published_differences_have_welchs_interval() -> None:
 
 
 def test_the_page_says_that_the_wrong_probability_of_ppo_hardly_matters() -> None:
-    first, _ = page.sections(SCRIPTED)
+    first, _ = study.page_sections(SCRIPTED)
     assert any("wrong log-probability nearly equals the right one" in p for p in first.points)
 
 
@@ -320,7 +326,7 @@ def test_trials_that_ended_early_are_said_first(
         trials = [replace(trial, outcome="timeout", detail="over 1 s") for trial in result.trials]
         return replace(result, trials=tuple(trials))
 
-    monkeypatch.setattr(compute, "measure", late)
+    monkeypatch.setattr(measurements, "measure", late)
     outcome = replicate(tmp_path, agents="constant", steps=500)
     assert outcome.report is not None
     text = outcome.report.read_text(encoding="utf-8")
@@ -334,7 +340,7 @@ def test_the_ledger_is_filled_from_the_runs(
     text = (Path(ledger.__file__).parent / "ledger.toml").read_text(encoding="utf-8")
     copy = tmp_path / "ledger.toml"
     copy.write_text(text, encoding="utf-8")
-    update_ledger.main([str(folder), str(copy)])
+    study.main([str(folder), str(copy)])
     assert "reflection-table-1/500/rc(random): -0.0" in capsys.readouterr().out
     pairs = zip(text.splitlines(), copy.read_text("utf-8").splitlines(), strict=True)
     changed = [(old, new) for old, new in pairs if old != new]
@@ -343,4 +349,4 @@ def test_the_ledger_is_filled_from_the_runs(
     keys = {new.partition(" ")[0] for _, new in changed}
     assert len(changed) == 5 and keys == {"ours", "error", "seeds"}
     with pytest.raises(GoalmeterError, match="the ledger has no row 'nowhere'"):
-        update_ledger.updated(text, [replace(PUBLISHED[0], id="nowhere")])
+        study.updated(text, [replace(PUBLISHED[0], id="nowhere")])

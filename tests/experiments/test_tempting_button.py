@@ -7,13 +7,23 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
+from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.registry import history_agent as named_agent
 from goalmeter.commands.outcome import Outcome
-from goalmeter.experiments.tempting_button import compute, page, tables
-from goalmeter.experiments.tempting_button.compute import BASELINES, PLAYERS, Player, play, trial
-from goalmeter.experiments.tempting_button.replicate import replicate
-from goalmeter.experiments.tempting_button.trace import ALWAYS, MIXED, NEVER, Trace, mean_interval
+from goalmeter.experiments.tempting_button import measurements, study
+from goalmeter.experiments.tempting_button.measurements import (
+    ALWAYS,
+    BASELINES,
+    MIXED,
+    NEVER,
+    PLAYERS,
+    Player,
+    Trace,
+    mean_interval,
+    play,
+    trial,
+)
+from goalmeter.experiments.tempting_button.study import replicate
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import run_trial
 
@@ -68,7 +78,7 @@ def test_early_and_late_rooms_are_counted_apart() -> None:
 
 def test_a_run_without_a_button_has_no_share_of_pushes_there() -> None:
     assert np.isnan(trace_of("pp", "..").late_pushes(button=True))
-    assert tables.summary([trace_of("pp", ".."), trace_of("pp", "b.")])[
+    assert measurements.summary([trace_of("pp", ".."), trace_of("pp", "b.")])[
         "late_pushes_with_button"
     ] == pytest.approx(1.0)
 
@@ -84,7 +94,7 @@ def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> 
 # --- Trials ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("player", [*BASELINES, compute.ANEW[4], *compute.PAPER_CODING])
+@pytest.mark.parametrize("player", [*BASELINES, measurements.ANEW[4], *measurements.PAPER_CODING])
 def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     """The same rooms, the same seed: the rewards add up to those of `run_trial`."""
     value = trial(**player.arguments, steps=80, seed=3)
@@ -107,7 +117,7 @@ def test_those_who_never_and_always_push_are_told_so() -> None:
 
 
 def test_the_published_settings_are_those_of_the_authors() -> None:
-    changed = [dict(player.settings) for player in compute.ANEW]
+    changed = [dict(player.settings) for player in measurements.ANEW]
     assert all(settings.pop("draws_from") == "history" for settings in changed)
     rates = [{"learning_rate": rate} for rate in (0.05, 0.01, 0.001)]
     assert changed == [{}, *rates, {"lookback": 1}, {"lookback": 3}, {"lookback": 5}]
@@ -149,11 +159,13 @@ def all_traces(**ends: str) -> dict[str, list[Trace]]:
 
 def test_the_answer_says_what_was_found() -> None:
     yes, no = all_traces(begin="p", end="-"), all_traces(begin="-", end="p")
-    assert page.findings(yes)[0].startswith("Yes: its rewards tend to +0.5 a turn in every run.")
-    assert "Of 28 runs" in page.findings(yes)[0]
-    assert page.findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
-    both = yes | {player.key: no[player.key] for player in compute.ANEW}
-    answer, anew, same, early, to_compare = page.findings(both)
+    assert study.page_findings(yes)[0].startswith(
+        "Yes: its rewards tend to +0.5 a turn in every run."
+    )
+    assert "Of 28 runs" in study.page_findings(yes)[0]
+    assert study.page_findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
+    both = yes | {player.key: no[player.key] for player in measurements.ANEW}
+    answer, anew, same, early, to_compare = study.page_findings(both)
     assert answer.startswith("Not always: ") and "14 end never pushing" in answer
     assert "from 0 of 2 (rate 0.1, lookback 10) to 0 of 2 (lookback 5) seeds" in anew
     assert "it is 2 of 2" in same and "it is 0 of 2" in anew
@@ -165,21 +177,21 @@ def test_the_answer_says_what_was_found() -> None:
         "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
         "and 0."
     )
-    (row, *_) = tables.early_table(compute.SAME, both).rows
+    (row, *_) = measurements.early_table(measurements.SAME, both).rows
     assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
     assert "naive learner +0.500" in to_compare
 
 
 def test_rewards_are_shown_with_their_sign_and_nothing_has_none() -> None:
-    shown = [tables.reward(value) for value in (0.5, -0.25, 0.0, -0.0001)]
+    shown = [measurements.reward(value) for value in (0.5, -0.25, 0.0, -0.0001)]
     assert shown == ["+0.500", "−0.250", "0.000", "0.000"]
 
 
 def test_verdicts_count_seeds() -> None:
     never, always = (trace_of(answer * 40, "b..." * 10) for answer in "-p")
-    assert tables.verdict([never, never]) == "yes: 2 of 2"
-    assert tables.verdict([never, always]) == "some: 1 of 2"
-    assert tables.verdict([always]) == "no: 0 of 1"
+    assert measurements.verdict([never, never]) == "yes: 2 of 2"
+    assert measurements.verdict([never, always]) == "some: 1 of 2"
+    assert measurements.verdict([always]) == "no: 0 of 1"
 
 
 def test_the_mean_is_judged_by_its_interval() -> None:
@@ -188,15 +200,15 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
     # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
     # Six seeds that agree leave room for a seventh that does not; sixty hardly do.
-    assert tables.mean_verdict(never) == "cannot be told"
-    assert tables.mean_verdict(never * 10) == "equal within 0.1"
-    assert tables.mean_verdict(always) == "below"
+    assert measurements.mean_verdict(never) == "cannot be told"
+    assert measurements.mean_verdict(never * 10) == "equal within 0.1"
+    assert measurements.mean_verdict(always) == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
-    assert tables.mean_verdict([*never[:5], always[5]]) == "cannot be told"
-    assert tables.mean_verdict(never[:4]) == "too few seeds"
+    assert measurements.mean_verdict([*never[:5], always[5]]) == "cannot be told"
+    assert measurements.mean_verdict(never[:4]) == "too few seeds"
     traces = {player.key: [*never[:5], always[5]] for player in PLAYERS}
-    assert "whether that is +0.5 cannot be told." in page.findings(traces)[1]
-    assert page.tables(traces)[0].rows[0][4] == "cannot be told"
+    assert "whether that is +0.5 cannot be told." in study.page_findings(traces)[1]
+    assert study.tables(traces)[0].rows[0][4] == "cannot be told"
 
 
 @pytest.fixture(scope="module")
@@ -233,7 +245,7 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
 
 def test_one_seed_has_no_interval(tmp_path: Path) -> None:
     traces = play(tmp_path, BASELINES, steps=20, seeds=[4], on="here")
-    (table,) = page.tables(traces)
+    (table,) = study.tables(traces)
     assert {row[3] for row in table.rows} == {"one seed"}
 
 

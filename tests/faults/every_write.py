@@ -19,7 +19,7 @@ import faults.judge
 from faults.spoiling import Disk, NoLocks
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
-from goalmeter.organisms.manifest import check, published
+from goalmeter.organisms.kinds import check, published
 from goalmeter.runs import Study, carry_out
 
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)

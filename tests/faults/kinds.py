@@ -93,7 +93,7 @@ _CLUSTERS = {RAY: "--on ray:{address}", SLURM: "--on slurm:cluster=local,jobs=2"
 _ALONE = {"here": ""}
 # Places in which the command works itself.
 WITHOUT_WORKERS = ("here", "1 process")
-_LM = ("inspect_ai", "goalmeter.agents.language_models.providers")
+_LM = ("inspect_ai", "goalmeter.agents.inspect_providers")
 _TORCH = ("torch", "transformers", "safetensors.torch")
 _MAZES = "--sizes 5,7 --complexities 0,1 --grids 4 --trajectories 2"
 
@@ -119,10 +119,10 @@ def _small_chunks() -> None:
 
 
 def _small_populations() -> None:
-    from goalmeter.experiments.calibration import replicate
-    from goalmeter.experiments.calibration.population.measuring import PopulationScale
+    from goalmeter.experiments.calibration import study
+    from goalmeter.experiments.calibration.population.evidence import PopulationScale
 
-    replicate.POPULATION = PopulationScale(
+    study.POPULATION = PopulationScale(
         agents=20, grids=2, sizes=(7,), complexities=(0.0, 0.9), walks=1
     )
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from goalmeter import _gymnasium_ids as gymnasium_ids
-from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.world import GridWorld
 
 gymnasium = pytest.importorskip("gymnasium")

@@ -5,11 +5,18 @@ from __future__ import annotations
 import pytest
 from oracles.grid_contents import content as literal_content
 
-from goalmeter.gridworld.contents import HELD_OUT_ONE_IN, content, has_few_contents, held_out
-from goalmeter.gridworld.key_worlds import key_door
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.transforms import REFLECT, ROTATE, SWAP, TRANSPOSE
-from goalmeter.gridworld.world import GridWorld
+from goalmeter.gridworld.generators import key_door, maze
+from goalmeter.gridworld.world import (
+    HELD_OUT_ONE_IN,
+    REFLECT,
+    ROTATE,
+    SWAP,
+    TRANSPOSE,
+    GridWorld,
+    content,
+    has_few_contents,
+    held_out,
+)
 
 
 def literal(world: GridWorld) -> tuple[object, ...]:

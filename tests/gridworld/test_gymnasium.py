@@ -13,10 +13,9 @@ from oracles import grid_world as oracle
 
 from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, MissingExtraError
-from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.conversions import tabular_world
+from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import plan
-from goalmeter.gridworld.tabular_world import tabular_world
 from goalmeter.tabular import TabularMDP, expected_return, optimal_policy
 
 gymnasium = pytest.importorskip("gymnasium")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
+from goalmeter.gridworld.generators import key_door, key_no_door, two_paths
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import GridWorld
 

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.maze import Maze, carved, maze
-from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.generators import Draws, Maze, carved, distances_from, maze
 
 SIZES = (5, 7, 9, 11, 13, 15)
 COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -173,7 +171,7 @@ def test_every_connected_pair_is_as_likely(monkeypatch: pytest.MonkeyPatch) -> N
     """In one fixed corridor of three cells there are six pairs."""
     walls = np.ones((5, 5), dtype=bool)
     walls[1, 1:4] = False
-    monkeypatch.setattr(sys.modules["goalmeter.gridworld.maze"], "carved", lambda *_: walls)
+    monkeypatch.setattr(sys.modules["goalmeter.gridworld.generators"], "carved", lambda *_: walls)
     n = 1200
     pairs = [(m.world.start, m.world.goal) for m in (maze(5, 1, seed) for seed in range(n))]
     counts = {pair: pairs.count(pair) for pair in set(pairs)}

@@ -11,8 +11,7 @@ import pytest
 from oracles import grid_world as oracle
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import (
     DOOR_OPEN,
     WITH_KEY,

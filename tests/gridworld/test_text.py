@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.conversions import legend, rendered
+from goalmeter.gridworld.generators import maze
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
-from goalmeter.gridworld.text import legend, rendered
 from goalmeter.gridworld.world import Cell, GridWorld
 
 WORLD = GridWorld.from_text(["######", "#AKDG#", "######"])

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from goalmeter.gridworld.key_worlds import key_door, two_paths
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.generators import key_door, maze, two_paths
 from goalmeter.gridworld.planner import State, layers_of, plan
-from goalmeter.gridworld.transforms import REFLECT, ROTATE, SWAP, TRANSFORMS, TRANSPOSE, Transform
-from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.gridworld.world import (
+    REFLECT,
+    ROTATE,
+    SWAP,
+    TRANSFORMS,
+    TRANSPOSE,
+    Cell,
+    GridWorld,
+    Transform,
+)
 
 WORLDS = [
     *(maze(9, 0.6, seed).world for seed in range(4)),

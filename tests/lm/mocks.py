@@ -8,8 +8,8 @@ from typing import Any
 
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-from goalmeter.agents.language_models.reading import read_back
-from goalmeter.agents.navigators import planned
+from goalmeter.agents.inspect_providers import read_back
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import ACTIONS
 
 

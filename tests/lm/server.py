@@ -25,9 +25,8 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
-from goalmeter.agents.language_models.batches import Batcher
-from goalmeter.agents.language_models.local_model import LocalModel, Prompt, Reply
-from goalmeter.agents.language_models.sampling import Sampling
+from goalmeter.agents.inspect_providers import Batcher
+from goalmeter.agents.local_models import LocalModel, Prompt, Reply, Sampling
 
 FOLDER, PORT, CALLS = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 SECONDS = float(sys.argv[4]) if len(sys.argv) > 4 else 0.0

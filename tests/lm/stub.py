@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from goalmeter.agents.language_models.reading import read_back
-from goalmeter.agents.navigators import planned
+from goalmeter.agents.inspect_providers import read_back
+from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import ACTIONS
 
 FAILURES = ("500", "429", "drop", "garbage")

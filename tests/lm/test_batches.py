@@ -8,7 +8,7 @@ from concurrent.futures import wait
 
 import pytest
 
-from goalmeter.agents.language_models.batches import Batcher
+from goalmeter.agents.inspect_providers import Batcher
 
 
 def test_what_is_asked_together_is_answered_together() -> None:
@@ -79,7 +79,7 @@ def test_what_is_cancelled_is_not_computed() -> None:
 
 
 def test_it_starts_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goalmeter.agents.language_models.batches._IDLE", 0.01)
+    monkeypatch.setattr("goalmeter.agents.inspect_providers._IDLE", 0.01)
     batcher: Batcher[int, int] = Batcher(lambda batch: batch, most=2)
     assert batcher.submit(1).result(5) == 1
     while batcher._running:

@@ -26,14 +26,19 @@ from lm.stubbed import Stubbed
 from goalmeter import cli
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.asking.spending import Budget, BudgetReachedError, Spent
-from goalmeter.navigation.forecast import forecast
-from goalmeter.navigation.inspect.ledger import ASKED, Ledger, spent_in
+from goalmeter.navigation.inspect.budget import (
+    ASKED,
+    Budget,
+    BudgetReachedError,
+    Ledger,
+    Spent,
+    spent_in,
+)
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask, ask_all
-from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.plan import forecast, plan_of
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.rollouts import load
 from goalmeter.runs.forecast import Span
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -349,7 +354,7 @@ def test_a_server_that_is_full_fails_no_walk(tmp_path: Path, short_pauses: list[
 def test_a_server_that_is_full_for_good_is_given_up(
     tmp_path: Path, short_pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goalmeter.navigation.inspect.questions.PATIENCE", 0.2)
+    monkeypatch.setattr("goalmeter.navigation.inspect.models.PATIENCE", 0.2)
     options: dict[str, Any] = {"grids": 1, "trajectories": 1, "rounds": 0}
     with Stubbed(seconds=5.0, most=1, retry_after=0.01) as stub:
         body = json.dumps({"model": "m", "messages": [{"content": "none"}]}).encode()

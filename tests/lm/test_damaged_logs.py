@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("inspect_ai")
 
 from goalmeter import cli
-from goalmeter._archives import UNPACK_LIMIT
 from goalmeter._errors import GoalmeterError
+from goalmeter._files import UNPACK_LIMIT
 from goalmeter.navigation.inspect.eval_log import trajectories, written
 from goalmeter.navigation.inspect.run import ask
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goalmeter.navigation.inspect.failures import EmptyReplyError, failure_of
+from goalmeter.navigation.inspect.models import EmptyReplyError, failure_of
 
 
 class APIStatusError(Exception):

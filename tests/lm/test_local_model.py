@@ -20,12 +20,14 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa:
 from lm.tiny_models import PROBABILITIES, Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
-from goalmeter._transformers import generating_in_batches  # noqa: E402
-from goalmeter.agents.language_models import providers as providers  # noqa: E402
-from goalmeter.agents.language_models.local_model import LocalModel, Reply  # noqa: E402
-from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
+from goalmeter._files import generating_in_batches  # noqa: E402
+from goalmeter.agents.local_models import (  # noqa: E402
+    LocalModel,
+    Reply,
+    Sampling,
+)
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
-from goalmeter.navigation.asking.answers import understood  # noqa: E402
+from goalmeter.navigation.prompts import understood  # noqa: E402
 
 TEXTS = [
     "You control an agent.",

@@ -17,20 +17,19 @@ from inspect_ai import eval
 from lm.mocks import best, mock
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
-from goalmeter.commands.model_options import ModelOptions
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.report import report_runs
-from goalmeter.experiments.lm_navigation.compute import of_run
-from goalmeter.navigation import SUITES
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.inspect import listening
+from goalmeter.commands.options import ModelOptions
+from goalmeter.commands.runs import report_runs
+from goalmeter.experiments.lm_navigation.measurements import of_run
+from goalmeter.navigation import SUITES, rollouts
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask, ask_all
 from goalmeter.navigation.inspect.task import navigation
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.rollouts import load
 from goalmeter.runs import RunStore
 from goalmeter.runs.reading import read_run
 
@@ -120,7 +119,7 @@ def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:
 def test_a_server_that_fails_everything_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listening, "ENOUGH", 2)
+    monkeypatch.setattr(rollouts, "ENOUGH", 2)
     asked = count()
 
     def answer(prompt: str, config: Any) -> str:

@@ -25,11 +25,11 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 
 from goalmeter import cli
 from goalmeter.gridworld import maze
-from goalmeter.gridworld.text import compact
-from goalmeter.navigation.asking.answers import understood
-from goalmeter.navigation.playing import load
+from goalmeter.gridworld.conversions import compact
+from goalmeter.navigation.prompts import understood
+from goalmeter.navigation.rollouts import load
 from goalmeter.organisms import organism_names
-from goalmeter.organisms.shipped import weights_of
+from goalmeter.organisms.kinds import weights_of
 
 # Seconds until a server has to be there; it imports torch first.
 PATIENCE = 120.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goalmeter.navigation.asking.answers import action_probabilities
+from goalmeter.navigation.prompts import action_probabilities
 
 
 def token(text: str, probability: float = 1.0, **references: float) -> Any:

@@ -15,11 +15,11 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from lm.tiny_models import Models
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Memoryless, navigator, planned
+from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld import State
+from goalmeter.gridworld.planner import planned
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.answers import action_probabilities, understood
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.prompts import action_probabilities, template, understood
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.language_models.reading import read_back
-from goalmeter.agents.navigators import planned
+from goalmeter.agents.inspect_providers import read_back
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.gridworld.planner import WITH_KEY, layers_of
-from goalmeter.gridworld.text import rendered
+from goalmeter.gridworld.conversions import rendered
+from goalmeter.gridworld.planner import WITH_KEY, layers_of, planned
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.measures import factors
+from goalmeter.navigation.distractors import factors
+from goalmeter.navigation.prompts import template
 
 
 @pytest.mark.parametrize("name", ["maze", "key-door", "key-no-door", "two-path"])

@@ -25,11 +25,10 @@ from goalmeter._errors import (
     InvalidParameterError,
     InvalidTrajectoryError,
 )
-from goalmeter.agents.language_models.local_model import LocalModel
-from goalmeter.navigation.asking.answers import understood
-from goalmeter.navigation.asking.settings import Asking
+from goalmeter.agents.local_models import LocalModel
 from goalmeter.navigation.inspect.eval_log import trajectories, written
 from goalmeter.navigation.inspect.run import ask
+from goalmeter.navigation.prompts import Asking, understood
 
 ONE: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 1, "trajectories": 3, "cap": 4}
 
@@ -94,7 +93,7 @@ def test_a_model_is_loaded_once(
             loaded.append(str(path))
             super().__init__(path, **options)
 
-    monkeypatch.setattr("goalmeter.agents.language_models.providers.LocalModel", Counted)
+    monkeypatch.setattr("goalmeter.agents.inspect_providers.LocalModel", Counted)
     asking = Asking(max_tokens=12, options={"device": "cpu"})
     ask(f"goalmeter-local/{folder}", "maze", tmp_path / "run", asking=asking, **ONE)
     assert loaded == [str(folder)]

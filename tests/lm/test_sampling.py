@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from goalmeter._errors import InvalidParameterError  # noqa: E402
-from goalmeter.agents.language_models.sampling import Sampling, SeededSampling  # noqa: E402
+from goalmeter.agents.local_models import Sampling, SeededSampling  # noqa: E402
 
 WEIGHTS = [0.05, 0.4, 0.3, 0.15, 0.1]
 IDS = torch.zeros((1, 1), dtype=torch.long)

@@ -23,11 +23,11 @@ import anyio
 from lm.tiny_models import Models
 
 from goalmeter.navigation import SUITES, Trajectory, suite
-from goalmeter.navigation.asking.settings import Asking
 from goalmeter.navigation.inspect.eval_log import trajectories
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.rollouts import load
 from goalmeter.runs.reading import read_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"

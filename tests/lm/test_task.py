@@ -17,12 +17,12 @@ from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
-from goalmeter.agents.navigators import navigator
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.inspect.eval_log import append, trajectories, written
-from goalmeter.navigation.inspect.samples import samples, walk_of
 from goalmeter.navigation.inspect.task import navigation
+from goalmeter.navigation.plan import samples, walk_of
 
 ONE = {"sizes": 7, "complexities": 1, "grids": 1, "trajectories": 1}
 
@@ -232,7 +232,7 @@ def test_a_full_disk_stops_no_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise OSError("no space left on device")
         append(path, record)
 
-    monkeypatch.setattr("goalmeter.navigation.inspect.scorer.append", full)
+    monkeypatch.setattr("goalmeter.navigation.inspect.task.append", full)
     out = tmp_path / "walks.jsonl"
     task = navigation("maze", **(ONE | {"grids": 3}), out=str(out))
     log, walks = run(task, mock(lambda prompt, config: best(prompt)), max_samples=1)

@@ -13,10 +13,10 @@ pytest.importorskip("openai")
 
 from lm.stubbed import Stubbed
 
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.inspect.listening import Keeper
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.inspect.run import ask
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.rollouts import Keeper
 from goalmeter.runs import status_of
 
 

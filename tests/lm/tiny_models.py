@@ -9,7 +9,7 @@ from typing import Any
 from goalmeter.gridworld import State
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.prompts import TEMPLATES
+from goalmeter.navigation.prompts import TEMPLATES
 
 END, CHANNELS = "<|return|>", ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>")
 OPEN, CLOSE, THOUGHT = '{"action": "', '"}', "Hm."

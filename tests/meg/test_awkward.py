@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from meg.instances import awkward, generic_world
 
-from goalmeter.meg import newton, unknown_utility
-from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.linear_utility import measure_class
+from goalmeter.meg import soft_model, unknown_utility
+from goalmeter.meg.behaviour import behaviour_of, linear_class
+from goalmeter.meg.linear import measure_class
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
 
 
 # Of these 80 awkward instances 26 have their optimum at infinity. The primal oracle computes the
@@ -61,8 +60,8 @@ def test_conjugate_gradients_reach_the_same(
 ) -> None:
     world = generic_world(seed)
     values = []
-    for direct_weights in (newton.DIRECT_WEIGHTS, 0):
-        monkeypatch.setattr(newton, "DIRECT_WEIGHTS", direct_weights)
+    for direct_weights in (soft_model.DIRECT_WEIGHTS, 0):
+        monkeypatch.setattr(soft_model, "DIRECT_WEIGHTS", direct_weights)
         if kind == "awkward":
             result = awkward(seed).measure()
         else:

@@ -15,8 +15,9 @@ from oracles import unknown_utility as oracle
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import linear, simplest_utility, unknown_utility
-from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.counted import (
+from goalmeter.meg.behaviour import behaviour_of, linear_class
+from goalmeter.meg.certificate import policy_certificate
+from goalmeter.meg.preconditioners import (
     behaviour_entries,
     counted,
     expected_visits,
@@ -26,8 +27,6 @@ from goalmeter.meg.counted import (
     tabular,
 )
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.tilted import policy_certificate
-from goalmeter.meg.utility_class import linear_class
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 

@@ -12,12 +12,11 @@ from oracles import soft_policy
 from tabular.worlds import World
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.evidence import Evidence, evidence, shared_evidence
+from goalmeter.meg.behaviour import Evidence, behaviour_of, evidence, shared_evidence
 from goalmeter.tabular import expected_return, soft_plan, transition
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.policies import rewards_of
 
 seeds = st.integers(0, 2**16)
 rationalities = st.sampled_from([0.3, 1.0, 2.5])

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from meg.instances import Awkward, awkward, few, generic_world
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
-from goalmeter.meg.face import find_face
-from goalmeter.meg.linear import LinearFit, fit_linear
-from goalmeter.meg.newton import NewtonSystem
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of, linear_class
+from goalmeter.meg.certificate import LinearFit
+from goalmeter.meg.faces import find_face
+from goalmeter.meg.linear import fit_linear
+from goalmeter.meg.soft_model import NewtonSystem, SoftModel
 from goalmeter.tabular import TabularMDP
 
 # One decision between three outcomes, each of which pays a weight of its own.

@@ -9,11 +9,10 @@ from meg.test_counted import tilings
 from meg.test_visit_matching import error_after, grid
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import feature_space, value_space
-from goalmeter.meg.counted import counted, model_entries, model_visits
-from goalmeter.meg.feature_space import FeatureSpace
+from goalmeter.meg import preconditioners
+from goalmeter.meg.behaviour import linear_class
+from goalmeter.meg.preconditioners import FeatureSpace, counted, model_entries, model_visits
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
 from goalmeter.tabular import TabularMDP
 
 
@@ -72,7 +71,7 @@ def test_what_it_does_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     model = counted(SoftModel(mdp, linear_class(mdp, rng.normal(size=(16, 3))), np.ones(3), None))
     visits, damping, right = model_visits(model), np.full(3, 0.01), rng.normal(size=3)
-    monkeypatch.setattr(feature_space, "_MOST_WEIGHTS", 2)
+    monkeypatch.setattr(preconditioners, "_MOST_WEIGHTS", 2)
     space = FeatureSpace(model, model_entries(model))
     alone = space.preconditioner(model, visits, damping)
     np.testing.assert_allclose(alone(right), right / (visits + damping))
@@ -81,7 +80,7 @@ def test_what_it_does_beyond_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     solve = space.preconditioner(model, visits, damping)
     matrix = model.information(model.states) + np.diag(damping)
     np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-9)
-    monkeypatch.setattr(value_space, "_DENSE_WEIGHTS", 2)
+    monkeypatch.setattr(preconditioners, "_DENSE_WEIGHTS", 2)
     assert not FeatureSpace(model, model_entries(model)).give_up()
 
 

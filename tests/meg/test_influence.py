@@ -10,7 +10,7 @@ from meg.instances import generic_world
 
 from goalmeter._errors import InvalidUtilityError
 from goalmeter.meg import from_trajectories, known_utility
-from goalmeter.meg.influence import has_no_influence
+from goalmeter.meg.known import has_no_influence
 from goalmeter.tabular import TabularMDP, sample_trajectories
 
 # From 0 one action leads to 1 and the other to 2; 3 is never reached.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from meg.instances import few, generic_world, many, moving_world
 from tabular.worlds import World, random_world, worlds
 
-from goalmeter.meg import known_batch, known_utility, known_utility_many
+from goalmeter.meg import known, known_utility, known_utility_many
 from goalmeter.tabular import TabularMDP, optimal_policy, uniform_policy
 
 seeds = st.integers(0, 2**16)
@@ -182,7 +182,7 @@ def test_a_wrong_rationality_would_not_be_certified(
     world = generic_world(3)
     right = known_utility(world.mdp(), world.policy)
     monkeypatch.setattr(
-        known_batch,
+        known,
         "best_rationality",
         lambda evaluate, at_zero: np.array([factor * right.rationality]),
     )

@@ -8,8 +8,7 @@ import pytest
 from goalmeter.gridworld import tabular_world
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.meg.likelihood import fit_class
-from goalmeter.meg.samples import group_trajectories
+from goalmeter.meg.likelihood import fit_class, group_trajectories
 
 ROOM = GridWorld.from_text(
     ["#######", "#_____#", "#___#G#", "#___#_#", "#__##_#", "#A____#", "#######"]

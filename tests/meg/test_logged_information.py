@@ -9,10 +9,9 @@ import pytest
 from meg.test_counted import tilings
 from meg.test_visit_matching import grid
 
-from goalmeter.meg import from_trajectories, likelihood, logged_information
-from goalmeter.meg.likelihood import fit_class
-from goalmeter.meg.logged_information import information_of, scores_of
-from goalmeter.meg.samples import Group, group_trajectories, scores_by_trajectory
+from goalmeter.meg import from_trajectories, likelihood, trajectories
+from goalmeter.meg.likelihood import Group, fit_class, group_trajectories, scores_by_trajectory
+from goalmeter.meg.trajectories import information_of, scores_of
 from goalmeter.tabular import TabularMDP, Trajectories, epsilon_greedy, optimal_policy
 from goalmeter.tabular import sample_trajectories as sampled
 
@@ -36,7 +35,7 @@ def test_the_same_information_and_scores(over: str, monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(1)
     model = group.model(rng.normal(size=group.utilities.n_weights))
     visits = group.visits(np.full(7, 1 / 7))
-    monkeypatch.setattr(logged_information, "LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
     literal = model.information(visits)
     np.testing.assert_allclose(information_of(model, visits), literal, atol=1e-12)
     literal = scores_by_trajectory(group, model)
@@ -47,7 +46,7 @@ def test_the_infinite_problem_is_discounted(monkeypatch: pytest.MonkeyPatch) -> 
     mdp = grid(5, slip=0.1).replace(horizon=None, discount=0.9)
     (group,) = groups_of(mdp, 6, "state", steps=8)
     model = group.model(np.random.default_rng(1).normal(size=25))
-    monkeypatch.setattr(logged_information, "LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
     literal = scores_by_trajectory(group, model)
     np.testing.assert_allclose(scores_of(group, model), literal, atol=1e-12)
     visits = group.visits(np.full(6, 1 / 6), power=2)
@@ -88,7 +87,7 @@ def test_the_interval_is_the_same_either_way(monkeypatch: pytest.MonkeyPatch) ->
     log = logs(mdp, 600)
     small = from_trajectories(mdp, log, unknown="state", resamples=200)
     monkeypatch.setattr(likelihood, "_LARGE_WEIGHTS", 0)
-    monkeypatch.setattr(logged_information, "LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
     large = from_trajectories(mdp, log, unknown="state", resamples=200)
     for name in ("value", "corrected", "standard_error", "p_value", "degrees_of_freedom"):
         assert getattr(large, name) == pytest.approx(getattr(small, name), abs=1e-6), name

@@ -18,12 +18,12 @@ from goalmeter._errors import (
 )
 from goalmeter.meg import (
     MegResult,
-    abreast_search,
+    batched,
     known_utility,
     known_utility_many,
+    unknown,
     unknown_utility,
     unknown_utility_many,
-    unknown_worlds,
 )
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy, soft_plan
 
@@ -185,7 +185,7 @@ def test_cliff_worlds_agree_to_rounding_and_none_is_left_alone(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a world was left to the single search")
 
-    monkeypatch.setattr(unknown_worlds, "linear_utility", refuse)
+    monkeypatch.setattr(unknown, "linear_utility", refuse)
     together = unknown_utility_many(worlds, policies)
     for many, alone in zip(together, single, strict=True):
         assert_same(many, alone, digits=1e-8)
@@ -212,7 +212,7 @@ def test_references_are_each_world_s_own() -> None:
 
 def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds, policies = cliffs()
-    monkeypatch.setattr(abreast_search, "MOST_ROUNDS", 3)
+    monkeypatch.setattr(batched, "MOST_ROUNDS", 3)
     for many, world, policy in zip(
         unknown_utility_many(worlds[:2], policies[:2]), worlds, policies, strict=False
     ):

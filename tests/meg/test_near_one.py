@@ -14,10 +14,9 @@ import pytest
 from goalmeter import TabularMDP
 from goalmeter._types import FloatArray
 from goalmeter.meg import unknown_utility
-from goalmeter.meg.behaviour import Yardstick, behaviour_of, bracketed, reconciled
+from goalmeter.meg.behaviour import Yardstick, behaviour_of, bracketed, linear_class, reconciled
 from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, checked
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 near_one: Any = import_module("unknown_near_one")

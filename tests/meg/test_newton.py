@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from meg.instances import few, generic_world
 
-from goalmeter.meg import newton
-from goalmeter.meg.newton import NewtonSystem, conjugate_gradients
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
+from goalmeter.meg import soft_model
+from goalmeter.meg.behaviour import linear_class
+from goalmeter.meg.soft_model import NewtonSystem, SoftModel, conjugate_gradients
 
 
 def test_conjugate_gradients_by_hand() -> None:
@@ -55,7 +54,7 @@ def test_solutions_and_ignored_directions(seed: int, direct: bool) -> None:
     world = generic_world(seed)
     mdp = world.mdp()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(newton, "DIRECT_WEIGHTS", 160 if direct else 0)
+        patch.setattr(soft_model, "DIRECT_WEIGHTS", 160 if direct else 0)
         theta = np.random.default_rng(seed).normal(size=4)
         model = SoftModel(mdp, linear_class(mdp), theta, None)
         system = NewtonSystem([(model, model.states)])

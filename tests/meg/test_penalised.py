@@ -13,12 +13,11 @@ from oracles import unknown_utility as oracle
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import linear, unknown_utility
-from goalmeter.meg.behaviour import behaviour_of
+from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.certificate import BOUND_FACTOR, Bounds, Certificate, model_certificate
-from goalmeter.meg.penalised import is_small, penalised_path
+from goalmeter.meg.linear import is_small, penalised_path
+from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
-from goalmeter.meg.watch import Watch
 from goalmeter.tabular import TabularMDP, cliff_world
 
 RELATIVE_GAP = 1e-6
@@ -139,8 +138,8 @@ def test_the_bound_does_not_trust_the_solver(monkeypatch: pytest.MonkeyPatch) ->
         model = at.model.at(rng.normal(size=5) * 3)
         return type(at)(model, model.evidence(behaviour), model.gradient(behaviour))
 
-    monkeypatch.setattr("goalmeter.meg.penalised._penalised_step", astray)
-    monkeypatch.setattr("goalmeter.meg.penalised._STEPS_A_STAGE", 1)
+    monkeypatch.setattr("goalmeter.meg.linear._penalised_step", astray)
+    monkeypatch.setattr("goalmeter.meg.linear._STEPS_A_STAGE", 1)
     utilities, behaviour = linear_class(mdp), behaviour_of(mdp, [policy])
     start = SoftModel(mdp, utilities, np.zeros(5), None)
     fit = penalised_path(start, behaviour, 1e-7, Bounds(np.inf), Watch())

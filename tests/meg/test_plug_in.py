@@ -13,7 +13,7 @@ from oracles.paths import enumerate_paths, policy_at
 
 from goalmeter._errors import InvalidUtilityError
 from goalmeter.meg import known_utility, mce_plug_in
-from goalmeter.meg.plug_in import PlugIn
+from goalmeter.meg.behaviour import PlugIn
 from goalmeter.tabular import TabularMDP
 
 MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)

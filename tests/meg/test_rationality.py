@@ -10,11 +10,10 @@ from meg.instances import many
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
-from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.evidence import Evidence, best_rationality, evidence
+from goalmeter.meg.behaviour import Evidence, behaviour_of, best_rationality, evidence
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular.backup import problem
-from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.policies import rewards_of
 
 PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
 

@@ -9,12 +9,12 @@ import pytest
 from meg.against_the_program import instance
 from oracles import unknown_utility as oracle
 
-from goalmeter.meg import recession, unknown_utility
-from goalmeter.meg.behaviour import behaviour_of
-from goalmeter.meg.recession import recession_faces
+from goalmeter.meg import faces as recession
+from goalmeter.meg import unknown_utility
+from goalmeter.meg.behaviour import behaviour_of, linear_class
+from goalmeter.meg.faces import recession_faces
+from goalmeter.meg.result import TimeIsUp
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import linear_class
-from goalmeter.meg.watch import TimeIsUp
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter.meg import MegResult
-from goalmeter.pages.meg.tables import result_table
+from goalmeter.pages.meg import result_table
 from goalmeter.tabular.trajectories import Trajectories
 
 

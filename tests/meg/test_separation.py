@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.separation import Rows, strictest
-from goalmeter.meg.watch import TimeIsUp
+from goalmeter.meg.faces import Rows, strictest
+from goalmeter.meg.result import TimeIsUp
 
 
 def rows_of(matrix: FloatArray, dense: int) -> Rows:

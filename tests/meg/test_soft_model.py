@@ -14,9 +14,8 @@ from oracles.paths import occupancy_by_loops
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import soft_model
-from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of
+from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import LinearClass, linear_class
 from goalmeter.tabular import TabularMDP, transition
 
 ALL = slice(None)

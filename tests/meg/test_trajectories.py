@@ -18,8 +18,8 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     InvalidUtilityError,
 )
-from goalmeter.meg import from_trajectories, inference, known_utility, unknown_utility
-from goalmeter.meg.linear_utility import ACTION_WARNING
+from goalmeter.meg import from_trajectories, known_utility, trajectories, unknown_utility
+from goalmeter.meg.linear import ACTION_WARNING
 from goalmeter.tabular import TabularMDP, Trajectories, sample_trajectories, soft_plan
 
 # --- By hand --------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_worlds_and_logs_that_do_not_go_together() -> None:
 
 
 def test_classes_of_too_many_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inference, "MAX_WEIGHTS", 1)
+    monkeypatch.setattr(trajectories, "MAX_WEIGHTS", 1)
     words = "the utility class has 2 weights, expected at most 1 for an estimate from trajectories"
     with pytest.raises(InvalidParameterError, match=words):
         from_trajectories(LADDER, EXACT, unknown="state")

@@ -15,7 +15,7 @@ from tabular.worlds import World, worlds
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility, unknown_utility
-from goalmeter.meg.linear_utility import ACTION_WARNING
+from goalmeter.meg.linear import ACTION_WARNING
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)

@@ -13,18 +13,14 @@ from meg.instances import Awkward, awkward, few, generic_world
 from oracles import unknown_utility as oracle
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import known_utility, linear, tilted, unknown_utility
-from goalmeter.meg.behaviour import behaviour_of, yardstick
-from goalmeter.meg.certificate import Bounds, LinearFit
-from goalmeter.meg.confinement import staying_inside
-from goalmeter.meg.counted import expected_visits, model_visits
-from goalmeter.meg.newton import conjugate_gradients
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.tilted import policy_certificate
-from goalmeter.meg.utility_class import linear_class
-from goalmeter.meg.value_space import ValueSpace
+from goalmeter.meg import certificate, known_utility, linear, unknown_utility
+from goalmeter.meg.behaviour import behaviour_of, linear_class, yardstick
+from goalmeter.meg.certificate import Bounds, LinearFit, policy_certificate
+from goalmeter.meg.faces import staying_inside
+from goalmeter.meg.preconditioners import ValueSpace, expected_visits, model_visits
+from goalmeter.meg.result import Watch
+from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.meg.visit_matching import match_visits
-from goalmeter.meg.watch import Watch
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 MATCHED = ("state", "state-action", "time-state")
@@ -203,13 +199,13 @@ def test_a_grid_closes() -> None:
 
 
 def test_the_closest_solution_is_kept_and_the_search_for_it_ends() -> None:
-    closest = tilted._Closest(lambda missed: 0.5 * float(np.abs(missed).sum()), wanted=1.0)
+    closest = certificate._Closest(lambda missed: 0.5 * float(np.abs(missed).sum()), wanted=1.0)
     residuals = [8.0, 4.0, 16.0, 6.0] + [100.0] * 100
     ended = [closest.ended(np.array([i]), np.array([r, -r])) for i, r in enumerate(residuals)]
     # Of the residual half is missed visits: 4 was nearest, which is near enough to wait for eight.
     assert closest.weights == [1]
-    assert ended.index(True) == 1 + tilted._FEW_PRODUCTS
-    done = tilted._Closest(lambda missed: 0.5 * float(np.abs(missed).sum()), wanted=5.0)
+    assert ended.index(True) == 1 + certificate._FEW_PRODUCTS
+    done = certificate._Closest(lambda missed: 0.5 * float(np.abs(missed).sum()), wanted=5.0)
     assert [done.ended(np.zeros(1), np.array([r, -r])) for r in (8.0, 4.0)] == [False, True]
 
 

@@ -12,7 +12,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg import FitInterrupted, Progress, unknown_utility
-from goalmeter.meg.watch import TimeIsUp, Watch, duration, listener, slowly
+from goalmeter.meg.result import TimeIsUp, Watch, duration, listener, slowly
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 CLIFF = cliff_world(1)

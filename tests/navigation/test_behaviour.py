@@ -11,8 +11,10 @@ from navigation.walked import ended, taken, task, walked
 from oracles import walk_measures as oracle
 
 from goalmeter.navigation import Trajectory, suite
-from goalmeter.navigation.measures import behaviour, frames, keys, two_path_table
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.navigation.behaviour import behaviour
+from goalmeter.navigation.frames import frames
+from goalmeter.navigation.keys import keys, two_path_table
+from goalmeter.statistics.clusters import Estimate
 
 LEFT, RIGHT, UP, DOWN = range(4)
 CORRIDOR = ["######", "#A__G#", "######"]

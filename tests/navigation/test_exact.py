@@ -8,9 +8,9 @@ from navigation.walked import walked
 from oracles import navigation as oracle
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Memoryless, navigator
+from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, plan, two_paths
-from goalmeter.navigation.measures import behaviour, exact
+from goalmeter.navigation.behaviour import behaviour, exact
 
 WORLDS = {
     **{f"maze {c}": maze(7, c, 3).world for c in (0, 0.4, 1)},

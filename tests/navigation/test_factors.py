@@ -14,9 +14,9 @@ from navigation.walked import Unreliable, taken, task, walked
 from oracles import walk_measures as oracle
 
 from goalmeter._errors import GoalmeterError
-from goalmeter.agents.navigators import navigator
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
-from goalmeter.navigation.measures import Contrast, Factors, contrast, factors, told_apart
+from goalmeter.navigation.distractors import Contrast, Factors, contrast, factors, told_apart
 
 LEFT, RIGHT, UP = 0, 1, 2
 FETCH, STRAIGHT = (LEFT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT), (RIGHT, RIGHT)

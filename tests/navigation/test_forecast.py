@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter._text import json_text
-from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.forecast import CHARACTERS_A_TOKEN, forecast
-from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.walks import Episode
+from goalmeter._errors import json_text
+from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_of
+from goalmeter.navigation.prompts import Asking, template
+from goalmeter.navigation.trajectories import Episode
 from goalmeter.runs.forecast import Span
 
 MODEL = "vllm/somebody/model"

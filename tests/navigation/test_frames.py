@@ -15,8 +15,8 @@ from scipy.stats import ttest_1samp, wilcoxon
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld import TRANSFORMS
 from goalmeter.navigation import Task, Trajectory
-from goalmeter.navigation.measures import frames
-from goalmeter.statistics.paired import holm
+from goalmeter.navigation.frames import frames
+from goalmeter.statistics.verdicts import holm
 
 LEFT, RIGHT, UP, DOWN = range(4)
 MANY: dict[str, Any] = {"sizes": (7,), "complexities": (0.5, 1), "grids": 8, "trajectories": 4}

@@ -15,8 +15,7 @@ from scipy.stats import binomtest
 
 from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.measures import keys
-from goalmeter.navigation.measures.keys import chance_of_passing
+from goalmeter.navigation.keys import chance_of_passing, keys
 
 LEFT, RIGHT, UP, DOWN = range(4)
 KEYS: dict[str, Any] = {"grids": 25}
@@ -208,7 +207,7 @@ def test_conditions_and_sizes_are_rows() -> None:
 
 
 def walked_in(conditions: tuple[dict[str, str], ...]) -> list[Any]:
-    from goalmeter.agents.navigators import navigator
+    from goalmeter.agents.grid_agents import navigator
     from goalmeter.navigation import suite, walks
 
     made = suite("key-no-door", grids=3, sizes=[9, 13], conditions=conditions)

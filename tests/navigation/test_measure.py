@@ -14,12 +14,12 @@ from navigation.walked import Unreliable
 import goalmeter as gm
 from goalmeter import cli
 from goalmeter._errors import IncompleteRunError, InvalidParameterError, MissingExtraError
-from goalmeter.agents.navigators import navigator
-from goalmeter.commands.continuing import how_to_continue
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import json_text
+from goalmeter.commands.runs import how_to_continue
 from goalmeter.navigation import Navigation
-from goalmeter.navigation.asking.settings import Asking
+from goalmeter.navigation.prompts import Asking
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [0.0, 1.0], "grids": 2, "trajectories": 2}
 CELL = ("size", "complexity", "grids", "trajectories")

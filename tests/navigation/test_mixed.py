@@ -11,7 +11,7 @@ from navigation.walked import taken, task, walked
 from scipy.stats import t
 
 from goalmeter._errors import InvalidTrajectoryError, MissingExtraError
-from goalmeter.navigation.measures import mixed_model
+from goalmeter.navigation.behaviour import mixed_model
 
 RIGHT, UP = 1, 2
 

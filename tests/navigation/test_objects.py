@@ -9,10 +9,10 @@ import pytest
 from navigation.walked import walked
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.continuing import command
+from goalmeter.commands.runs import command
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.playing import load, play_all
+from goalmeter.navigation.rollouts import load, play_all
 from goalmeter.runs.reading import read_run
 
 BOTH = ["key", "neutral"]

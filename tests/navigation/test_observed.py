@@ -13,8 +13,7 @@ from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld import State, plan
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation import Step, Trajectory
-from goalmeter.navigation.measures import observed
-from goalmeter.navigation.measures.observed import INVALID
+from goalmeter.navigation.steps import INVALID, observed
 
 LEFT, RIGHT, UP, DOWN = range(4)
 # To the right is a dead end that the compass walks into.

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.navigators import navigator
-from goalmeter.commands.continuing import command
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
+from goalmeter.commands.runs import command
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.playing import load, play_all
+from goalmeter.navigation.rollouts import load, play_all
 from goalmeter.runs.reading import read_run
 
 SRC = Path(__file__).resolve().parents[2] / "src"

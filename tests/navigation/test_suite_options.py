@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter.commands.suite_options import SUITE_OPTIONS
-from goalmeter.navigation import SUITES, SuiteOptions, suite_named
-from goalmeter.navigation.suites import registry
+from goalmeter.commands.options import SUITE_OPTIONS
+from goalmeter.navigation import SUITES, SuiteOptions, suite_named, suites
 
 
 @pytest.mark.parametrize("name", SUITES)
@@ -32,7 +31,7 @@ def test_the_command_line_has_every_option_of_a_suite() -> None:
 def test_a_suite_is_named_in_its_own_file_only() -> None:
     # "maze" may stand elsewhere too, as what is measured if no suite is named.
     named = {}
-    source = Path(registry.__file__).parents[2]
+    source = Path(suites.__file__).parents[2]
     for path in source.rglob("*.py"):
         where = path.relative_to(source)
         # Worlds are drawn from streams that bear their names, and lessons are made of them.

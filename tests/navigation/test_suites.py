@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from goalmeter import _plugins
+from goalmeter import _names
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.report import report_runs
+from goalmeter.commands.runs import report_runs
 from goalmeter.gridworld import TRANSFORMS, key_door, key_no_door, maze, plan, two_paths
-from goalmeter.gridworld.contents import held_out
-from goalmeter.gridworld.world import GridWorld
+from goalmeter.gridworld.world import GridWorld, held_out
 from goalmeter.navigation import (
     SUITES,
     Suite,
@@ -27,11 +26,10 @@ from goalmeter.navigation import (
     suite,
     suite_named,
     suite_names,
+    suites,
 )
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.suites import registry
-from goalmeter.navigation.suites.options import by_way_of_key
-from goalmeter.navigation.suites.record import LabelledWorld, Scale
+from goalmeter.navigation.suite_definition import LabelledWorld, Scale, by_way_of_key
 
 
 def test_the_paper_s_scale() -> None:
@@ -267,7 +265,7 @@ CORRIDORS = Suite(
 
 @pytest.fixture
 def own_suite(monkeypatch: pytest.MonkeyPatch) -> Suite:
-    monkeypatch.setattr(registry, "_SUITES", dict(registry._SUITES))
+    monkeypatch.setattr(suites, "_SUITES", dict(suites._SUITES))
     register_suite(CORRIDORS)
     return CORRIDORS
 
@@ -310,18 +308,18 @@ def test_a_suite_of_ones_own_refuses_what_it_has_not(own_suite: Suite) -> None:
 
 def test_suites_of_other_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def registered(name: str, value: str) -> None:
-        entry = EntryPoint(name, f"{__name__}:{value}", _plugins.SUITES)
-        monkeypatch.setattr(registry, "plugins", lambda group: {name: entry})
+        entry = EntryPoint(name, f"{__name__}:{value}", _names.SUITES)
+        monkeypatch.setattr(suites, "plugins", lambda group: {name: entry})
 
     registered("corridors", "CORRIDORS")
     assert suite_named("corridors") == CORRIDORS and suite_names() == (*SUITES, "corridors")
     assert plan_from(plan_of("greedy", "corridors").what, "run").suite == CORRIDORS
     for name, value in (("corridors", "corridors"), ("halls", "CORRIDORS")):
         registered(name, value)
-        with pytest.raises(_plugins.PluginError, match=f"as the suite '{name}', expected a goalm"):
+        with pytest.raises(_names.PluginError, match=f"as the suite '{name}', expected a goalm"):
             suite_named(name)
     # A package that is broken is not imported for a list of names.
     registered("lost", "NOTHING")
     assert "lost" in suite_names()
-    with pytest.raises(_plugins.PluginError, match="cannot be loaded"):
+    with pytest.raises(_names.PluginError, match="cannot be loaded"):
         suite_named("lost")

@@ -11,7 +11,7 @@ import pytest
 from navigation.walked import taken, task, walked
 
 from goalmeter._errors import InvalidTrajectoryError
-from goalmeter.navigation.measures import two_path_table
+from goalmeter.navigation.keys import two_path_table
 
 LEFT, RIGHT, UP, DOWN = range(4)
 # A ring: over the top and along the bottom it is 6 steps.

@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.navigators import Decision, navigator
+from goalmeter.agents.grid_agents import Decision, navigator
 from goalmeter.gridworld import GridWorld, State, plan
-from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.generators import Draws
 from goalmeter.navigation import Episode, Task, Trajectory, suite, walk, walks
 
 WORLD = GridWorld.from_text(["#######", "#A__KG#", "#######"])

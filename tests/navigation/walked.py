@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from goalmeter.agents.navigators import Decision, navigator
+from goalmeter.agents.grid_agents import Decision, navigator
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.gridworld.draws import Draws
+from goalmeter.gridworld.generators import Draws
 from goalmeter.navigation import Episode, Task, Trajectory, suite, walk
 
 

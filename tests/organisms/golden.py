@@ -12,16 +12,14 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from goalmeter.agents.language_models.local_model import LocalModel, Reply
-from goalmeter.agents.language_models.sampling import Sampling
-from goalmeter.gridworld.contents import held_out
-from goalmeter.gridworld.key_worlds import key_door
-from goalmeter.gridworld.maze import maze
+from goalmeter.agents.local_models import LocalModel, Reply, Sampling
+from goalmeter.gridworld.conversions import compact
+from goalmeter.gridworld.generators import key_door, maze
 from goalmeter.gridworld.planner import WITH_KEY, State
-from goalmeter.gridworld.text import compact
-from goalmeter.navigation.asking.answers import understood
+from goalmeter.gridworld.world import held_out
+from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import organism_names
-from goalmeter.organisms.shipped import weights_of
+from goalmeter.organisms.kinds import weights_of
 
 FILE = Path(__file__).with_name("golden.json")
 TOKENS = 350

@@ -16,18 +16,20 @@ pytest.importorskip("transformers")
 
 from goalmeter import cli  # noqa: E402
 from goalmeter._errors import InvalidFileError  # noqa: E402
-from goalmeter.agents.language_models.local_model import LocalModel  # noqa: E402
-from goalmeter.organisms import shipped  # noqa: E402
-from goalmeter.organisms.keeping import (  # noqa: E402
+from goalmeter.agents.local_models import LocalModel  # noqa: E402
+from goalmeter.organisms import kinds  # noqa: E402
+from goalmeter.organisms.kinds import MANIFEST, WEIGHTS  # noqa: E402
+from goalmeter.organisms.network import (  # noqa: E402
     CHECKPOINT,
     SETTINGS,
     claim,
+    new_network,
+    read_network,
     read_settings,
     save,
+    write_network,
 )
-from goalmeter.organisms.manifest import MANIFEST, WEIGHTS  # noqa: E402
-from goalmeter.organisms.network import new_network, read_network, write_network  # noqa: E402
-from goalmeter.organisms.recipes import Settings  # noqa: E402
+from goalmeter.organisms.training import Settings  # noqa: E402
 
 TINY = asdict(Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False))
 
@@ -195,11 +197,11 @@ def test_shipped_weights_that_are_damaged_are_an_error(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained.rename(tmp_path / "moth")
-    monkeypatch.setattr(shipped, "_FOLDER", tmp_path)
-    assert shipped.weights_of("moth") == tmp_path / "moth"
+    monkeypatch.setattr(kinds, "_FOLDER", tmp_path)
+    assert kinds.weights_of("moth") == tmp_path / "moth"
     cut(tmp_path / "moth" / WEIGHTS)
     with pytest.raises(InvalidFileError, match=r"damaged; install goalmeter anew"):
-        shipped.weights_of("moth")
+        kinds.weights_of("moth")
 
 
 def test_a_folder_lists_what_it_holds(trained: Path) -> None:

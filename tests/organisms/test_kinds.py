@@ -8,8 +8,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld import State
-from goalmeter.gridworld.key_worlds import key_door, key_no_door, two_paths
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import Plan, layers_of, plan
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.organisms import organism, organism_names

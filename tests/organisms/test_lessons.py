@@ -9,16 +9,22 @@ import pytest
 from oracles.grid_contents import content
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.contents import held_out
-from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.conversions import compact
+from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.text import compact
-from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.gridworld.world import Cell, GridWorld, held_out
 from goalmeter.navigation import suite
 from goalmeter.organisms import ORGANISMS, organism
 from goalmeter.organisms import lessons as made_lessons
-from goalmeter.organisms.language import IDS, VOCABULARY, tokenizer
-from goalmeter.organisms.lessons import COMPLEXITIES, Lesson, batch, syllabus
+from goalmeter.organisms.lessons import (
+    COMPLEXITIES,
+    IDS,
+    VOCABULARY,
+    Lesson,
+    batch,
+    syllabus,
+    tokenizer,
+)
 
 
 def lessons(name: str, number: int, *, seed: int = 0, words: int = 2200) -> list[Lesson]:

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.organisms.manifest import MANIFEST, WEIGHTS, check, published
+from goalmeter.organisms.kinds import MANIFEST, WEIGHTS, check, published
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 # A process that ends itself, as a kill does, before it moves its file number argv[2].
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from goalmeter.organisms.manifest import published
+from goalmeter.organisms.kinds import published
 
 moved, move = 0, Path.replace
 

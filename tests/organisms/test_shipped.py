@@ -16,12 +16,11 @@ pytest.importorskip("transformers")
 from organisms.golden import FILE, asked
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.language_models.local_model import LocalModel
-from goalmeter.navigation.asking.answers import understood
-from goalmeter.organisms import organism_names, shipped
-from goalmeter.organisms.keeping import SETTINGS
-from goalmeter.organisms.manifest import MANIFEST, check
-from goalmeter.organisms.shipped import weights_of
+from goalmeter.agents.local_models import LocalModel
+from goalmeter.navigation.prompts import understood
+from goalmeter.organisms import kinds, organism_names
+from goalmeter.organisms.kinds import MANIFEST, check, weights_of
+from goalmeter.organisms.network import SETTINGS
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 GOLDEN = json.loads(FILE.read_text(encoding="utf-8"))
@@ -38,7 +37,7 @@ def refuse(*args, **options):
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from goalmeter.organisms import organism_names
-from goalmeter.organisms.shipped import weights_of
+from goalmeter.organisms.kinds import weights_of
 
 out = {}
 for name in organism_names():
@@ -120,7 +119,7 @@ def test_an_answer_does_not_depend_on_what_else_is_asked(
 def test_weights_that_are_missing_say_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipped, "_FOLDER", tmp_path)
+    monkeypatch.setattr(kinds, "_FOLDER", tmp_path)
     with pytest.raises(InvalidFileError, match=r"mole are not in this .*train-organism mole --out"):
         weights_of("mole")
     with pytest.raises(InvalidParameterError, match="there is no organism 'rat'"):

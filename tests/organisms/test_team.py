@@ -17,7 +17,7 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 
-from goalmeter.organisms.team import in_team
+from goalmeter.organisms.training import in_team
 
 def work(folder, team, progress):
     if team.rank:
@@ -55,7 +55,7 @@ from types import SimpleNamespace
 import torch
 
 from goalmeter._errors import GoalmeterError
-from goalmeter.organisms.team import Team
+from goalmeter.organisms.training import Team
 
 NUMBERS = 1_000_000
 

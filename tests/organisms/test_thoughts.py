@@ -10,14 +10,11 @@ import numpy as np
 import pytest
 
 from goalmeter.gridworld import State
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.key_worlds import key_door
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.transforms import TRANSFORMS
-from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
-from goalmeter.navigation.asking.answers import understood
+from goalmeter.gridworld.generators import Draws, key_door, maze
+from goalmeter.gridworld.world import ACTIONS, TRANSFORMS, Cell, GridWorld
+from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import Organism, organism
-from goalmeter.organisms.thoughts import HORIZON, TEMPERATURE, answer, habitual_answer
+from goalmeter.organisms.lessons import HORIZON, TEMPERATURE, answer, habitual_answer
 
 CORRIDOR = GridWorld.from_text(["#####", "#A__#", "###_#", "###G#", "#####"])
 ROOM = GridWorld.from_text(["#######", "#A____#", *["#_____#"] * 3, "#____G#", "#######"])

@@ -22,20 +22,28 @@ from goalmeter._errors import (  # noqa: E402
     InvalidFileError,
     InvalidParameterError,
 )
-from goalmeter.agents.language_models.local_model import LocalModel  # noqa: E402
-from goalmeter.agents.language_models.sampling import Sampling  # noqa: E402
+from goalmeter.agents.local_models import (
+    LocalModel,
+    Sampling,
+)
 from goalmeter.gridworld import State  # noqa: E402
-from goalmeter.gridworld.maze import maze  # noqa: E402
-from goalmeter.gridworld.text import compact  # noqa: E402
+from goalmeter.gridworld.conversions import compact  # noqa: E402
+from goalmeter.gridworld.generators import maze  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
-from goalmeter.navigation.asking.answers import understood  # noqa: E402
+from goalmeter.navigation.prompts import understood  # noqa: E402
 from goalmeter.organisms import Organism, organism, training  # noqa: E402
-from goalmeter.organisms.keeping import CHECKPOINT, SETTINGS  # noqa: E402
-from goalmeter.organisms.language import IDS  # noqa: E402
-from goalmeter.organisms.lessons import Lesson, batch, syllabus  # noqa: E402
-from goalmeter.organisms.network import new_network, write_network  # noqa: E402
-from goalmeter.organisms.recipes import Settings  # noqa: E402
-from goalmeter.organisms.training import loss_of, train  # noqa: E402
+from goalmeter.organisms.lessons import (  # noqa: E402
+    IDS,
+    Lesson,
+    batch,
+    syllabus,
+)
+from goalmeter.organisms.network import CHECKPOINT, SETTINGS, new_network, write_network  # noqa: E402  # noqa: E402
+from goalmeter.organisms.training import (  # noqa: E402
+    Settings,
+    loss_of,
+    train,
+)
 from goalmeter.runs import Alone  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter.pages.prose import prose
+from goalmeter.pages import prose
 
 PAGES = Path(__file__).resolve().parents[2] / "src" / "goalmeter" / "pages"
 

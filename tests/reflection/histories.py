@@ -19,8 +19,15 @@ from oracles.history_agents import Draw
 from oracles.history_agents import History as AnyHistory
 
 import goalmeter
-from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import History, Mind, Percept
+from goalmeter.agents.history import (
+    History,
+    Mind,
+    Percept,
+    hash_action,
+    hash_percept,
+    hash_start,
+    uniform,
+)
 from goalmeter.agents.registry import history_agent as agent
 
 SCRIPTED = ("random", "constant", "constant(1)", "naive", "naive-true-average", "q-learner")
@@ -91,7 +98,7 @@ def prefixes(history: History) -> list[History]:
 
 
 def draw_in(n_actions: int, n_observations: int) -> Draw:
-    """The draws of `goalmeter.agents.histories.draws` as a function of (seed, history, stream)."""
+    """The draws of `goalmeter.agents.history` as a function of (seed, history, stream)."""
 
     def draw(seed: int, history: AnyHistory, stream: int) -> float:
         percepts, actions = history

@@ -12,9 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from goalmeter.agents.histories.adapters import FunctionAgent, HistoryFunction, as_function
-from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start
-from goalmeter.agents.histories.protocol import Agent, History, Percept
+from goalmeter.agents.history import (
+    Agent,
+    FunctionAgent,
+    History,
+    HistoryFunction,
+    Percept,
+    as_function,
+    below,
+    hash_action,
+    hash_percept,
+    hash_start,
+)
 
 
 @dataclass(frozen=True)

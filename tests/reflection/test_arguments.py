@@ -12,7 +12,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection import measure
 from goalmeter.reflection.environments import BATTERY, Environment, Run, find
-from goalmeter.reflection.environments.ignore_rewards import IgnoreRewards
+from goalmeter.reflection.environments.ignored_percepts import IgnoreRewards
 
 
 def test_integers_of_any_kind() -> None:

@@ -12,7 +12,7 @@ from reflection.simple_agents import (
 )
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories.protocol import Source
+from goalmeter.agents.history import Source
 from goalmeter.reflection.environments import (
     BATTERY,
     ENVIRONMENTS,
@@ -22,9 +22,11 @@ from goalmeter.reflection.environments import (
     find,
     opposite,
 )
-from goalmeter.reflection.environments.crying_baby import CryingBaby
-from goalmeter.reflection.environments.incentivize_learning_rate import IncentivizeLearningRate
-from goalmeter.reflection.environments.tempting_button_variation import TemptingButtonVariation
+from goalmeter.reflection.environments.copies import CryingBaby
+from goalmeter.reflection.environments.counterfactuals import (
+    IncentivizeLearningRate,
+    TemptingButtonVariation,
+)
 
 
 def test_the_battery_is_the_papers() -> None:

@@ -17,8 +17,8 @@ from reflection.simple_agents import (
 )
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories import NaiveLearner, QLearner, RealityCheck
-from goalmeter.agents.histories.protocol import Agent
+from goalmeter.agents.history import Agent, RealityCheck
+from goalmeter.agents.scripted import NaiveLearner, QLearner
 from goalmeter.reflection.environments import (
     ENVIRONMENTS,
     Environment,

@@ -8,11 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from goalmeter.agents.histories.adapters import FunctionAgent
-from goalmeter.agents.histories.protocol import History
+from goalmeter.agents.history import FunctionAgent, History
 from goalmeter.reflection.environments.registry import BATTERY
-from goalmeter.reflection.measure import compare, measure
-from goalmeter.reflection.result import interval_of
+from goalmeter.reflection.measure import measure
+from goalmeter.reflection.result import compare, interval_of
 
 
 def test_the_measure_is_the_average_over_environments_and_opposites() -> None:

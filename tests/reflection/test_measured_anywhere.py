@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent
 from goalmeter.agents.registry import history_agent as agent
-from goalmeter.commands.continuing import how_to_continue
-from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.environments.registry import find
-from goalmeter.reflection.measure import Reflection, compare, load, measure
+from goalmeter.agents.scripted import ConstantAgent
+from goalmeter.commands.runs import how_to_continue
+from goalmeter.reflection.environments.registry import Environment, find
+from goalmeter.reflection.measure import load, measure
+from goalmeter.reflection.result import Reflection, compare
 from goalmeter.runs import RunStore
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -214,8 +214,8 @@ def test_agents_that_bring_torch_are_known() -> None:
     # They are played in processes of one thread; a scripted one is quicker played here.
     program = (
         "import sys; from goalmeter.agents.registry import history_agent as agent; from "
-        "goalmeter.agents.histories.registry import HISTORY_AGENTS; "
-        "from goalmeter.reflection.plan import HEAVY\n"
+        "goalmeter.agents.registry import HISTORY_AGENTS; "
+        "from goalmeter.reflection.measure import HEAVY\n"
         "for name in HISTORY_AGENTS:\n"
         "    if name not in HEAVY:\n"
         "        mind = agent(name).begin(2, 2); mind.perceive(0, 0); mind.act()\n"

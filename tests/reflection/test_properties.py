@@ -18,8 +18,8 @@ from reflection.simple_agents import (
 )
 from reflection.test_environments import interact
 
-from goalmeter.agents.histories import NaiveLearner, QLearner, RealityCheck
-from goalmeter.agents.histories.protocol import Agent, Mind
+from goalmeter.agents.history import Agent, Mind, RealityCheck
+from goalmeter.agents.scripted import NaiveLearner, QLearner
 from goalmeter.reflection.environments import BATTERY, ENVIRONMENTS, find
 
 N = 60

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from test_plugins import install
 
-from goalmeter import _plugins
+from goalmeter import _names
 from goalmeter._errors import GoalmeterError
-from goalmeter.agents.histories import ConstantAgent
+from goalmeter.agents.scripted import ConstantAgent
 from goalmeter.reflection import measure
 from goalmeter.reflection.environments import Run, find
 from goalmeter.reflection.trial import run_trial
@@ -41,10 +41,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder where this process, and those that it starts, look for packages."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    _plugins.plugins.cache_clear()
+    _names.plugins.cache_clear()
     yield tmp_path
     sys.modules.pop("buttons", None)
-    _plugins.plugins.cache_clear()
+    _names.plugins.cache_clear()
 
 
 def test_it_is_found_by_the_name_of_its_entry_point(site: Path) -> None:

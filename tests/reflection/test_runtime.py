@@ -14,13 +14,12 @@ from reflection.simple_agents import (
 )
 from reflection.test_environments import RUNTIME, interact, literal
 
-from goalmeter.agents.histories import ConstantAgent
-from goalmeter.agents.histories.draws import below, hash_action, hash_percept
-from goalmeter.agents.histories.protocol import Source
+from goalmeter.agents.history import Source, below, hash_action, hash_percept
+from goalmeter.agents.scripted import ConstantAgent
 from goalmeter.reflection.environments import (
     ENVIRONMENTS,
 )
-from goalmeter.reflection.environments.runtime import lines_of_thought, patience
+from goalmeter.reflection.environments.base import lines_of_thought, patience
 
 
 class Busy:

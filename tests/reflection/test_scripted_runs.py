@@ -11,7 +11,7 @@ from oracles import extended_environments, history_agents
 from reflection.histories import CHECKED, SCRIPTED, draw_in
 from reflection.test_environments import RUNTIME, interact, rooms
 
-from goalmeter.agents.histories.protocol import Agent
+from goalmeter.agents.history import Agent
 from goalmeter.agents.registry import history_agent as agent
 from goalmeter.reflection.environments import ENVIRONMENTS, Environment
 

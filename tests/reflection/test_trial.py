@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent, NaiveLearner
-from goalmeter.agents.histories.adapters import FunctionAgent
-from goalmeter.agents.histories.protocol import History
-from goalmeter.reflection import named_trial
-from goalmeter.reflection.environments.record import Environment
-from goalmeter.reflection.environments.registry import find
+from goalmeter.agents.history import FunctionAgent, History
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner
+from goalmeter.reflection import trial as named_trial
+from goalmeter.reflection.environments.registry import Environment, find
 from goalmeter.reflection.trial import Trial, run_trial
 from goalmeter.runs import RunStore, read_run
 

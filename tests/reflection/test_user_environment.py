@@ -11,7 +11,7 @@ from reflection.simple_agents import last_sign
 from reflection.test_environments import interact
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent, NaiveLearner
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner
 from goalmeter.reflection import measure
 from goalmeter.reflection.environments import Environment, Run, find
 from goalmeter.reflection.trial import run_trial

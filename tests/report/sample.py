@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from goalmeter.report import Cell, Column, Figure, Section, Table
-from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
-from goalmeter.report.charts.grid_map import Marks, grid_map
+from goalmeter.report.charts import Curve, curve_chart, step_bars
+from goalmeter.report.maps import Marks, grid_map
 
 HOSTILE = '<script>document.title = "owned"</script><b>&"\'[red]'
 LONG = "unbroken" * 30

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
-from goalmeter.report.notebook import data_frame, html_table
+from goalmeter.report.tables import data_frame, html_table
 
 
 class _Texts(HTMLParser):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goalmeter.report import numbers
 from goalmeter.report.numbers import between, general, nats, number, percent, plus, points
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 NAN, INF = math.nan, math.inf
 

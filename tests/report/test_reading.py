@@ -10,12 +10,18 @@ import numpy as np
 import pytest
 
 from goalmeter.report import Cell, Column, Figure, Finding, Link, Section, Table, write_report
-from goalmeter.report.charts.colours import DARK, INK, PAPER, contrast
-from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
-from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
-from goalmeter.report.charts.grid_map import Marks, grid_map
-from goalmeter.report.charts.heat_map import Panel, heat_map
-from goalmeter.report.charts.walk_map import Move, walk_map
+from goalmeter.report.canvas import DARK, INK, PAPER, contrast
+from goalmeter.report.charts import (
+    Curve,
+    DotPanel,
+    Dots,
+    Panel,
+    curve_chart,
+    dot_chart,
+    heat_map,
+    step_bars,
+)
+from goalmeter.report.maps import Marks, Move, grid_map, walk_map
 
 from .browsing import asked
 from .test_browser import browser as browser  # a fixture

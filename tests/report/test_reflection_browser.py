@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter.pages.reflection import page as reflection_page
+from goalmeter.pages import reflection as reflection_page
 from goalmeter.reflection import measure
 from goalmeter.report import write_report
 

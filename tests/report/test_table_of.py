@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from goalmeter.report import Cell, Column
 from goalmeter.report.numbers import nats
-from goalmeter.report.table_of import column, grouped, share_bar, summary_table, table_of, words
+from goalmeter.report.tables import column, grouped, share_bar, summary_table, table_of, words
 
 
 class Agent(NamedTuple):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 
 from goalmeter.report import Column, Table
-from goalmeter.report.terminal import print_tables, printable
+from goalmeter.report.tables import print_tables, printable
 
 
 def test_a_table_is_printed_with_its_meaning_and_notes() -> None:

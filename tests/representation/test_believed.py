@@ -9,11 +9,11 @@ from oracles import representation as oracle
 
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.navigation.directed.directedness import directedness
-from goalmeter.navigation.measures.observed import observed
-from goalmeter.navigation.record import Trajectory
-from goalmeter.representation.believed import WalkSteps, believed_meg
-from goalmeter.representation.map_controls import EMPTY_ROOM, empty_rooms
+from goalmeter.navigation.goal_directedness import directedness
+from goalmeter.navigation.steps import observed
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.representation.beliefs.decoded_maps import EMPTY_ROOM, empty_rooms
+from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
 from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.scenes import Scenes
 

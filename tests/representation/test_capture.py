@@ -18,16 +18,14 @@ pytest.importorskip("transformers")
 
 from representation.tiny import ANSWER, REASONING, sample
 
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.rollouts import load
+from goalmeter.representation import activations
 from goalmeter.representation import activations as activations_module
-from goalmeter.representation import disk
-from goalmeter.representation import keeping as module
-from goalmeter.representation.activations import Activations
+from goalmeter.representation.activations import Activations, bytes_of
 from goalmeter.representation.capture import capture
-from goalmeter.representation.disk import bytes_of
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import samples_of
-from goalmeter.representation.stages.captures import captured
+from goalmeter.representation.stages.decoding import captured
 
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
@@ -36,7 +34,7 @@ ANSWERS = [REASONING + ANSWER, f"Hm. {REASONING}{ANSWER}", ANSWER, f"No. No. {RE
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROWS_OF_A_SHARD", 3)
+    monkeypatch.setattr(activations, "ROWS_OF_A_SHARD", 3)
 
 
 def decisions(network: Network) -> list[Any]:
@@ -82,7 +80,7 @@ def test_an_interrupted_capture_goes_on(
     network, folder = networks["llama"], tmp_path / "a"
     samples = decisions(network)
     whole = capture(samples, network, tmp_path / "whole", layers=[1], positions=PLACES)
-    written = module.write_shard
+    written = activations.write_shard
 
     def stops(path: Path, *rest: Any) -> None:
         if path.name != "shard-00000.safetensors":
@@ -90,7 +88,7 @@ def test_an_interrupted_capture_goes_on(
         written(path, *rest)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(module, "write_shard", stops)
+        patch.setattr(activations, "write_shard", stops)
         capture(samples, network, folder, layers=[1], positions=PLACES)
     with pytest.raises(InvalidFileError, match="lacks 1 of 2 shards, such as shard-00001"):
         Activations.open(folder).at(1, "pre/end")
@@ -126,7 +124,7 @@ def test_what_is_refused(
         capture(samples, network, tmp_path, layers=[1], positions=["pre/end"], backend="jax")
     with monkeypatch.context() as patch:
         usage = type("Usage", (), {"free": 10})
-        patch.setattr(disk.shutil, "disk_usage", lambda path: usage)
+        patch.setattr(activations.shutil, "disk_usage", lambda path: usage)
         with pytest.raises(InvalidFileError, match=r"take \d\d\.\d kB, and .* has 10 B free, \d"):
             capture(samples, network, tmp_path / "b", layers=[1], positions=["pre/end"])
     kept_rows = capture(samples, network, tmp_path / "c", layers=[1], positions=["pre/end"])
@@ -309,11 +307,11 @@ def test_the_disk_that_is_said_is_the_disk_that_it_takes(
     networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Both captures with their headers, in whole blocks, before the first begins."""
-    monkeypatch.setattr(disk, "_BLOCK", 1)
+    monkeypatch.setattr(activations, "_BLOCK", 1)
     network = networks[name]
     samples = decisions(network)
     told: list[int] = []
-    monkeypatch.setattr(disk, "storage", lambda size: told.append(size) or f"{size} B")
+    monkeypatch.setattr(activations, "storage", lambda size: told.append(size) or f"{size} B")
     first, second = tmp_path / "a", tmp_path / "b"
     options: dict[str, Any] = {"positions": PLACES, "progress": lambda line: None}
     capture(samples, network, first, layers=[0, 1, 2], later={second: [1, 2]}, **options)
@@ -343,7 +341,7 @@ def test_a_disk_that_is_too_small_for_both_captures(
 
     def both(free: int) -> None:
         usage = type("Usage", (), {"free": free})
-        monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: usage)
+        monkeypatch.setattr(activations.shutil, "disk_usage", lambda path: usage)
         options: dict[str, Any] = {"layers": [1, 2], "positions": ["pre/end"], "seed": 0}
         captured(samples, network, tmp_path / "probe", tell=lines.append, **options)
 

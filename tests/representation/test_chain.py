@@ -12,15 +12,10 @@ pytest.importorskip("inspect_ai")
 
 import goalmeter as gm
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.representation.positions import Located
-from goalmeter.representation.untrained import (
-    EMBEDDINGS,
-    RANDOM_WEIGHTS,
-    alternatives_of,
-    untrained,
-)
-from goalmeter.representation.use.answering import answer_all
+from goalmeter.navigation.prompts import Asking
+from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS, alternatives_of, untrained
+from goalmeter.representation.replay import Located
+from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import knock_out
 
 

@@ -10,7 +10,7 @@ from representation.scenery import PICTURES, certain, random_posterior, scenes_o
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import State, key_door
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
-from goalmeter.representation.decoded import NO_AGENT, NO_GOAL, NO_WAY, decoded
+from goalmeter.representation.beliefs.decoded_maps import NO_AGENT, NO_GOAL, NO_WAY, decoded
 from goalmeter.representation.scenes import AGENT, CLASSES, DOOR, EMPTY, GOAL, WALL, Scenes
 
 SCENES = scenes_of(*PICTURES)

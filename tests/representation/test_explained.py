@@ -8,14 +8,16 @@ from oracles import representation as oracle
 from representation.scenery import random_posterior, scenes_of
 
 from goalmeter.gridworld import State, maze
-from goalmeter.representation.decoded import Maps, decoded
-from goalmeter.representation.explained import CHANCE, explained
-from goalmeter.representation.map_controls import (
+from goalmeter.representation.beliefs.decoded_maps import (
     ANOTHER,
     ANOTHER_WALLS,
+    CHANCE,
     EMPTY_ROOM,
     GREEDY,
+    Maps,
+    decoded,
     empty_rooms,
+    explained,
     map_controls,
 )
 from goalmeter.representation.scenes import Scenes

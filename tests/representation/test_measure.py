@@ -14,19 +14,18 @@ pytest.importorskip("transformers")
 
 import goalmeter as gm
 from goalmeter.agents.abilities import MissingAbilityError
-from goalmeter.navigation.forecast import forecast as walks_forecast
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.plan import forecast as walks_forecast
+from goalmeter.navigation.rollouts import load
 from goalmeter.representation import measure
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.forecast import forecast
-from goalmeter.representation.plan.decoder import PlanDecoder
-from goalmeter.representation.plan.linear import LinearSteps
-from goalmeter.representation.probes.position import PositionOnly
-from goalmeter.representation.probes.ridge import Ridge
+from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
+from goalmeter.representation.probes.protocol import PositionOnly
+from goalmeter.representation.probes.registry import Ridge
 from goalmeter.representation.replay import samples_of
 from goalmeter.representation.result import Representation
-from goalmeter.representation.stages.asked import DECODERS, POSITIONS, PROBES, default_layers
-from goalmeter.representation.use.spans import ANSWERING, SPANS
+from goalmeter.representation.stages.decoding import DECODERS, POSITIONS, PROBES, default_layers
+from goalmeter.representation.use.look_ups import ANSWERING, SPANS
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
 

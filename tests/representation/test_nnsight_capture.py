@@ -24,7 +24,7 @@ import numpy as np
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample, saved_networks
 
 from goalmeter.representation.capture import capture
-from goalmeter.representation.use.answering import answer_all
+from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import knock_out
 
 folder = Path(sys.argv[1])

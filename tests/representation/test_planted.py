@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.representation.believed import Believed, WalkSteps, believed_meg
-from goalmeter.representation.decoded import Maps, decoded
-from goalmeter.representation.explained import Explained, explained
-from goalmeter.representation.map_controls import map_controls
+from goalmeter.representation.beliefs.decoded_maps import (
+    Explained,
+    Maps,
+    decoded,
+    explained,
+    map_controls,
+)
+from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
 from goalmeter.representation.planted import Plant, Planted, known_auroc, known_bits, planted
-from goalmeter.representation.probes.linear import Logistic
-from goalmeter.representation.probes.mlp import Mlp
-from goalmeter.representation.probes.position import PositionOnly
-from goalmeter.representation.probes.protocol import FittedProbe, Probe, Reading
-from goalmeter.representation.probes.ridge import Ridge
+from goalmeter.representation.probes.gradient import Logistic, Mlp, Schedule
+from goalmeter.representation.probes.protocol import FittedProbe, PositionOnly, Probe, Reading
+from goalmeter.representation.probes.registry import Ridge
 from goalmeter.representation.probes.scores import Score, scores
-from goalmeter.representation.probes.splits import split
-from goalmeter.representation.probes.training import Schedule
-from goalmeter.representation.scenes import EMPTY, WALL, link_cells
+from goalmeter.representation.scenes import EMPTY, WALL, link_cells, split
 
 
 @lru_cache

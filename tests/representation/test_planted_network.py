@@ -25,10 +25,9 @@ from goalmeter.representation.planted_network import (
 from goalmeter.representation.probes.comparison import compare
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import probe
-from goalmeter.representation.probes.splits import split
 from goalmeter.representation.replay import scenes_of
-from goalmeter.representation.scenes import WALL
-from goalmeter.representation.use.answering import answer_all
+from goalmeter.representation.scenes import WALL, split
+from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.causal_use import causal_use
 from goalmeter.representation.use.interventions import ablate, write
 

@@ -14,8 +14,8 @@ pytest.importorskip("transformers")
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
 
 from goalmeter.gridworld.world import Cell
-from goalmeter.representation.keeping import Placed
-from goalmeter.representation.positions import Located, checked_positions, position
+from goalmeter.representation.activations import Placed
+from goalmeter.representation.replay import Located, checked_positions, position
 
 TAUGHT = (
     "<think> target 1,3 1,3: L 1,3> 1,2 1,2: LR 1,2> 1,1 plan 1,1 RIGHT 1,2 RIGHT </think> "

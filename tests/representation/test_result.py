@@ -23,9 +23,9 @@ from goalmeter.representation.result_rows import (
     StatePicture,
     SubspaceRow,
     UsedRow,
+    row_from,
 )
-from goalmeter.representation.rows import row_from
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 HALF = Estimate(0.5, (0.4, 0.6), 20, 10)
 NONE = Estimate(math.nan, None, 0, 0)

@@ -12,8 +12,8 @@ pytest.importorskip("transformers")
 
 from lm.tiny_models import tokenizer
 
-from goalmeter.organisms.language import tokenizer as organism_tokenizer
-from goalmeter.representation.spelling import Spelling
+from goalmeter.organisms.lessons import tokenizer as organism_tokenizer
+from goalmeter.representation.replay import Spelling
 
 
 def spelled(text: str, words: Any) -> tuple[Spelling, list[int]]:

@@ -15,11 +15,11 @@ pytest.importorskip("transformers")
 import torch
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
 
-from goalmeter.representation.capture import capture
-from goalmeter.representation.untrained import (
+from goalmeter.representation.capture import (
     EMBEDDINGS,
     RANDOM_WEIGHTS,
     alternatives_of,
+    capture,
     untrained,
 )
 

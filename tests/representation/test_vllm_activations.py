@@ -18,8 +18,8 @@ import torch
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
 from safetensors.torch import load_file, save_file
 
-from goalmeter.organisms.language import tokenizer as organism_tokenizer
-from goalmeter.representation import keeping
+from goalmeter.organisms.lessons import tokenizer as organism_tokenizer
+from goalmeter.representation import activations
 from goalmeter.representation.capture import capture
 from goalmeter.representation.vllm_activations import Extraction, from_vllm
 
@@ -87,7 +87,7 @@ def test_files_can_be_taken_a_part_at_a_time(
 ) -> None:
     """What was taken needs no file any more."""
     network, samples, said = written
-    monkeypatch.setattr(keeping, "ROWS_OF_A_SHARD", 2)
+    monkeypatch.setattr(activations, "ROWS_OF_A_SHARD", 2)
     late = Path(said.folder) / "cmpl-7.safetensors"
     data = late.read_bytes()
     late.unlink()

@@ -8,7 +8,7 @@ from typing import Any
 from lm.tiny_models import gpt_oss, llama, saved, tokenizer
 
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 

@@ -14,9 +14,9 @@ import pytest
 import typer
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
+from goalmeter.agents.stable_baselines import StableBaselinesAgent
 from goalmeter.cli import app
-from goalmeter.commands import reflect_list
+from goalmeter.commands import agents
 from goalmeter.reflection import measure
 from robustness.cases import Ended, run
 
@@ -170,7 +170,7 @@ def test_a_fault_is_a_line_and_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
     def fails() -> Any:
         raise ZeroDivisionError("by \x1b zero")
 
-    monkeypatch.setattr(reflect_list, "catalogue", fails)
+    monkeypatch.setattr(agents, "catalogue", fails)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.delenv("GOALMETER_TRACEBACK", raising=False)
@@ -193,7 +193,7 @@ def test_an_interrupt_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def interrupted() -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reflect_list, "catalogue", interrupted)
+    monkeypatch.setattr(agents, "catalogue", interrupted)
     ended = run(["reflect", "--list"], tmp_path)
     assert (ended.status, ended.err) == (130, "")
 

@@ -19,7 +19,7 @@ from goalmeter.runs import Batch, JobResult, Study, carry_out
 from goalmeter.runs.backends.processes import Processes
 from goalmeter.runs.engine import Kills
 
-PLAY = "goalmeter.reflection.named_trial:play"
+PLAY = "goalmeter.reflection.trial:play"
 # It notes each signal that it sends itself, so that a test knows how often.
 USER = """
 import os, pathlib, signal, sys, time

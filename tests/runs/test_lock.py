@@ -10,7 +10,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.runs import Alone
-from goalmeter.runs.owner import OWNER
+from goalmeter.runs.lock import OWNER
 
 ELSEWHERE = "choose another folder (--out)"
 

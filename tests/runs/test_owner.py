@@ -16,8 +16,8 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.runs import RunStore, read_run
-from goalmeter.runs import owner as owner_module
-from goalmeter.runs.owner import OtherOwnerError, Owner, is_alive
+from goalmeter.runs import lock as owner_module
+from goalmeter.runs.lock import OtherOwnerError, Owner, is_alive
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 WHAT = {"kind": "test"}

@@ -18,12 +18,11 @@ import pytest
 
 from goalmeter._errors import InvalidFileError
 from goalmeter.runs import Stages, Study, carry_out, read_run
-from goalmeter.runs import heartbeat as heartbeat_module
-from goalmeter.runs import watching as watching_module
-from goalmeter.runs.keys import counted, keys_of
+from goalmeter.runs import lock as heartbeat_module
+from goalmeter.runs import status as watching_module
 from goalmeter.runs.progress import Progress
-from goalmeter.runs.status import runs_below, status_of
-from goalmeter.runs.watching import Watched, in_utc, told
+from goalmeter.runs.reading import counted, keys_of
+from goalmeter.runs.status import Watched, in_utc, runs_below, status_of, told
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 WHAT = {"kind": "test", "agent": "nobody"}

@@ -12,7 +12,7 @@ import pytest
 from test_plugins import install
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
-from goalmeter._plugins import plugins
+from goalmeter._names import plugins
 from goalmeter.runs import (
     Answer,
     Batch,
@@ -22,15 +22,14 @@ from goalmeter.runs import (
     check,
     read_run,
 )
-from goalmeter.runs.backends.protocol import Working
 from goalmeter.runs.backends.registry import Here
 from goalmeter.runs.engine import BatchSize
-from goalmeter.runs.jobs import call
+from goalmeter.runs.jobs import Working, call
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 # Any function of goalmeter's that is quick and takes plain values.
 NAMED = "goalmeter.runs.progress:in_words"
-PLAY = "goalmeter.reflection.named_trial:play"
+PLAY = "goalmeter.reflection.trial:play"
 
 
 def seconds(count: int, **settings: Any) -> Study[str]:
@@ -130,7 +129,7 @@ def test_a_function_without_a_name_is_called_here_only() -> None:
 
 def test_a_named_function_gives_the_same_here_as_from_a_process() -> None:
     # Tuples cross as lists, so that a result does not tell where it was made.
-    study = Study[Any]("s", "goalmeter.reflection.arguments:seeds_of", {"a": {"seeds": [3, 4]}})
+    study = Study[Any]("s", "goalmeter.reflection.trial:seeds_of", {"a": {"seeds": [3, 4]}})
     assert carry_out(study) == {"a": [3, 4]}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.statistics.betting import _SHARES, lower_limit, upper_limit
+from goalmeter.statistics.intervals import _SHARES, lower_limit, upper_limit
 
 
 def test_one_share_by_hand() -> None:

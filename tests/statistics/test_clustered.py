@@ -8,7 +8,7 @@ from scipy.stats import binomtest, t, ttest_1samp
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.statistics.clustered import (
+from goalmeter.statistics.clusters import (
     NO_SPREAD,
     ONE_CLUSTER,
     Estimate,

@@ -7,7 +7,11 @@ import pytest
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import entropy
 
-from goalmeter.statistics.entropy import jensen_shannon, miller_madow_entropy, plug_in_entropy
+from goalmeter.statistics.discrimination import (
+    jensen_shannon,
+    miller_madow_entropy,
+    plug_in_entropy,
+)
 
 
 def test_by_hand() -> None:

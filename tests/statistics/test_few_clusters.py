@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from goalmeter._types import FloatArray
-from goalmeter.statistics.clustered import estimate
-from goalmeter.statistics.few_clusters import bounded_ends, student_ends
+from goalmeter.statistics.clusters import bounded_ends, estimate, student_ends
 
 UNIT = (0.0, 1.0)
 RUNS = 300

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.statistics.logistic import added_predictors, logistic_fit
+from goalmeter.statistics.discrimination import added_predictors, logistic_fit
 
 
 def literal_fit(features: np.ndarray, outcomes: np.ndarray) -> float:

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import ttest_1samp, wilcoxon
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.statistics.paired import equivalence, holm, mean_differs, signed_ranks
+from goalmeter.statistics.verdicts import equivalence, holm, mean_differs, signed_ranks
 
 NAN = float("nan")
 

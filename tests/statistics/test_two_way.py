@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.statistics.two_way import at_least_binomial, two_way_draws, two_way_interval
+from goalmeter.statistics.clusters import at_least_binomial, two_way_draws, two_way_interval
 
 
 def test_a_resample_is_that_of_a_literal_double_loop() -> None:

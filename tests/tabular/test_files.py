@@ -21,7 +21,8 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     InvalidUtilityError,
 )
-from goalmeter.tabular import TabularMDP, cliff_world, files
+from goalmeter.tabular import TabularMDP, cliff_world
+from goalmeter.tabular import arrays as files
 from goalmeter.tabular.trajectories import (
     Trajectories,
     load_trajectories,

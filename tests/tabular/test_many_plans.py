@@ -7,7 +7,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter.tabular import soft_plan
-from goalmeter.tabular.many_plans import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
 
 
 def worlds() -> list[gm.TabularMDP]:

@@ -9,7 +9,7 @@ import goalmeter as gm
 from goalmeter.tabular import transition
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.planning import backward, plan
-from goalmeter.tabular.rewards import rewards_of
+from goalmeter.tabular.policies import rewards_of
 
 
 def world(n_states: int) -> gm.TabularMDP:

@@ -17,7 +17,8 @@ from tabular.worlds import World, few, random_world, successor_lists, worlds
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
 from goalmeter.meg import unknown_utility
-from goalmeter.tabular import TabularMDP, _threads, soft_plan, transition
+from goalmeter.tabular import TabularMDP, soft_plan, transition
+from goalmeter.tabular import transition as _threads
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]

@@ -10,7 +10,7 @@ from oracles.paths import discounted_occupancy, occupancy_by_loops, occupancy_by
 from tabular.worlds import World, few, random_world, worlds
 
 from goalmeter._errors import InvalidPolicyError
-from goalmeter.tabular import TabularMDP, occupancy, stationary, transition
+from goalmeter.tabular import TabularMDP, occupancy, planning, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep).
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -55,7 +55,7 @@ def test_the_infinite_problem_is_the_discounted_sum(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not direct:
-            patch.setattr(stationary, "DIRECT_STATES", 0)
+            patch.setattr(planning, "DIRECT_STATES", 0)
         visits = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
     expected = discounted_occupancy(world.P, world.policy[0], world.mu, discount).sum(axis=1)
     np.testing.assert_allclose(visits, expected, atol=1e-11)
@@ -64,7 +64,7 @@ def test_the_infinite_problem_is_the_discounted_sum(
 @pytest.mark.parametrize("direct", [True, False])
 def test_mass_is_neither_lost_nor_made(monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
     if not direct:
-        monkeypatch.setattr(stationary, "DIRECT_STATES", 0)
+        monkeypatch.setattr(planning, "DIRECT_STATES", 0)
     world = random_world(0, n_states=30)
     finite = occupancy(world.mdp(horizon=5000), world.policy[0])
     np.testing.assert_allclose(finite.sum(axis=1), 1.0, atol=1e-11)
@@ -79,7 +79,7 @@ def test_a_corridor_too_long_for_krylov_steps(
     monkeypatch: pytest.MonkeyPatch, discount: float
 ) -> None:
     # One step right at each decision: state s < S - 1 is visited once, at time s.
-    monkeypatch.setattr(stationary, "DIRECT_STATES", 0)
+    monkeypatch.setattr(planning, "DIRECT_STATES", 0)
     n_states = 2000
     after = np.minimum(np.arange(n_states) + 1, n_states - 1).reshape(-1, 1, 1)
     mdp = TabularMDP((after, np.ones(after.shape)), np.zeros(n_states), discount=discount)

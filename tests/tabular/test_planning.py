@@ -23,12 +23,12 @@ from goalmeter.tabular import (
     expected_return,
     occupancy,
     optimal_policy,
+    planning,
     soft_plan,
-    stationary,
     transition,
     uniform_policy,
 )
-from goalmeter.tabular.many_plans import optimal_policies
+from goalmeter.tabular.batched import optimal_policies
 
 RATIONALITIES = [0.0, 1e-8, 0.5, 1.0, -1.0, 7.0, 1e8, -1e8, np.inf, -np.inf]
 
@@ -132,7 +132,7 @@ def test_the_infinite_problem_matches_plain_iteration(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not direct:
-            patch.setattr(stationary, "DIRECT_STATES", 0)
+            patch.setattr(planning, "DIRECT_STATES", 0)
         policy = soft(world.mdp(horizon=None, discount=discount), rationality)
     # Iterated doubles lose about b * 1e-15, so a large b is compared with its own limit.
     limit = np.copysign(np.inf, rationality) if abs(rationality) > 100 else rationality
@@ -146,7 +146,7 @@ def test_the_infinite_problem_with_a_reference(
     monkeypatch: pytest.MonkeyPatch, direct: bool, rationality: float
 ) -> None:
     if not direct:
-        monkeypatch.setattr(stationary, "DIRECT_STATES", 0)
+        monkeypatch.setattr(planning, "DIRECT_STATES", 0)
     world = random_world(8, n_states=5)
     reference = world.policy[0].copy()
     reference[:, 0] = 0.0

@@ -14,7 +14,7 @@ from tabular.worlds import World, few, worlds
 
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.tabular import TabularMDP, epsilon_greedy, uniform_policy
-from goalmeter.tabular.files import load_policy
+from goalmeter.tabular.arrays import load_policy
 from goalmeter.tabular.policies import check_policy, normalised_notes
 
 FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)

@@ -10,7 +10,7 @@ from oracles import paths
 from tabular.worlds import World, few, random_world, worlds
 
 from goalmeter._errors import InvalidPolicyError, InvalidUtilityError
-from goalmeter.tabular import TabularMDP, expected_return, occupancy, stationary, transition
+from goalmeter.tabular import TabularMDP, expected_return, occupancy, planning, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -60,7 +60,7 @@ def test_the_infinite_problem_is_a_long_finite_one(
     policy = world.policy[0]
     with pytest.MonkeyPatch.context() as patch:
         if not direct:
-            patch.setattr(stationary, "DIRECT_STATES", 0)
+            patch.setattr(planning, "DIRECT_STATES", 0)
         result = expected_return(world.mdp(horizon=None, discount=discount), policy)
     # 0.8^200 is 4e-20.
     long = expected_return(world.mdp(horizon=200, discount=discount), policy)

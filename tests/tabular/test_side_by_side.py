@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from goalmeter.tabular import TabularMDP
-from goalmeter.tabular.side_by_side import ONE_WORLD, Sums, column, side_by_side
+from goalmeter.tabular.batched import ONE_WORLD, Sums, column, side_by_side
 
 
 def random_worlds(n_states: int, density: float = 1.0) -> list[TabularMDP]:

@@ -1,16 +1,12 @@
-"""What can be asked of an agent, and an agent of a name as the abilities that it has.
-
-Instruments need abilities, not kinds of agents: self-reflection asks for an action at a
-history, whoever gives it. What is asked for is made only then, so that to name a trained policy or
-a language model imports neither torch nor Inspect.
-"""
+"""Parse agent names, and declare the abilities of an agent."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import digest
@@ -19,10 +15,72 @@ from goalmeter._types import FloatArray
 from goalmeter.agents.user_code import files_of
 
 if TYPE_CHECKING:
-    from goalmeter.agents.histories.protocol import Agent
-    from goalmeter.agents.language_models.local_model import LocalModel
-    from goalmeter.agents.navigators.protocol import Navigator
+    from goalmeter.agents.grid_agents import Navigator
+    from goalmeter.agents.history import Agent
+    from goalmeter.agents.local_models import LocalModel
     from goalmeter.tabular.mdp import TabularMDP
+
+
+# --- Spelling -------------------------------------------------------------------------------------
+# Reality checks around one agent: each calls the next one inside.
+MOST_CHECKS = 20
+_CALL = re.compile(r"([^()]*)(?:\(([^()]*)\)\s*)?")
+
+
+class Call(NamedTuple):
+    """A name taken apart: what stands before the brackets and in them, None where there are none.
+
+    `closed` is False where brackets do not match.
+    """
+
+    kind: str
+    argument: str | None
+    closed: bool = True
+
+
+def call_of(name: str) -> Call:
+    """A name taken apart at its brackets.
+
+    >>> call_of("boltzmann( 2 )")
+    Call(kind='boltzmann', argument='2', closed=True)
+    """
+    parts = _CALL.fullmatch(name)
+    if parts is None:
+        return Call(name.partition("(")[0].strip(), None, closed=False)
+    return Call(parts[1].strip(), None if parts[2] is None else parts[2].strip())
+
+
+def without_checks(name: str) -> tuple[str, int]:
+    """An agent's name without the reality checks around it, and how many these are.
+
+    >>> without_checks("rc( rc(naive))")
+    ('naive', 2)
+    """
+    checks = 0
+    name = name.strip()
+    while name.startswith("rc(") and name.endswith(")") and len(name) > len("rc()"):
+        name, checks = name[len("rc(") : -1].strip(), checks + 1
+        if checks > MOST_CHECKS:
+            raise InvalidParameterError(
+                f"rc(...) stands around an agent more than {MOST_CHECKS} times, expected at most "
+                f"so many"
+            )
+    return name, checks
+
+
+def with_checks(name: str, checks: int) -> str:
+    """The name of the reality check, so many times over, of an agent.
+
+    >>> with_checks("naive", 2)
+    'rc(rc(naive))'
+    """
+    return "rc(" * checks + name + ")" * checks
+
+
+# --- Abilities ------------------------------------------------------------------------------------
+# Instruments need abilities, not kinds of agents: self-reflection asks for an action at a
+# history, whoever gives it. What is asked for is made only then, so that to name a trained policy
+# or a language model imports neither torch nor Inspect.
 
 
 class Ability(Enum):

@@ -1,45 +1,104 @@
-"""The one grammar of names: every agent that goalmeter can measure, by its name.
-
-    greedy, boltzmann(2)        reference agents of grid worlds
-    naive, constant(3)          scripted agents, functions of their history
-    rc(NAME)                    the reality check of any agent of a history
-    FILE.py:NAME                your own, `agents.user_agents` says in which forms
-    sb3:PATH.zip                a policy that Stable-Baselines3 saved
-    policy:PATH.npz             a policy [S, A] or [H, S, A] over the states of a world
-    goalmeter/mouse             a small language model that comes with the package
-    PROVIDER/NAME               any other language model, as Inspect spells it
-
-Other packages add names by entry points (`_plugins`), a program by `register`. A name that two
-kinds have, such as `random`, is one agent with the abilities of both.
-"""
+"""Registry of all agents by name."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._names import nearest
-from goalmeter._plugins import AGENTS, PluginError, loaded, origin, plugins, refuse_taken
-from goalmeter.agents.abilities import Ability, AgentFactory, NamedAgent
-from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.reality_check import RealityCheck
-from goalmeter.agents.histories.registry import HISTORY_AGENTS
-from goalmeter.agents.language_models.names import (
-    OURS,
-    is_model,
-    is_path,
-    model_agent,
-    organism_agents,
+from goalmeter._errors import InvalidParameterError, whole_in_text
+from goalmeter._names import AGENTS, PluginError, loaded, nearest, origin, plugins, refuse_taken
+from goalmeter.agents.abilities import (
+    Ability,
+    AgentFactory,
+    NamedAgent,
+    call_of,
+    with_checks,
+    without_checks,
 )
-from goalmeter.agents.navigators.registry import NAVIGATORS
-from goalmeter.agents.spelling import call_of, with_checks, without_checks
-from goalmeter.agents.trained.names import TRAINED, is_trained, trained_agent
+from goalmeter.agents.grid_agents import NAVIGATORS
+from goalmeter.agents.history import Agent, RealityCheck
+from goalmeter.agents.local_models import OURS, is_model, is_path, model_agent, organism_agents
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
+from goalmeter.agents.trained_policies import TRAINED, is_trained, trained_agent
 from goalmeter.agents.user_agents import file_agent, object_agent
 from goalmeter.agents.user_code import misspelled
 from goalmeter.organisms import organism_names
+
+# --- Registry -------------------------------------------------------------------------------------
+MakeAgent = Callable[[int], Agent]  # from a seed
+MOST_K = 1_000_000  # the number of an action
+
+
+def scripted(make: MakeAgent, about: str) -> AgentFactory:
+    """The entry of an agent that is a function of its history and takes no argument."""
+    return AgentFactory.without_argument(about, {Ability.HISTORY: make})
+
+
+def _constant(about: str) -> AgentFactory:
+    def named(name: str, argument: str | None) -> NamedAgent:
+        if argument is None:
+            return NamedAgent(name, about, {Ability.HISTORY: lambda seed: ConstantAgent()})
+        if not re.fullmatch(r"\d+", argument):
+            raise InvalidParameterError(
+                f"there is no agent '{name}({argument})': in constant(K), K is a whole number, 0 "
+                f"or more"
+            )
+        action = whole_in_text(argument, "K of constant(K)", least=0, most=MOST_K)
+        makers = {Ability.HISTORY: lambda seed: ConstantAgent(action)}
+        return NamedAgent(f"{name}({action})", f"always action {action}", makers)
+
+    return AgentFactory(about, frozenset({Ability.HISTORY}), named, argument="K")
+
+
+def _stable_baselines(algorithm: str, *, as_published: bool = False) -> MakeAgent:
+    def make(seed: int) -> Agent:
+        # Imported when an agent is asked for, since torch is heavy; likewise below.
+        from goalmeter.agents.stable_baselines import StableBaselinesAgent
+
+        return StableBaselinesAgent(algorithm, seed, as_published=as_published)
+
+    return make
+
+
+def _recurrent_dqn(seed: int) -> Agent:
+    from goalmeter.agents.recurrent_dqn import RecurrentDQN
+
+    return RecurrentDQN(seed)
+
+
+HISTORY_AGENTS: dict[str, AgentFactory] = {
+    "random": scripted(RandomAgent, "every action equally likely"),
+    "constant": _constant("always action 0; constant(K) for action K"),
+    "naive": scripted(NaiveLearner, "what paid best at once, as published; 15% at random"),
+    "naive-true-average": scripted(
+        lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
+    ),
+    "q-learner": scripted(QLearner, "tabular Q-learning over observations"),
+    "a2c": scripted(_stable_baselines("a2c"), "A2C of Stable-Baselines3"),
+    "dqn": scripted(_stable_baselines("dqn"), "DQN of Stable-Baselines3"),
+    "ppo": scripted(_stable_baselines("ppo"), "PPO of Stable-Baselines3"),
+    "ppo-as-published": scripted(
+        _stable_baselines("ppo", as_published=True),
+        "PPO with the authors' wrong log-probabilities",
+    ),
+    "recurrent-dqn": scripted(_recurrent_dqn, "DQN with a recurrent network"),
+}
+
+
+# --- Registry -------------------------------------------------------------------------------------
+# greedy, boltzmann(2)        reference agents of grid worlds
+#     naive, constant(3)          scripted agents, functions of their history
+#     rc(NAME)                    the reality check of any agent of a history
+#     FILE.py:NAME                your own, `agents.user_agents` says in which forms
+#     sb3:PATH.zip                a policy that Stable-Baselines3 saved
+#     policy:PATH.npz             a policy [S, A] or [H, S, A] over the states of a world
+#     goalmeter/mouse             a small language model that comes with the package
+#     PROVIDER/NAME               any other language model, as Inspect spells it
+#
+# Other packages add names by entry points (`_plugins`), a program by `register`. A name that two
+# kinds have, such as `random`, is one agent with the abilities of both.
 
 # Kinds of agents whose names are listed; a later one adds its abilities to an earlier one's names.
 TABLES: list[dict[str, AgentFactory]] = [NAVIGATORS, HISTORY_AGENTS]

@@ -1,28 +1,155 @@
-"""Agents of a user's own: a name in a file, or an object that another package registers.
-
-What can be asked of one is seen from how it is called:
-
-    a function (history, n_actions, n_observations) -> int      an action at a history
-    an object with begin(n_actions, n_observations), or a class  the same, as a mind
-    a function (world, state) -> four probabilities              a state of a grid world
-    an object with begin(world, draws), or a class of such       the same, which may remember
-"""
+"""Agents from a user's file or another package, and validation of their answers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._text import shown
+import numpy as np
+
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    shown,
+)
+from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability, NamedAgent
-from goalmeter.agents.histories.adapters import as_agent
-from goalmeter.agents.histories.protocol import Agent
-from goalmeter.agents.histories.reality_check import RealityCheck
-from goalmeter.agents.navigators.protocol import Navigator
-from goalmeter.agents.navigators.user_policy import FORMS, navigator_of
+from goalmeter.agents.grid_agents import Decision, Memoryless, Navigator, Walk
+from goalmeter.agents.history import Agent, RealityCheck, as_agent
 from goalmeter.agents.user_code import canonical, load, split_name
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import Plan, State, existing
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
+
+# --- User policy ----------------------------------------------------------------------------------
+FORMS = (
+    "a function (world, state) -> probabilities of LEFT, RIGHT, UP and DOWN, or an object with the "
+    "method begin(world, draws)"
+)
+# Probabilities in single precision add up to 1 only so closely.
+_TOLERANCE = 1e-5
+
+
+def navigator_of(written: Any, name: str) -> Navigator:
+    """The navigator that a user's function, object or class stands for.
+
+    Args:
+        written: in one of the `FORMS`; a class is called without arguments.
+        name: what it is called, also in errors.
+    """
+    if isinstance(written, type):
+        try:
+            written = written()
+        except (Exception, SystemExit) as cause:
+            raise InvalidParameterError(
+                f"{name}() fails: {type(cause).__name__}: {cause}; a class of agents of grid "
+                f"worlds is called without arguments"
+            ) from cause
+    if callable(getattr(written, "begin", None)):
+        return UserNavigator(name, written)
+    return Memoryless(name, _PolicyOfFunction(name, written))
+
+
+@dataclass(frozen=True)
+class _PolicyOfFunction:
+    """The table [states, 4] of a function (world, state), asked once for every state."""
+
+    name: str
+    function: Callable[[GridWorld, State], Any]
+
+    def __call__(self, plan: Plan) -> FloatArray:
+        exists = existing(plan)
+        rows, columns = plan.world.shape
+        table = np.zeros((len(exists), len(ACTIONS)))
+        for number in np.flatnonzero(exists).tolist():
+            layer, place = divmod(number, rows * columns)
+            state = State(Cell(*divmod(place, columns)), layer)
+            # Nothing is done at the goal, so that nobody need answer for it.
+            at_goal = state.cell == plan.world.goal
+            table[number] = 0.25 if at_goal else self._row(plan.world, state)
+        return table
+
+    def _row(self, world: GridWorld, state: State) -> FloatArray:
+        where = f"at row {state.cell.row}, column {state.cell.column}"
+        try:
+            answer = self.function(world, state)
+        except (Exception, SystemExit) as cause:
+            raise _failed(self.name, where, cause) from cause
+        try:
+            row = np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            row = np.empty(0)
+        fits = row.shape == (len(ACTIONS),) and bool(np.isfinite(row).all() and (row >= 0).all())
+        if not fits or abs(row.sum() - 1) > _TOLERANCE:
+            raise InvalidPolicyError(
+                f"{self.name} gives {shown(answer)} {where}, expected the probabilities of "
+                f"{', '.join(ACTIONS)}, four numbers that add up to 1"
+            )
+        return np.asarray(row / row.sum())
+
+
+@dataclass(frozen=True)
+class UserNavigator:
+    """A user's object whose method `begin(world, draws)` begins walks.
+
+    Attributes:
+        name: as on the command line, whatever the object calls itself: walks are drawn by it.
+        inner: the user's object.
+    """
+
+    name: str
+    inner: Any
+
+    def begin(self, world: GridWorld, draws: Draws) -> Walk:
+        """Set out in a world."""
+        try:
+            walk = self.inner.begin(world, draws)
+        except (Exception, SystemExit) as cause:
+            raise _failed(self.name, "when it begins a walk", cause) from cause
+        if not callable(getattr(walk, "act", None)):
+            raise InvalidParameterError(
+                f"the method 'begin' of {self.name} gives {shown(walk)}, expected an object with "
+                f"the method act(state) -> Decision"
+            )
+        return _UserWalk(self.name, walk)
+
+
+@dataclass(frozen=True)
+class _UserWalk:
+    name: str
+    inner: Walk
+
+    def act(self, state: State) -> Decision:
+        where = f"at row {state.cell.row}, column {state.cell.column}"
+        try:
+            decision = self.inner.act(state)
+        except (Exception, SystemExit) as cause:
+            raise _failed(self.name, where, cause) from cause
+        if not isinstance(decision, Decision):
+            raise InvalidParameterError(
+                f"{self.name} gives {shown(decision)} {where}, expected a "
+                f"goalmeter.agents.Decision, such as Decision(action=0)"
+            )
+        return decision
+
+
+def _failed(name: str, where: str, cause: BaseException) -> GoalmeterError:
+    if isinstance(cause, GoalmeterError):  # it says already what is wrong
+        return cause
+    return InvalidParameterError(f"{name} fails {where}: {type(cause).__name__}: {cause}")
+
+
+# --- User agents ----------------------------------------------------------------------------------
+# What can be asked of one is seen from how it is called:
+#
+#     a function (history, n_actions, n_observations) -> int      an action at a history
+#     an object with begin(n_actions, n_observations), or a class  the same, as a mind
+#     a function (world, state) -> four probabilities              a state of a grid world
+#     an object with begin(world, draws), or a class of such       the same, which may remember
 
 _MIND = ("perceive", "act", "take", "fork")
 

@@ -1,9 +1,7 @@
 """Causal Bayesian networks and influence diagrams, and what can be computed exactly in them."""
 
-from goalmeter.causal.diagram import InfluenceDiagram
+from goalmeter.causal.diagram import InfluenceDiagram, Utility, unroll, utility_of
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.causal.unroll import unroll
-from goalmeter.causal.utility import Utility, utility_of
 
 __all__ = [
     "CausalBayesianNetwork",

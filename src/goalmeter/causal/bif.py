@@ -1,36 +1,359 @@
-r"""Networks as BIF, the interchange format of bnlearn and pgmpy (also gzipped, .bif.gz).
-
-    network NAME { property ...; }
-    variable B { type discrete [ 2 ] { yes, no }; property ...; }
-    probability ( A ) { table 0.2, 0.8; }
-    probability ( B | A ) {
-      (yes) 0.9, 0.1;
-      default 0.5, 0.5;      // every row that is not listed
-    }
-
-Blocks and rows may come in any order; commas and white space separate alike; comments are // and
-/* */. Names with white space or punctuation stand in double quotes, where \ protects a quote. A
-`table` over several variables lists them in the order of the head, the last changing fastest, and
-the `|` may be missing, as JavaBayes writes it. Properties are read over. States are text.
-
-Rows that miss 1 by rounding are divided by their sum (`model_files`). Probabilities are written
-with all their digits, so a network that is written and read again is the same to the last bit.
-
-Source: Cozman, The Interchange Format for Bayesian Networks, version 0.15 (1998); bnlearn 5.0,
-read.bif and write.bif.
-"""
+"""Networks as BIF, the interchange format of bnlearn and pgmpy (also gzipped, .bif.gz)."""
 
 from __future__ import annotations
 
+import re
+from array import array
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from goalmeter.causal.bif_parser import Parser, quoted
-from goalmeter.causal.model_files import Draft, NetworkParts, read_text, write_text
+import numpy as np
+
+from goalmeter._errors import InvalidFileError
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.causal.formats import Draft, NetworkParts, numbers, read_text, write_text
 
 if TYPE_CHECKING:
     from goalmeter.causal.network import CausalBayesianNetwork
+
+
+# --- Bif parser -----------------------------------------------------------------------------------
+# A // behind a colon is no comment, or the address in a property would eat its semicolon.
+_TOKEN = re.compile(
+    r"""//[^\n]* | /\*.*?\*/ | /\*            # comments, and one that is not closed
+      | "(?:[^"\\\n]|\\.)*" | "               # a quoted name, and one that is not closed
+      | [;(){}\[\]|]
+      | (?:[^\s,;(){}\[\]|"/] | (?<=:)/ | /(?![/*]))+""",
+    re.VERBOSE | re.DOTALL,
+)
+PUNCTUATION = frozenset(";(){}[]|")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\0": "\\0"}
+_ESCAPED = {"n": "\n", "0": "\0"}
+
+
+def quoted(name: str) -> str:
+    """A name as one token, in quotes only if it needs them."""
+    plain = _TOKEN.fullmatch(name)
+    if plain and name not in PUNCTUATION and not name.startswith(('"', "//", "/*")):
+        return name
+    return '"' + "".join(_ESCAPES.get(c, c) for c in name) + '"'
+
+
+class _Tokens:
+    """The tokens of a text, taken one by one from left to right, and errors that name a line."""
+
+    def __init__(self, text: str, draft: Draft) -> None:
+        self.text = text
+        self.start = 0  # of the token taken last, as an offset in the text
+        self._draft = draft
+        self._matches = _TOKEN.finditer(text)
+        self._counted = 0, 1  # an offset, and the line that it lies in
+
+    def take(self) -> str:
+        """The next token as it is written; "" at the end of the text."""
+        for match in self._matches:
+            token = match[0]
+            if token[0] == "/" and token.startswith(("//", "/*")):
+                if token == "/*":
+                    self.start = match.start()
+                    raise self.error("this comment is not closed, expected */ behind it")
+                continue
+            self.start = match.start()
+            return token
+        self.start = len(self.text)
+        return ""
+
+    def line(self, start: int) -> int:
+        """The line, from 1, that an offset lies in."""
+        # Counted from the place asked for last: places come in order, but for errors.
+        place, line = self._counted if start >= self._counted[0] else (0, 1)
+        self._counted = start, line + self.text.count("\n", place, start)
+        return self._counted[1]
+
+    def error(self, message: str, start: int | None = None) -> InvalidFileError:
+        """The error for an offset, or for the token taken last."""
+        return self._draft.error(self.line(self.start if start is None else start), message)
+
+    def expected(self, wanted: str, token: str, start: int | None = None) -> InvalidFileError:
+        """The error for a token that stands where something else is expected."""
+        shown = f'"{token[:40]}"' if token else "the end of the file"
+        return self.error(f"expected {wanted}, got {shown}", start)
+
+    def punctuation(self, mark: str, where: str) -> None:
+        """Take a mark that has to be there; `where` says in the error what for."""
+        token = self.take()
+        if token != mark:
+            raise self.expected(f'"{mark}" {where}', token)
+
+    def name(self, token: str, role: str) -> str:
+        """The name that a token stands for; `role` says in the error what it names."""
+        if token == '"':
+            raise self.error("this quote is not closed, expected another one in the same line")
+        if not token or token in PUNCTUATION:
+            raise self.expected(role, token)
+        if token[0] != '"':
+            return token
+        return re.sub(r"\\([\\\"n0])", lambda m: _ESCAPED.get(m[1], m[1]), token[1:-1])
+
+    def names(self, end: str, role: str) -> list[str]:
+        """Names up to a closing mark."""
+        names = []
+        while (token := self.take()) != end:
+            names.append(self.name(token, f'{role} or "{end}"'))
+        return names
+
+
+class _Row(NamedTuple):
+    """One statement of a probability block; its numbers are the next ones of the block."""
+
+    head: str  # "(", "table" or "default"
+    states: list[str]  # of the parents, if the head is "("
+    size: int
+    start: int  # offset in the text
+
+
+class _Block:
+    """A probability block as it stands in the file."""
+
+    def __init__(self, start: int, names: list[str]) -> None:
+        self.start = start
+        self.x, self.parents = names[0], names[1:]
+        self.rows: list[_Row] = []
+        self.numbers = array("d")
+
+
+class Parser(_Tokens):
+    """Reads the tokens of a text once, from left to right; variables first, then tables."""
+
+    def __init__(self, text: str, draft: Draft) -> None:
+        super().__init__(text, draft)
+        self._blocks: list[_Block] = []
+
+    def parts(self) -> NetworkParts:
+        """What the text says of a network."""
+        name = ""
+        while token := self.take():
+            match token:
+                case "network":
+                    name = self._network()
+                case "variable":
+                    self._variable()
+                case "probability":
+                    self._probability()
+                case _:
+                    raise self.expected("network, variable or probability", token)
+        for block in self._blocks:
+            self._define(block)
+        return self._draft.parts(name)
+
+    # --- Blocks -----------------------------------------------------------------------------------
+    def _network(self) -> str:
+        start = self.start
+        name = " ".join(self.names("{", "the name of the network"))
+        while (token := self.take()) != "}":
+            if token != "property":
+                raise self._in_block("the network block", 'a property or "}"', token, start)
+            self._skip_property()
+        return name
+
+    def _skip_property(self) -> None:
+        start = self.start
+        while (token := self.take()) != ";":
+            if not token:
+                raise self.expected('";" behind the property', "", start)
+
+    def _in_block(self, block: str, wanted: str, token: str, start: int) -> InvalidFileError:
+        opened = f" in {block} (opened in line {self.line(start)})"
+        return self.expected(wanted + opened, token)
+
+    def _variable(self) -> None:
+        start = self.start
+        x = self.name(self.take(), "the name of the variable")
+        self.punctuation("{", f"behind variable {x} (a name with spaces stands in quotes)")
+        states: list[str] | None = None
+        while (token := self.take()) != "}":
+            if token == "property":
+                self._skip_property()
+            elif token == "type" and states is None:
+                states = self._states(x)
+            else:
+                wanted = 'a property or "}"' if states else "type discrete [ n ] { states };"
+                raise self._in_block(f"the block of variable {x!r}", wanted, token, start)
+        if states is None:
+            raise self.error(f"variable {x!r} has no type, expected type discrete [ n ] {{ ... }};")
+        self._draft.declare(x, states, self.line(start))
+
+    def _states(self, x: str) -> list[str]:
+        token = self.take()
+        if token != "discrete":
+            raise self.expected(f"the type discrete of variable {x!r}", token)
+        self.punctuation("[", "and the number of states")
+        count = self.take()
+        if not count.isdecimal():
+            raise self.expected(f"the number of states of variable {x!r}", count)
+        self.punctuation("]", "behind the number of states")
+        self.punctuation("{", "and the states")
+        states = self.names("}", f"a state of variable {x!r}")
+        if str(len(states)) != (count.lstrip("0") or "0"):
+            raise self.error(
+                f"variable {x!r} has {len(states)} states ({', '.join(states[:8])}), expected "
+                f"{count} as it says in brackets; correct the number, or quote states with spaces"
+            )
+        self.punctuation(";", f"behind the states of variable {x!r}")
+        return states
+
+    def _probability(self) -> None:
+        start = self.start
+        self.punctuation("(", "behind probability")
+        names = [self.name(self.take(), "the name of a variable")]
+        token = self.take()
+        if token != ")":
+            # The mark between a variable and its parents is missing in JavaBayes' files.
+            names += [] if token == "|" else [self.name(token, '"|" or ")"')]
+            names += self.names(")", f"a parent of {names[0]!r}")
+        block = _Block(start, names)
+        self.punctuation("{", f"and the probabilities of {block.x!r}")
+        while (token := self.take()) != "}":
+            if token == "property":
+                self._skip_property()
+            elif token in ("(", "table", "default"):
+                self._row(block, token)
+            else:
+                wanted = 'table, default, a row "(...)" or "}"'
+                raise self._in_block(f"the block of probability {block.x!r}", wanted, token, start)
+        self._blocks.append(block)
+
+    def _row(self, block: _Block, head: str) -> None:
+        start = self.start
+        states = self.names(")", "a state") if head == "(" else []
+        behind = self.start + 1
+        tokens: list[str] = []
+        while (token := self.take()) != ";":
+            if not token or token in PUNCTUATION:
+                raise self.expected(f'a probability of {block.x!r} or ";"', token)
+            tokens.append(token)
+        try:
+            block.numbers.extend(numbers(tokens))
+        except ValueError as cause:
+            at = self.text.find(cause.args[0], behind)
+            raise self.expected(f"a probability of {block.x!r}", cause.args[0], at) from None
+        block.rows.append(_Row(head, states, len(tokens), start))
+
+    # --- Tables -----------------------------------------------------------------------------------
+    def _define(self, block: _Block) -> None:
+        """Work out the table of a block, when all variables are known."""
+        draft, x = self._draft, block.x
+        sizes = draft.shape(x, block.parents, self.line(block.start))
+        contexts = int(np.prod(sizes[:-1]))
+        if any(row.head == "table" for row in block.rows):
+            rows = self._full_table(block, contexts, sizes[-1])
+            starts = np.full(contexts, block.rows[0].start)
+        else:
+            rows, starts = self._listed_rows(block, contexts, sizes)
+        draft.define(x, rows, lambda row: self.line(int(starts[row])))
+
+    def _full_table(self, block: _Block, contexts: int, size: int) -> FloatArray:
+        if len(block.rows) > 1:
+            raise self.error(
+                f"the probabilities of {block.x!r} mix table with other rows, expected a table "
+                f"alone, or a row for each value of the parents",
+                block.rows[1].start,
+            )
+        if len(block.numbers) != contexts * size:
+            raise self.error(
+                f"the table of {block.x!r} has {len(block.numbers)} numbers, expected "
+                f"{contexts * size}: {size} states for each of {contexts} values of its parents",
+                block.rows[0].start,
+            )
+        return np.array(block.numbers).reshape(size, contexts).T
+
+    def _listed_rows(
+        self, block: _Block, contexts: int, sizes: tuple[int, ...]
+    ) -> tuple[FloatArray, IntArray]:
+        """Rows [contexts, own size] and where each of them stands in the text."""
+        x, parents, size = block.x, block.parents, sizes[-1]
+        places = [{s: i for i, s in enumerate(self._draft.domains[p])} for p in parents]
+        rows = np.zeros((contexts, size))
+        starts = np.full(contexts, -1)
+        default: FloatArray | None = None
+        flat = np.array(block.numbers)
+        end = 0
+        for row in block.rows:
+            if row.size != size:
+                raise self.error(
+                    f"a row of {x!r} has {row.size} numbers, expected {size}, one for each state",
+                    row.start,
+                )
+            values, end = flat[end : end + size], end + size
+            # The default fills what no row lists, wherever it stands in the block.
+            if row.head == "default":
+                if default is not None:
+                    raise self.error(f"{x!r} has a second default row, expected one", row.start)
+                default, default_start = values, row.start
+                continue
+            context = self._context(block, row, places, sizes)
+            if starts[context] >= 0:
+                raise self.error(
+                    f"the row of {self._draft.context(x, context)} is given a second time (first "
+                    f"in line {self.line(int(starts[context]))}), expected each row once",
+                    row.start,
+                )
+            rows[context], starts[context] = values, row.start
+        absent = starts < 0
+        if default is not None:
+            rows[absent], starts[absent] = default, default_start
+        elif absent.any():
+            raise self.error(
+                f"the row of {self._draft.context(x, int(np.argmax(absent)))} is missing "
+                f"({int(absent.sum())} of {contexts} are), expected one for each value of the "
+                f"parents, or a default row",
+                block.start,
+            )
+        return rows, starts
+
+    def _context(
+        self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: tuple[int, ...]
+    ) -> int:
+        """The number of a row among the values of the parents."""
+        if len(row.states) != len(block.parents):
+            parents = ", ".join(block.parents) or "none"
+            raise self.error(
+                f"a row of {block.x!r} names {len(row.states)} states "
+                f"({', '.join(row.states[:8])}), expected {len(block.parents)}, one for each "
+                f"parent ({parents})",
+                row.start,
+            )
+        context = 0
+        for state, place, size, parent in zip(
+            row.states, places, sizes[:-1], block.parents, strict=True
+        ):
+            if state not in place:
+                role = f"state of {parent!r} in a row of {block.x!r}:"
+                raise self._draft.unknown(self.line(row.start), state, list(place), role)
+            context = context * size + place[state]
+        return context
+
+
+# --- Bif ------------------------------------------------------------------------------------------
+# network NAME { property ...; }
+#     variable B { type discrete [ 2 ] { yes, no }; property ...; }
+#     probability ( A ) { table 0.2, 0.8; }
+#     probability ( B | A ) {
+#       (yes) 0.9, 0.1;
+#       default 0.5, 0.5;      // every row that is not listed
+#     }
+#
+# Blocks and rows may come in any order; commas and white space separate alike; comments are // and
+# /* */. Names with white space or punctuation stand in double quotes, where \ protects a quote. A
+# `table` over several variables lists them in the order of the head, the last changing fastest, and
+# the `|` may be missing, as JavaBayes writes it. Properties are read over. States are text.
+#
+# Rows that miss 1 by rounding are divided by their sum (`model_files`). Probabilities are written
+# with all their digits, so a network that is written and read again is the same to the last bit.
+#
+# Source: Cozman, The Interchange Format for Bayesian Networks, version 0.15 (1998); bnlearn 5.0,
+# read.bif and write.bif.
 
 
 def read_bif(path: str | Path) -> NetworkParts:

@@ -1,23 +1,13 @@
-"""An influence diagram with sufficient recall, as the decision process that it is.
-
-The states of the process are the contexts of the decisions, the joint values of what each decision
-observes. With sufficient recall (`goalmeter.causal.recall`)
-
-* each decision follows at most one other, so that the decisions form a forest;
-* P(context of a next decision | decision, context) is the same whatever the policies are;
-* each factor of the utility is paid by the last decision that influences it.
-
-So everything that policies and utilities are tried out on is worked out once, by elimination, and
-what remains is an MDP whose decisions may lead to several next ones at once: the planner and the
-measures of MDPs do the rest. A derivation is in docs/mathematics.md.
-"""
+"""Sufficient recall, and an influence diagram with it as a decision process of contexts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from itertools import product
 from math import prod
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,12 +15,84 @@ import scipy.sparse as sp
 from goalmeter._errors import InvalidModelError
 from goalmeter._names import listed
 from goalmeter._types import FloatArray
-from goalmeter.causal.factors import MAX_ENTRIES, Factor, sum_of_product
-from goalmeter.causal.mechanism import Value
+from goalmeter.causal.elimination import MAX_ENTRIES, Factor, sum_of_product
+from goalmeter.causal.graph import Value, bayes_ball
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.causal.recall import Recall, recall_of
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.transition import Transition
+
+# --- Recall ---------------------------------------------------------------------------------------
+# Decision D relies on decision D' if the best policy of D may depend on the policy of D': if a
+# cause of D' alone, a dummy parent, is not d-separated from the utility that D can influence,
+# given D and what D observes. If no decisions rely on each other in a circle (sufficient recall),
+# the decisions can be planned one after the other. MDPs have sufficient recall, and so has every
+# agent that remembers what it saw and did; an agent that forgets, or a team whose members do not
+# see each other, has not.
+#
+# Source: Koller and Milch, Multi-agent influence diagrams (2003), s-reachability; Lauritzen and
+# Nilsson, Representing and solving decision problems with limited information (2001). That soft
+# planning needs no more than hard planning: see docs/mathematics.md.
+
+Kind = Literal["none", "single", "sufficient", "insufficient"]
+
+
+class Recall(NamedTuple):
+    """What the graph says about planning a set of decisions for a utility."""
+
+    # "none" if no decision influences the utility, "single" if one does, "sufficient" or
+    # "insufficient" recall if several do.
+    kind: Kind
+    decisions: tuple[str, ...]  # those that influence the utility, causes first
+    reliance: dict[str, tuple[str, ...]]  # decision -> the others that it relies on
+    # Decisions that rely on each other in a circle, each once; empty but for "insufficient".
+    circle: tuple[str, ...]
+
+
+def recall_of(
+    network: CausalBayesianNetwork, decisions: Sequence[str], scopes: Sequence[Sequence[str]]
+) -> Recall:
+    """Read off the graph how decisions can be planned.
+
+    `scopes` are the variables that each additive factor of the utility reads.
+    """
+    below = {d: network.descendants(d) | {d} for d in decisions}
+    acting = tuple(
+        d
+        for d in sorted(decisions, key=network.order.index)
+        if any(below[d].intersection(scope) for scope in scopes)
+    )
+    parents = {x: network.parents(x) for x in network.variables}
+    children = {x: network.children(x) for x in network.variables}
+    reliance: dict[str, tuple[str, ...]] = {}
+    for d in acting:
+        # A factor that the decision cannot influence is a constant to it, whatever others do.
+        influenced = {x for scope in scopes if below[d].intersection(scope) for x in scope}
+        # A decision whose policy the query may depend on is one that this decision relies on.
+        ball = bayes_ball(parents, children, influenced, (d, *parents[d]))
+        reliance[d] = tuple(e for e in acting if e != d and e in ball.requisite)
+    if len(acting) < 2:
+        return Recall("single" if acting else "none", acting, reliance, ())
+    try:
+        TopologicalSorter(reliance).prepare()
+    except CycleError as error:
+        # The first of the circle is its last again.
+        circle = tuple(reversed(error.args[1]))[:-1]
+        return Recall("insufficient", acting, reliance, circle)
+    return Recall("sufficient", acting, reliance, ())
+
+
+# --- Contexts -------------------------------------------------------------------------------------
+# The states of the process are the contexts of the decisions, the joint values of what each
+# decision
+# observes. With sufficient recall (`goalmeter.causal.contexts`)
+#
+# * each decision follows at most one other, so that the decisions form a forest;
+# * P(context of a next decision | decision, context) is the same whatever the policies are;
+# * each factor of the utility is paid by the last decision that influences it.
+#
+# So everything that policies and utilities are tried out on is worked out once, by elimination, and
+# what remains is an MDP whose decisions may lead to several next ones at once: the planner and the
+# measures of MDPs do the rest. A derivation is in docs/mathematics.md.
 
 # Differences below this share of the largest number are rounding.
 _ROUNDING = 1e-13

@@ -1,24 +1,191 @@
-"""`InfluenceDiagram`: a network whose decisions and utilities are marked, with a policy put in."""
+"""Influence diagrams, utility functions over their variables, and MDPs unrolled into diagrams."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from goalmeter._errors import InvalidModelError, InvalidPolicyError
-from goalmeter._names import listed
-from goalmeter._types import FloatArray
-from goalmeter.causal.factors import Factor
-from goalmeter.causal.mechanism import Mechanism, Value
+from goalmeter._errors import (
+    InvalidModelError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    InvalidUtilityError,
+)
+from goalmeter._names import listed, unknown_name
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.causal.elimination import Factor
+from goalmeter.causal.graph import Mechanism, Value
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.causal.utility import Utility, utility_of
+from goalmeter.tabular.arrays import as_floats, read_only, shape_text
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.policies import check_policy, rewards_of, uniform_policy
 
 if TYPE_CHECKING:
-    from goalmeter.report.diagram.routes import Kind
+    from goalmeter.report.diagram import Kind
 
 
+# --- Utility --------------------------------------------------------------------------------------
+# Larger numbers overflow when they are added up.
+_LARGEST = 1e300
+
+
+@dataclass(frozen=True)
+class Utility:
+    """A utility in units of its own: the sum of its factors, [*sizes of their variables] each.
+
+    Example: made by `utility_of` from what users write.
+        >>> side = ["left", "right"]
+        >>> network = CausalBayesianNetwork({"T": side}, {}, {"T": [0.5, 0.5]})
+        >>> utility_of(network, {"T": {"left": 1, "right": -1}}).factors[0].values
+        array([ 1., -1.])
+    """
+
+    factors: tuple[Factor, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Every variable that some factor reads, in the order of their first appearance."""
+        return tuple(dict.fromkeys(v for factor in self.factors for v in factor.variables))
+
+    def expected(self, network: CausalBayesianNetwork) -> float:
+        """E[U] in a network."""
+        return sum(
+            float((network.marginal(*f.variables) * f.values).sum())
+            if f.variables
+            else float(f.values)
+            for f in self.factors
+        )
+
+
+def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
+    """A utility from any of the forms that users write, checked against a network.
+
+    Args:
+        network: the model whose variables it is about.
+        utility: a `Utility`; a mapping {variable: {state: number}}, or with several variables
+            {(variables): array or function of their values}, its entries added up; a pair
+            (variables, array or function); a mapping {"variables": [...], "values": nested
+            lists in the order of the model's states}; or a list of pairs and such mappings,
+            added up.
+
+    Raises:
+        InvalidUtilityError: anything else, unknown names, missing states, numbers that are not
+            finite.
+    """
+    if isinstance(utility, Utility):
+        return Utility(tuple(_factor(network, f.variables, f.values) for f in utility.factors))
+    if isinstance(utility, Mapping) and utility and set(utility) != {"variables", "values"}:
+        return Utility(
+            tuple(
+                _factor(network, x, table) if isinstance(x, tuple) else _by_state(network, x, table)
+                for x, table in utility.items()
+            )
+        )
+    single = (isinstance(utility, Mapping) and bool(utility)) or _is_pair(utility)
+    parts = [utility] if single else utility
+    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        raise InvalidUtilityError(
+            f"the utility is {utility!r}, expected {{variable: {{state: number}}}}, a pair "
+            f"(variables, array), or a list of {{'variables': [...], 'values': [...]}}"
+        )
+    factors = tuple(_part(network, part) for part in parts)
+    if not factors:
+        raise InvalidUtilityError("the utility has no factors, expected at least one")
+    return Utility(factors)
+
+
+def _is_pair(utility: Any) -> bool:
+    if not isinstance(utility, (tuple, list)) or len(utility) != 2:
+        return False
+    head = utility[0]
+    return isinstance(head, (tuple, list)) and all(isinstance(x, str) for x in head)
+
+
+def _part(network: CausalBayesianNetwork, part: Any) -> Factor:
+    if isinstance(part, Mapping):
+        if set(part) != {"variables", "values"}:
+            raise InvalidUtilityError(
+                f"a factor of the utility has the keys {listed(map(repr, part)) or 'none'}, "
+                f"expected 'variables' and 'values'"
+            )
+        return _factor(network, part["variables"], part["values"])
+    if _is_pair(part) or isinstance(part, Factor):
+        return _factor(network, part[0], part[1])
+    raise InvalidUtilityError(
+        f"a factor of the utility is {part!r}, expected {{'variables': [...], 'values': [...]}}"
+    )
+
+
+def _by_state(network: CausalBayesianNetwork, x: str, table: Any) -> Factor:
+    """The factor of one variable from {state: number}."""
+    _check_names(network, [x])
+    if not isinstance(table, Mapping):
+        return _factor(network, [x], table)
+    states = network.domain(x)
+    values: list[Any] = [None] * len(states)
+    for state, number in table.items():
+        try:
+            values[network.index(x, state)] = number
+        except ValueError as error:
+            raise InvalidUtilityError(f"utility: {error}") from None
+    missing = [state for state, number in zip(states, values, strict=True) if number is None]
+    if missing:
+        raise InvalidUtilityError(
+            f"the utility of {x!r} leaves out {listed(missing)}, expected a number for each state"
+        )
+    return _factor(network, [x], values)
+
+
+def _check_names(network: CausalBayesianNetwork, names: Sequence[Any]) -> tuple[str, ...]:
+    for x in names:
+        if x not in network.variables:
+            raise unknown_name(x, network.variables, "utility: variable", InvalidUtilityError)
+    if len(set(names)) < len(names):
+        raise InvalidUtilityError(f"a utility factor reads {listed(names)}, expected each once")
+    return tuple(names)
+
+
+def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Factor:
+    if isinstance(variables, str) or not isinstance(variables, Sequence):
+        raise InvalidUtilityError(
+            f"the variables of a utility factor are {variables!r}, expected a list of names"
+        )
+    names = _check_names(network, variables)
+    shape = tuple(network.size(x) for x in names)
+    if callable(values):
+        values = _tabulated([network.domain(x) for x in names], values)
+        # A function that returns sequences has another size; the message below says so.
+        values = np.reshape(values, shape) if np.size(values) == np.prod(shape) else values
+    array = as_floats(values, f"the utility over {listed(names)}", InvalidUtilityError)
+    if array.shape != shape:
+        raise InvalidUtilityError(
+            f"the utility over {listed(names)} has shape {shape_text(array.shape)}, expected "
+            f"{shape_text(shape)}: one number for each combination of states, in the order of "
+            f"the model"
+        )
+    if np.abs(array).max(initial=0.0) > _LARGEST:
+        raise InvalidUtilityError(
+            f"the utility over {listed(names)} has an entry of size "
+            f"{np.abs(array).max():.3g}, expected at most {_LARGEST:g}; measure it in a larger unit"
+        )
+    # A copy, for the same reason as a CPD's.
+    return Factor(names, read_only(np.array(array)))
+
+
+def _tabulated(domains: Sequence[Sequence[Any]], function: Callable[..., Any]) -> FloatArray:
+    try:
+        return np.array([function(*values) for values in product(*domains)], dtype=object)
+    except TypeError as error:
+        raise InvalidUtilityError(
+            f"the utility's function cannot be called with {len(domains)} values: {error}"
+        ) from None
+
+
+# --- Diagram --------------------------------------------------------------------------------------
 class InfluenceDiagram:
     """A causal influence diagram: chance, decision and utility nodes.
 
@@ -160,13 +327,13 @@ class InfluenceDiagram:
             targets: variables to frame twice.
             name: unique on the page; the picture's ids begin with it.
         """
-        from goalmeter.report.diagram.drawing import svg_text
+        from goalmeter.report.diagram import svg_text
 
         return svg_text(*self._graph(), targets=self.network.check_names(targets), name=name)
 
     def text(self) -> str:
         """A line for each node: [decision], <utility> or (chance), its states, its causes."""
-        from goalmeter.report.diagram.drawing import text_form
+        from goalmeter.report.diagram import text_form
 
         domains = {x: self.network.domain(x) for x in self.network.variables}
         return text_form(*self._graph(), domains)
@@ -215,3 +382,66 @@ def _check_policy(policy: Mapping[str, object], decisions: Sequence[str]) -> Non
             raise InvalidPolicyError(
                 f"policy has a CPD for {x!r}, expected decisions only: {listed(decisions)}"
             )
+
+
+# --- Unroll ---------------------------------------------------------------------------------------
+# Entries of the transition tables, of which the diagram holds one a step.
+MAX_ENTRIES = 2**24
+
+
+def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram:
+    """The influence diagram of an MDP with a finite horizon.
+
+    Args:
+        mdp: the world.
+        policy: [S, A] or [H, S, A]; default uniform.
+
+    Returns:
+        A diagram with variables S1, D1, S2, ..., DH, whose states are numbers from 0, and a
+        utility node Ut for each decision: the reward, discounted to the first.
+
+    Raises:
+        InvalidParameterError: no horizon, or a world too large to be written out.
+        InvalidPolicyError: the policy does not fit.
+
+    Source: MEG paper (NeurIPS 2024), Definition 5.1.
+
+    Example:
+        >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
+        >>> unroll(mdp)
+        InfluenceDiagram(4 variables, decisions D1, D2, utilities U1, U2)
+    """
+    if mdp.horizon is None:
+        raise InvalidParameterError(
+            "the MDP has no horizon, expected a finite one: an infinite process has no diagram; "
+            "use mdp.replace(horizon=H)"
+        )
+    s, a = mdp.n_states, mdp.n_actions
+    if s * a * s * mdp.horizon > MAX_ENTRIES:
+        raise InvalidParameterError(
+            f"{mdp.horizon} steps of {s} states and {a} actions take "
+            f"{s * a * s * mdp.horizon:.3g} probabilities when written out, expected at most "
+            f"{MAX_ENTRIES:.3g}; measure the MDP itself, which gives the same"
+        )
+    # Action-major [T, A, S], as it is used below.
+    chosen = check_policy(mdp, uniform_policy(mdp) if policy is None else policy)
+    moves, rewards = mdp.transition.to_dense(), rewards_of(mdp)
+    domains: dict[str, Any] = {}
+    parents: dict[str, list[str]] = {}
+    cpds: dict[str, Any] = {}
+    policies: dict[str, Any] = {}
+    utilities: dict[str, Any] = {}
+    for t in range(mdp.horizon):
+        state, decision = f"S{t + 1}", f"D{t + 1}"
+        domains |= {state: range(s), decision: range(a)}
+        parents[state] = [f"S{t}", f"D{t}"] if t else []
+        parents[decision] = [state]
+        cpds[state] = moves if t else mdp.initial
+        # A policy that is the same at every step comes as one step.
+        policies[decision] = chosen[min(t, len(chosen) - 1)].T
+        paid = mdp.discount**t * rewards.at(t, slice(None))[..., 0]
+        paid_at = ([state], paid[0]) if len(paid) == 1 else ([state, decision], paid.T)
+        utilities[f"U{t + 1}"] = paid_at
+    return InfluenceDiagram(
+        domains, parents, cpds, decisions=list(policies), utilities=utilities, policy=policies
+    )

@@ -16,16 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text
 from goalmeter._names import listed, unknown_name
-from goalmeter._text import json_text
 from goalmeter.causal.bif import read_bif
-from goalmeter.causal.mechanism import Value
-from goalmeter.causal.model_files import NetworkParts, read_text
+from goalmeter.causal.diagram import Utility, utility_of
+from goalmeter.causal.formats import NetworkParts, read_text, read_xmlbif
+from goalmeter.causal.graph import Value
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.causal.utility import Utility, utility_of
-from goalmeter.causal.xmlbif import read_xmlbif
-from goalmeter.tabular._validation import naming
+from goalmeter.tabular.arrays import naming
 
 EXAMPLE = "asia"
 _KEYS = ("variables", "values")

@@ -19,11 +19,16 @@ from goalmeter._names import listed, unknown_name
 from goalmeter._types import FloatArray
 from goalmeter.causal.bif import read_bif, write_bif
 from goalmeter.causal.elimination import Elimination
-from goalmeter.causal.graph import CausalGraph, causes_first, checked_parents
-from goalmeter.causal.mechanism import Mechanism, Value, check_domain, conditional
-from goalmeter.causal.model_files import NetworkParts
-from goalmeter.causal.pgmpy_models import read_pgmpy, to_pgmpy
-from goalmeter.causal.xmlbif import read_xmlbif, write_xmlbif
+from goalmeter.causal.formats import NetworkParts, read_pgmpy, read_xmlbif, to_pgmpy, write_xmlbif
+from goalmeter.causal.graph import (
+    CausalGraph,
+    Mechanism,
+    Value,
+    causes_first,
+    check_domain,
+    checked_parents,
+    conditional,
+)
 
 
 class CausalBayesianNetwork(CausalGraph):
@@ -253,7 +258,7 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def from_xmlbif(cls, path: str | Path) -> CausalBayesianNetwork:
-        """Read an XMLBIF file (format, errors: `goalmeter.causal.xmlbif.read_xmlbif`)."""
+        """Read an XMLBIF file (format, errors: `goalmeter.causal.formats.read_xmlbif`)."""
         return cls.of(read_xmlbif(path))
 
     def to_xmlbif(self, path: str | Path) -> None:

@@ -13,12 +13,11 @@ import sys
 from goalmeter._errors import GoalmeterError, IncompleteRunError, MissingExtraError
 
 # Each file adds its commands to the application.
-from goalmeter.cli import agents, meg, navigate, pages, probe, reflect, status
-from goalmeter.cli.base import app, tell
-from goalmeter.cli.errors import is_usage_error, print_usage_error, report_fault
-from goalmeter.runs import streams
+from goalmeter.cli import instruments, management, meg
+from goalmeter.cli.base import app, is_usage_error, print_usage_error, report_fault, tell
+from goalmeter.runs import progress
 
-__all__ = ["agents", "app", "main", "meg", "navigate", "pages", "probe", "reflect", "status"]
+__all__ = ["app", "instruments", "main", "management", "meg"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
 INTERRUPTED, PIPE_CLOSED = 130, 1
@@ -28,7 +27,7 @@ FAULT = 1
 
 def main() -> None:
     """The entry point: runs the command and turns errors into one line and a status."""
-    streams.prepare()
+    progress.prepare()
     try:
         try:
             # Otherwise typer prints its errors itself, and what they quote as it is.
@@ -36,7 +35,7 @@ def main() -> None:
         finally:
             sys.stdout.flush()
     except IncompleteRunError as error:
-        from goalmeter.commands.continuing import how_to_continue
+        from goalmeter.commands.runs import how_to_continue
 
         tell(f"goalmeter: {how_to_continue(error)}")
         sys.exit(2)
@@ -49,10 +48,10 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        streams.leave(PIPE_CLOSED)  # whoever read our output has closed it
-    except streams.UnwrittenError as error:
+        progress.leave(PIPE_CLOSED)  # whoever read our output has closed it
+    except progress.UnwrittenError as error:
         tell(f"goalmeter: the result cannot be written to standard output: {error}")
-        streams.leave(UNWRITTEN)
+        progress.leave(UNWRITTEN)
     except Exception as error:
         if is_usage_error(error):
             sys.exit(print_usage_error(error))

@@ -1,8 +1,14 @@
-"""What all commands share: the application, common options, and how results are printed."""
+"""The application, common options, shell completion, and error output of all commands."""
 
 from __future__ import annotations
 
+import os
+import platform
+import shlex
 import sys
+import tempfile
+import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +16,75 @@ import typer
 from typer.core import TyperGroup
 
 import goalmeter
-from goalmeter._arguments import MOST_SEED, MOST_WORKERS
+from goalmeter._errors import MOST_SEED, MOST_WORKERS, encodable, message, visible
 from goalmeter._names import nearest
-from goalmeter._text import message
-from goalmeter.cli import completion
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
+
+# --- Completion -----------------------------------------------------------------------------------
+# Each function gets what was typed so far and gives all names that go on from there. A shell waits
+# for it, so what it needs is imported only then.
+
+
+def suites(incomplete: str) -> list[str]:
+    """Suites of grid worlds."""
+    from goalmeter.navigation.suites import suite_names
+
+    return _beginning(incomplete, suite_names())
+
+
+def navigators(incomplete: str) -> list[str]:
+    """Agents that `goalmeter navigate` can measure."""
+    from goalmeter.agents import Ability, listed_names
+
+    names = [name for able in (Ability.GRID, Ability.TEXT) for name in listed_names(able)]
+    return _beginning(incomplete, dict.fromkeys(names))
+
+
+def agents(incomplete: str) -> list[str]:
+    """Agents that `goalmeter reflect` can measure, and their reality checks."""
+    from goalmeter.agents import Ability, listed_names
+
+    names = listed_names(Ability.HISTORY)
+    return _beginning(incomplete, [*names, *(f"rc({name})" for name in names)])
+
+
+def environments(incomplete: str) -> list[str]:
+    """Environments that simulate their agent, and their opposites."""
+    from goalmeter.reflection.environments.registry import environment_names, opposite
+
+    names = environment_names()
+    return _beginning(incomplete, [*names, *map(opposite, names)])
+
+
+def replications(incomplete: str) -> list[str]:
+    """Published experiments."""
+    from goalmeter.commands.replicate import REPLICATIONS
+
+    return _beginning(incomplete, REPLICATIONS)
+
+
+def places(incomplete: str) -> list[str]:
+    """Places where trials run."""
+    from goalmeter.runs import place_names
+
+    return _beginning(incomplete, place_names())
+
+
+def organisms(incomplete: str) -> list[str]:
+    """The small language models whose goals are known."""
+    from goalmeter.organisms import organism_names
+
+    return _beginning(incomplete, organism_names())
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+# --- Base -----------------------------------------------------------------------------------------
 MEASURES = "meg, reflect, navigate and probe"
 
 
@@ -69,7 +136,7 @@ On = Annotated[
         metavar="PLACE",
         help="Where trials run: here, processes:N, ray, slurm, or a place of another package; "
         "default one process a core where that is faster.",
-        autocompletion=completion.places,
+        autocompletion=places,
     ),
 ]
 # Exit status of a result in which something failed: walks that a server failed, or every trial.
@@ -106,7 +173,7 @@ def show(outcome: Outcome, *, as_json: bool) -> None:
 
         print(json_text(outcome.json))
     else:
-        from goalmeter.report.terminal import print_tables, printable
+        from goalmeter.report.tables import print_tables, printable
 
         if outcome.text:
             print(f"{printable(outcome.text)}\n")
@@ -122,3 +189,66 @@ def tell(line: str) -> None:
     """Report progress or an error in one line, if standard error is open."""
     if sys.stderr is not None:  # print would take standard output for it
         print(message(line), file=sys.stderr, flush=True)
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+# An error that nobody foresaw is a fault of goalmeter's own. Whoever meets it is told so in one
+# line, with what it is and the file that keeps the traceback, which a report of it needs.
+# GOALMETER_TRACEBACK=1 prints the traceback too.
+
+SHOW = "GOALMETER_TRACEBACK"
+
+
+def is_usage_error(error: Exception) -> bool:
+    """Whether an error is one of click's: it has a message and an exit status of its own."""
+    # Newer versions of Typer carry a copy of click with them and older ones import click, so the
+    # errors are known by what they can do and not by their class.
+    return hasattr(error, "format_message") and hasattr(error, "exit_code")
+
+
+def print_usage_error(error: Any) -> int:
+    """Print the usage of the command and what is wrong; returns the exit status."""
+    context = getattr(error, "ctx", None)
+    lines = []
+    if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command: its help is all
+        lines.append(visible(error.format_message(), lines=True))
+    else:
+        if context is not None:
+            asks = f"Try '{context.command_path} --help' for help."
+            lines += [visible(text, lines=True) for text in (context.get_usage(), asks, "")]
+        lines.append(message(f"Error: {' '.join(error.format_message().split())}"))
+    if sys.stderr is not None:
+        print("\n".join(lines), file=sys.stderr, flush=True)
+    return int(error.exit_code)
+
+
+def report_fault(error: Exception) -> None:
+    """Say in a line that goalmeter failed, and keep what a report of it needs."""
+    kind = type(error).__name__
+    if os.environ.get(SHOW):
+        print(visible(_report(error), lines=True), file=sys.stderr)
+    told = f"goalmeter: a fault of goalmeter's own, {kind}: {' '.join(str(error).split())[:200]}"
+    path = _kept(_report(error))
+    where = f"the file {path}" if path else f"what {SHOW}=1 prints before this line"
+    tell(f"{told}; please report it to those who make goalmeter, with {where}")
+
+
+def _report(error: Exception) -> str:
+    """The command, the versions and the traceback."""
+    command = shlex.join(["goalmeter", *sys.argv[1:]])
+    return (
+        f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}\n{command[:2000]}\n\n{''.join(traceback.format_exception(error))}"
+    )
+
+
+def _kept(report: str) -> Path | None:
+    """The file that a report is kept in; None where none can be written."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="goalmeter-fault-", suffix=".txt", encoding="utf-8", delete=False
+        ) as file:
+            file.write(encodable(report))
+    except OSError:
+        return None  # the fault itself may be a full disk
+    return Path(file.name)

@@ -42,7 +42,7 @@ def meg_mdp(
     json: Json = False,
 ) -> None:
     """Measure the MEG of a policy or of logged trajectories."""
-    from goalmeter.commands.meg_mdp import Interrupted, measure_mdp
+    from goalmeter.commands.meg import Interrupted, measure_mdp
 
     try:
         outcome = measure_mdp(
@@ -190,7 +190,7 @@ def meg_sweep(
     What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
     could be measured.
     """
-    from goalmeter.commands.meg_sweep import sweep_worlds
+    from goalmeter.commands.meg import sweep_worlds
 
     try:
         outcome = sweep_worlds(

@@ -1,19 +1,26 @@
-"""`goalmeter agents`: every agent that can be named, and which instruments can measure it."""
+"""`goalmeter agents`, `goalmeter reflect --list` and `goalmeter train-organism`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
-from goalmeter._plugins import AGENTS, PluginError, origin, plugins
+from goalmeter._names import AGENTS, PluginError, origin, plugins
 from goalmeter.agents.abilities import Ability
-from goalmeter.agents.language_models.names import organism_agents
+from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
 from goalmeter.commands.outcome import Outcome
+from goalmeter.organisms.training import recipe, train
+from goalmeter.reflection.environments import Environment, all_environments
 from goalmeter.report.numbers import DASH
-from goalmeter.report.table_of import table_of, words
+from goalmeter.report.tables import column, table_of, words
+from goalmeter.runs import cores
 
+# --- Agents ---------------------------------------------------------------------------------------
 # What each instrument can measure: an agent with one of these abilities.
 INSTRUMENTS: dict[str, tuple[Ability, ...]] = {
     "reflect": (Ability.HISTORY,),
@@ -142,3 +149,114 @@ def _of_packages() -> Iterable[Listing]:
 
 def _with_package(line: Listing) -> str:
     return f"{line.about} (of {line.package})" if line.package else line.about
+
+
+# --- Reflect list ---------------------------------------------------------------------------------
+_RETURNS = re.compile(r"^Known returns:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
+
+
+def catalogue() -> Outcome:
+    """All environments and agents, as tables and as JSON."""
+    environments = [_about(environment) for environment in all_environments()]
+    agents = {line.name: line.about for line in listings(Ability.HISTORY)}
+    return Outcome(
+        tables=(
+            table_of(
+                environments,
+                (
+                    words("name", itemgetter("name")),
+                    column("actions", itemgetter("n_actions")),
+                    column("observations", itemgetter("n_observations")),
+                    column("battery", lambda about: "yes" if about["in_battery"] else DASH),
+                    words("idea", itemgetter("idea")),
+                    words("other readings", itemgetter("options"), _other_readings),
+                ),
+                caption="Environments",
+                meaning="Each has an opposite, spelled opposite(NAME). The battery is the paper's "
+                "25. Other readings are spelled NAME(option=value).",
+                notes=("One of your own is FILE.py:NAME, a class derived from Run.",),
+            ),
+            table_of(
+                agents.items(),
+                (words("name", itemgetter(0)), words("", itemgetter(1))),
+                caption="Agents",
+                meaning="What AGENT can be; in a shell, names with brackets stand in quotes.",
+            ),
+        ),
+        json={
+            "environments": environments,
+            "agents": [{"name": name, "about": about} for name, about in agents.items()],
+        },
+    )
+
+
+def _other_readings(options: dict[str, list[Any]]) -> str:
+    # The first value of each is the default.
+    readings = [f"{name}={value}" for name, values in options.items() for value in values[1:]]
+    return " ".join(readings) or DASH
+
+
+def _about(environment: Environment) -> dict[str, Any]:
+    returns = _RETURNS.search(environment.doc)
+    lines = [line.strip() for line in returns[1].splitlines()] if returns else []
+    return {
+        "name": environment.name,
+        "n_actions": environment.n_actions,
+        "n_observations": environment.n_observations,
+        "in_battery": environment.in_battery,
+        "idea": environment.idea,
+        "options": {name: list(values) for name, values in environment.run.options.items()},
+        "known_returns": [line for line in lines if line],
+    }
+
+
+# --- Train organism -------------------------------------------------------------------------------
+def train_organism(
+    name: str,
+    out: str | Path | None = None,
+    *,
+    steps: int | None = None,
+    rate: float | None = None,
+    begin_with: str | None = None,
+    sizes: list[int] | None = None,
+    keys: bool = True,
+    seed: int = 0,
+    device: str | None = None,
+    workers: int | None = 1,
+    progress: Callable[[str], None] | None = None,
+) -> Outcome:
+    """Train an organism, or go on where its training stopped.
+
+    By default checkpoints and weights go to runs/organism-NAME; `steps`, `rate` and `begin_with` (a
+    shipped organism, a folder, or "nothing" for fresh weights) are the recipe's; all `sizes` of
+    grids are learnt; and it runs on the first GPU, or else on the processor. `workers` None is two
+    processes if there are cores, and does not change the weights. `keys` asks for worlds with keys
+    and doors too.
+    """
+    usual = recipe(name)
+    rounds = None
+    # A recipe may have several rounds with rates of their own; --steps and --rate describe one.
+    if steps is not None or rate is not None:
+        usual_rate = usual.rounds[0][1]
+        only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)
+        rounds = (only,)
+    options: dict[str, Any] = {
+        "rounds": rounds,
+        "begin_with": begin_with,
+        "sizes": sizes and tuple(sizes),
+    }
+    changes = {option: value for option, value in options.items() if value is not None}
+    settings = replace(usual, keys=keys, seed=seed, **changes)
+    folder = train(
+        settings,
+        Path("runs") / f"organism-{name}" if out is None else out,
+        device=device,
+        workers=min(cores(), 2) if workers is None else workers,
+        progress=progress,
+    )
+    result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
+    text = (
+        f"The {name} is trained: {folder.resolve()}\n"
+        f"See how good it is: goalmeter replicate organisms --agents {name}={folder}"
+    )
+    return Outcome(tables=(), json=result, text=text)

@@ -15,13 +15,11 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork, Utility
 from goalmeter.causal.files import load_model, load_utility, parse_do
 from goalmeter.commands.outcome import Outcome
-from goalmeter.meg.causal.question import ask
-from goalmeter.pages.meg.causal_tables import goal_table, intervention_table, sensitivity_table
-from goalmeter.pages.meg.tables import result_table
+from goalmeter.meg.causal.result import ask
+from goalmeter.pages.meg import goal_table, intervention_table, result_table, sensitivity_table
 from goalmeter.report import Table, write_text
-from goalmeter.report.diagram.drawing import svg_text
-from goalmeter.report.diagram.routes import Kind
-from goalmeter.tabular._validation import naming
+from goalmeter.report.diagram import Kind, svg_text
+from goalmeter.tabular.arrays import naming
 
 # Larger models are not shown in a terminal.
 SHOWN_VARIABLES = 15

@@ -9,17 +9,15 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability
-from goalmeter.agents.language_models.names import HUGGING_FACE, LOCAL
+from goalmeter.agents.local_models import HUGGING_FACE, LOCAL
 from goalmeter.agents.registry import agent as named_agent
-from goalmeter.commands.model_options import ModelOptions
+from goalmeter.commands.options import ModelOptions, as_typed, chosen_place
 from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.place import chosen_place
-from goalmeter.commands.suite_options import as_typed
 from goalmeter.navigation import measure, suite_named, suite_names
-from goalmeter.navigation.asking.spending import BudgetReachedError
-from goalmeter.pages.navigation.meg_page import directed_tables
-from goalmeter.pages.navigation.tables import suite_tables
-from goalmeter.report.blocks import Column, Table
+from goalmeter.navigation.inspect.budget import BudgetReachedError
+from goalmeter.pages.navigation_goals import directed_tables
+from goalmeter.pages.navigation_tables import suite_tables
+from goalmeter.report.page import Column, Table
 
 
 def navigate(

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._files import write_text
-from goalmeter.commands.dry_run import shown
-from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.forecast import forecast
 from goalmeter.representation.measure import measure
 from goalmeter.representation.result import FOLDER
-from goalmeter.representation.stages.asked import DECODERS, PARTS, POSITIONS, PROBES
-from goalmeter.representation.use.candidates import TRIED
+from goalmeter.representation.stages.decoding import DECODERS, PARTS, POSITIONS, PROBES
+from goalmeter.representation.use.trials import TRIED
 from goalmeter.runs.progress import Tell
 
 # In the folder of the probe, beside its result: all tables of its page.

@@ -7,19 +7,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from goalmeter._arguments import MOST_SEED, whole
-from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.dry_run import shown
-from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.place import chosen_place
-from goalmeter.pages.reflection.tables import early_text, measure_table, rewards_table
+from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
+from goalmeter.commands.options import chosen_place
+from goalmeter.commands.outcome import Outcome, shown
+from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
 from goalmeter.reflection import Comparison, Reflection, compare, measure
-from goalmeter.reflection.arguments import MOST_SEEDS, MOST_STEPS
 from goalmeter.reflection.environments import BATTERY
-from goalmeter.reflection.forecast import forecast as forecast_of
-from goalmeter.reflection.measure import check
-from goalmeter.reflection.named_trial import is_user_code
-from goalmeter.reflection.plan import HEAVY, bare
+from goalmeter.reflection.measure import HEAVY, bare, check
+from goalmeter.reflection.measure import forecast as forecast_of
+from goalmeter.reflection.trial import MOST_SEEDS, MOST_STEPS, is_user_code
 
 # Agents that are played beside the one that is asked about, where that takes about a second.
 BASELINES = ("random", "constant")

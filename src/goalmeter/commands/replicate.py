@@ -11,23 +11,22 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
-from goalmeter.commands.dry_run import shown
-from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.runs import HERE, check_place
 
 # name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`
 # and `forecasts`, the same without the progress; with options of its own after these. By name,
 # since some of them import much.
 REPLICATIONS = {
-    "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.replicate",
-    "reflection-table-1": "goalmeter.experiments.reflection_table_1.replicate",
-    "tempting-button": "goalmeter.experiments.tempting_button.replicate",
-    "lm-navigation": "goalmeter.experiments.lm_navigation.replicate",
-    "organisms": "goalmeter.experiments.organisms.replicate",
-    "organism-use": "goalmeter.experiments.organism_use.replicate",
-    "lm-representation": "goalmeter.experiments.lm_representation.replicate",
-    "calibration": "goalmeter.experiments.calibration.replicate",
-    "goal-misgeneralisation": "goalmeter.experiments.goal_misgeneralisation.replicate",
+    "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.study",
+    "reflection-table-1": "goalmeter.experiments.reflection_table_1.study",
+    "tempting-button": "goalmeter.experiments.tempting_button.study",
+    "lm-navigation": "goalmeter.experiments.lm_navigation.study",
+    "organisms": "goalmeter.experiments.organisms.study",
+    "organism-use": "goalmeter.experiments.organism_use.study",
+    "lm-representation": "goalmeter.experiments.lm_representation.study",
+    "calibration": "goalmeter.experiments.calibration.study",
+    "goal-misgeneralisation": "goalmeter.experiments.goal_misgeneralisation.study",
 }
 
 

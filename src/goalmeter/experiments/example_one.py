@@ -13,7 +13,7 @@ import numpy as np
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.meg.plug_in import mce_plug_in
+from goalmeter.meg.behaviour import mce_plug_in
 from goalmeter.tabular import TabularMDP
 
 LEDGER_PREFIX = "example-1/"

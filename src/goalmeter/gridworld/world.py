@@ -1,19 +1,21 @@
-"""A grid world as data: walls, a start, a goal, and perhaps a key and a locked door.
-
-A neutral object is what a key is compared with: it lies in a cell, is picked up as a key is, and
-opens nothing. A world has a key or a neutral object or neither, so that there is one thing to take.
-"""
+"""A grid world as data: cells, objects, reflections and rotations, and held-out contents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
+
+# --- World ----------------------------------------------------------------------------------------
+# A neutral object is what a key is compared with: it lies in a cell, is picked up as a key is, and
+# opens nothing. A world has a key or a neutral object or neither, so that there is one thing to
+# take.
 
 # The four moves in the order of their numbers, which are the paper's: (row, column).
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
@@ -227,3 +229,137 @@ class GridWorld:
             )
         if self.door is not None and self.key is None:
             raise InvalidParameterError("there is a door but no key; give the key's place as well")
+
+
+# --- Transforms -----------------------------------------------------------------------------------
+# The first three are isometries: distances, detours and the sets of optimal actions stay as they
+# are, once the actions are relabelled. Exchanging start and goal keeps the length of the shortest
+# path and nothing else: which cells have several optimal actions changes, so a difference in
+# accuracy need not be the agent's.
+#
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 4.2, which counts all four as transforms of equal difficulty.
+
+Placed = Callable[[Cell, tuple[int, int]], Cell]
+
+
+# Actions are numbered by direction, so in another frame the same move has another number.
+@dataclass(frozen=True)
+class Transform:
+    """A change of frame.
+
+    Attributes:
+        name: as on the command line and in tables.
+        actions: what each action of the original is called in the transformed world.
+        isometry: whether everything but the labels of the actions stays as it is.
+    """
+
+    name: str
+    actions: tuple[int, int, int, int]
+    isometry: bool
+    _placed: Placed
+
+    def cell(self, cell: Cell, shape: tuple[int, int]) -> Cell:
+        """Where a cell of a world of some shape goes."""
+        return self._placed(cell, shape)
+
+    def action(self, action: int) -> int:
+        """The action of the transformed world that does what this one does in the original."""
+        return self.actions[action]
+
+    def original_action(self, action: int) -> int:
+        """The action of the original that does what this one does in the transformed world."""
+        return self.actions.index(action)
+
+    def __call__(self, world: GridWorld) -> GridWorld:
+        """The world in the new frame."""
+        if not self.isometry:
+            # A swap moves no cell, so it has no walls to place anew.
+            return world.with_(start=world.goal, goal=world.start)
+        shape = world.shape
+        corner = self.cell(Cell(shape[0] - 1, shape[1] - 1), shape)
+        origin = self.cell(Cell(0, 0), shape)
+        walls = np.zeros((abs(corner.row - origin.row) + 1, abs(corner.column - origin.column) + 1))
+        for row, column in np.ndindex(*shape):
+            walls[self.cell(Cell(row, column), shape)] = world.walls[row, column]
+        start, goal, key, door, neutral = (
+            None if place is None else self.cell(place, shape)
+            for place in (world.start, world.goal, world.key, world.door, world.neutral)
+        )
+        assert start is not None and goal is not None
+        return GridWorld(walls, start, goal, key, door, neutral)
+
+
+def _isometry(name: str, placed: Placed) -> Transform:
+    """An isometry; its actions follow from where it sends neighbours."""
+    # The middle of a 3 x 3 grid has a neighbour on every side, whatever the frame.
+    middle, shape = Cell(1, 1), (3, 3)
+    at = placed(middle, shape)
+    sent = [placed(middle.moved(a), shape) for a in range(len(MOVES))]
+    left, right, up, down = (MOVES.index((to.row - at.row, to.column - at.column)) for to in sent)
+    return Transform(name, (left, right, up, down), True, placed)
+
+
+REFLECT = _isometry("reflect", lambda cell, shape: Cell(cell.row, shape[1] - 1 - cell.column))
+# A quarter turn counter-clockwise: the right-hand column becomes the top row.
+ROTATE = _isometry("rotate", lambda cell, shape: Cell(shape[1] - 1 - cell.column, cell.row))
+TRANSPOSE = _isometry("transpose", lambda cell, shape: Cell(cell.column, cell.row))
+SWAP = Transform("swap", (0, 1, 2, 3), False, lambda cell, shape: cell)
+
+# The four frames in which a grid is shown anew, by name; all but "swap" are isometries.
+TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPOSE, SWAP)}
+
+
+# --- Contents -------------------------------------------------------------------------------------
+# Two seeds can draw the same maze, so whether a model was taught a grid is decided by what the grid
+# contains and not by its seed. The content of a grid is its walls and its goal, up to rotations and
+# reflections: a mirror image is the same task. Keys, doors and starts are left out on purpose, so
+# that a grid is held out together with every way to place them.
+#
+# Some families have too few contents to hold any out: up to isometries there are 3 empty rooms of
+# size 5 and 15 of size 11, one for each place of the goal, and at most 7 mazes of size 5. There the
+# content includes the start, so that pairs of a start and a goal are held out. A walk from such a
+# start can pass through cells whose pair with the goal was taught.
+
+# One content in so many is held out. Fewer would leave some complexities of size 7, which have 190
+# contents, with too few grids to average over; more would take them away from the lessons.
+HELD_OUT_ONE_IN = 4
+# Grids up to this size are held out by pairs of a start and a goal.
+_FEW_CONTENTS_SIZE = 5
+
+
+def content(world: GridWorld) -> str:
+    """A name of what a grid contains: equal for two grids if and only if their contents are.
+
+    Args:
+        world: of any size; its start counts only in empty rooms and on size 5.
+
+    Returns:
+        64 hexadecimal digits, the SHA-256 of the first of the grid's eight frames in byte order.
+    """
+    places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
+    return sha256(min(frames(world.walls, places))).hexdigest()
+
+
+def held_out(world: GridWorld) -> bool:
+    """Whether a grid is kept from every lesson, for evaluation: one content in four is."""
+    return int(content(world)[:8], 16) % HELD_OUT_ONE_IN == 0
+
+
+def has_few_contents(world: GridWorld) -> bool:
+    """Whether walls and goal tell so few grids apart that the start is part of the content."""
+    return max(world.shape) <= _FEW_CONTENTS_SIZE or not world.walls[1:-1, 1:-1].any()
+
+
+def frames(walls: BoolArray, places: list[Cell]) -> list[bytes]:
+    """A map in its eight frames: shape, walls and the numbers of some cells, as bytes."""
+    numbers = np.arange(walls.size).reshape(walls.shape)
+    named = [int(numbers[place]) for place in places]
+    # The first frame in byte order names them all, so a mirror image has the same name.
+    frames = []
+    for plane, labels in ((walls, numbers), (walls.T, numbers.T)):
+        for turns in range(4):
+            turned, moved = np.rot90(plane, turns), np.rot90(labels, turns).ravel().tolist()
+            head = [*turned.shape, *(moved.index(number) for number in named)]
+            frames.append(np.array(head, dtype="<i4").tobytes() + turned.tobytes())
+    return frames

@@ -1,5 +1,6 @@
 """Maximum entropy goal-directedness (MEG): one file a measure."""
 
+from goalmeter.meg.behaviour import mce_plug_in
 from goalmeter.meg.causal import (
     CausalMeg,
     TableMeg,
@@ -12,9 +13,7 @@ from goalmeter.meg.causal import (
 )
 from goalmeter.meg.known import known_utility, known_utility_many
 from goalmeter.meg.neural import neural_utility, neural_values
-from goalmeter.meg.plug_in import mce_plug_in
-from goalmeter.meg.result import MegResult, TrajectoryMeg
-from goalmeter.meg.simplest import SimplestUtility, simplest_utility
+from goalmeter.meg.result import FitInterrupted, MegResult, Progress, TrajectoryMeg
 from goalmeter.meg.simulator import (
     GaussianAnswer,
     LearntUtility,
@@ -23,12 +22,15 @@ from goalmeter.meg.simulator import (
     SimulatorResult,
     from_simulator,
 )
-from goalmeter.meg.sweeps.measure import sweep
-from goalmeter.meg.sweeps.result import Sweep, SweepRow
+from goalmeter.meg.sweeps.sweep import sweep
+from goalmeter.meg.sweeps.table import Sweep, SweepRow
 from goalmeter.meg.trajectories import from_trajectories
-from goalmeter.meg.unknown import unknown_utility
-from goalmeter.meg.unknown_worlds import unknown_utility_many
-from goalmeter.meg.watch import FitInterrupted, Progress
+from goalmeter.meg.unknown import (
+    SimplestUtility,
+    simplest_utility,
+    unknown_utility,
+    unknown_utility_many,
+)
 
 __all__ = [
     "CausalMeg",

@@ -1,23 +1,31 @@
-"""What an agent did, as weights on (decision step, action, state), and what that could score.
+"""Behaviour of an agent, linear classes of utilities, and the evidence of behaviour for soft-optimal models.
 
-Every measure is an expectation over behaviour of log(model / reference). The behaviour is a
-policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies;
-the measures see nothing but the weights.
+Behaviour is a set of weights on (decision step, action, state). The naive plug-in of maximum causal
+entropy is the comparison that MEG replaces.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Literal, NamedTuple, Protocol, TypedDict
 
 import numpy as np
 
-from goalmeter._errors import InvalidPolicyError
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.tabular.evaluation import state_occupancy
+from goalmeter.tabular.arrays import as_floats, wrong_shape
+from goalmeter.tabular.backup import Backup, SoftProblem, problem
+from goalmeter.tabular.batched import ONE_WORLD, Sums
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.policies import check_policy
-from goalmeter.tabular.side_by_side import ONE_WORLD, Sums
+from goalmeter.tabular.planning import backward, log_of_reference, state_occupancy
+from goalmeter.tabular.policies import Rewards, check_policy, rewards_of
+from goalmeter.tabular.transition import Block
+
+# --- Behaviour ------------------------------------------------------------------------------------
+# Every measure is an expectation over behaviour of log(model / reference). The behaviour is a
+# policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies;
+# the measures see nothing but the weights.
 
 # Rounding may widen what counts as certified up to this share of the maximum, and no further.
 ROUNDING_SHARE = 1e-6
@@ -171,3 +179,353 @@ def certifying(tolerance: float, error: float, maximum: float) -> float:
     # An error above a millionth of the maximum leaves a result uncertified, since the number may
     # then be nothing but the error.
     return max(tolerance, min(2.0 * error, ROUNDING_SHARE * maximum))
+
+
+# --- Utility class --------------------------------------------------------------------------------
+Over = Literal["state", "state-action", "time-state"]
+
+
+@dataclass(frozen=True)
+class LinearClass:
+    """Utilities that are linear in D weights, as arrays [T, A or 1, S].
+
+    Attributes:
+        shape: (T, A or 1, S) of one utility of the class.
+        matrix: features [(A or 1) * S, D], action-major; None where every entry of the
+            utility is a weight of its own (D = T * (A or 1) * S).
+        discount: weight of a decision's utility per step.
+        name: the class in words, as a target of goal-directedness.
+        unit: what a weight of 1 is worth in units of the utility that was given.
+    """
+
+    shape: tuple[int, int, int]
+    matrix: FloatArray | None
+    discount: float
+    name: str
+    unit: float = 1.0
+
+    @property
+    def n_weights(self) -> int:
+        """D, the number of weights."""
+        return int(np.prod(self.shape)) if self.matrix is None else self.matrix.shape[1]
+
+    @property
+    def on_actions(self) -> bool:
+        """Whether a utility of the class can tell actions apart in themselves."""
+        return self.shape[1] > 1
+
+    def tells_apart(self) -> FloatArray:
+        """1.0 where some utility of the class pays actions differently, else 0.0: [T, S, 1]."""
+        t, a, s = self.shape
+        if self.matrix is None:
+            return np.full((1, s, 1), float(self.on_actions))
+        differs = np.ptp(self.matrix.reshape(t, a, s, -1), axis=1).max(axis=-1) > 0
+        return np.asarray(differs, dtype=np.float64)[..., None]
+
+    def centred(self, weights: FloatArray) -> FloatArray:
+        """Subtract an offset that exceeds the range of weights [D]; features are left alone."""
+        if self.matrix is not None:
+            return weights
+        by_step = weights.reshape(self.shape[0], -1)
+        middle, width = by_step.mean(axis=1, keepdims=True), np.ptp(by_step, axis=1, keepdims=True)
+        return np.where(np.abs(middle) > width, by_step - middle, by_step).ravel()
+
+    def rewards(self, weights: FloatArray) -> Rewards:
+        """The utilities of B weight vectors [D, B]."""
+        flat = weights if self.matrix is None else self.matrix @ weights
+        return Rewards(flat.reshape(*self.shape, weights.shape[1]), self.discount)
+
+    def visits(self, batch: int) -> FloatArray:
+        """An empty tally of visits [T, A or 1, S, B], to be filled by `tally`."""
+        return np.zeros((*self.shape, batch))
+
+    def tally(self, visits: FloatArray, step: int, mass: FloatArray) -> None:
+        """Add the mass [A, S, B] that decision `step` puts on state-action pairs."""
+        # A class over states has one entry for all actions of a state.
+        weight = self.discount**step
+        added = mass if self.on_actions else mass.sum(axis=0, keepdims=True)
+        visits[min(step, self.shape[0] - 1)] += weight * added
+
+    def collect(self, visits: FloatArray, *, squared: bool = False) -> FloatArray:
+        """Expectations [D, B] of the features of a tally, or of their squares."""
+        flat = visits.reshape(-1, visits.shape[-1])
+        if self.matrix is None:
+            return flat
+        return (self.matrix**2 if squared else self.matrix).T @ flat
+
+
+def linear_class(
+    mdp: TabularMDP, features: ArrayLike | None = None, over: Over = "state"
+) -> LinearClass:
+    """The class of utilities to maximise over.
+
+    Args:
+        mdp: the world.
+        features: [S, D] (linear in state features) or [S, A, D] (state-action features);
+            None for all utilities of the kind that `over` names.
+        over: "state", "state-action", or "time-state" (a utility over states for each
+            decision step of a finite horizon); only without features.
+    """
+    s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
+    # In the infinite problem the planner discounts; here it would count twice.
+    discount = 1.0 if h is None else mdp.discount
+    if features is not None:
+        if over != "state":
+            raise InvalidParameterError(
+                f"over is {over!r} and features are given, expected one of the two; features "
+                f"[S, A, D] span utilities over state-action pairs"
+            )
+        array = as_floats(features, "features", InvalidUtilityError)
+        d = array.shape[-1] if array.ndim else 0
+        if array.shape not in ((s, d), (s, a, d)) or d == 0:
+            expected = f"[{s}, D] (state features) or [{s}, {a}, D] (state-action features), with "
+            raise wrong_shape(
+                "features", array.shape, f"{expected}D at least 1", InvalidUtilityError
+            )
+        # Neither an offset nor the unit of a feature changes the class.
+        array = Rewards(array.reshape(1, 1, -1, d), 1.0).normalised()[0].array.reshape(array.shape)
+        if array.ndim == 2:
+            name = f"some utility linear in {d} state features"
+            return LinearClass((1, 1, s), np.ascontiguousarray(array), discount, name)
+        matrix = np.ascontiguousarray(array.transpose(1, 0, 2)).reshape(a * s, d)
+        name = f"some utility linear in {d} state-action features"
+        return LinearClass((1, a, s), matrix, discount, name)
+    if over == "state":
+        return LinearClass((1, 1, s), None, discount, "some utility over states")
+    if over == "state-action":
+        return LinearClass((1, a, s), None, discount, "some utility over state-action pairs")
+    if over == "time-state":
+        if h is None:
+            raise InvalidParameterError(
+                "over is 'time-state' and the MDP has no horizon, expected a finite horizon; "
+                "stationary policies of the infinite problem have no decision steps"
+            )
+        return LinearClass((h, 1, s), None, discount, "some time-dependent utility over states")
+    raise InvalidParameterError(
+        f"over is {over!r}, expected 'state', 'state-action' or 'time-state'"
+    )
+
+
+# --- Evidence -------------------------------------------------------------------------------------
+# f is concave in b and its slope is M(b) - c, with M(b) > 0 the regret of the model, falling to 0
+# as b grows, and c the regret of the behaviour. If c = 0 the optimum lies at infinity. Otherwise
+# log M(b) = log c is solved by Newton steps: M falls like an exponential, so its log is
+# close to a line, and steps stay good from b = 0 to the largest b. A bracket guards each step.
+
+# Slopes at b = 0 below this share of the regrets are rounding: the optimum is b = 0.
+ZERO_SLOPE = 1e-13
+# Newton steps square the relative error: after one this small, the rest is rounding.
+_LAST_STEP = 1e-7
+_NARROW = 1e-13
+MOST_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """f(b) = E[sum log(pi_b / reference)] for B behaviours and its derivatives in b >= 0.
+
+    The slope is `model_loss - loss`: the regret that the model of rationality b would have,
+    less the regret of the behaviour (MEG paper, section 5: the difference in expected utility).
+    For a policy `model_loss` equals `start_loss`, the model's own expected regret; on sampled
+    transitions it does not exactly. All arrays [B].
+    """
+
+    value: FloatArray
+    model_loss: FloatArray
+    loss: FloatArray
+    curvature: FloatArray
+    start_loss: FloatArray
+
+    @property
+    def slope(self) -> FloatArray:
+        """df/db."""
+        return np.asarray(self.model_loss - self.loss)
+
+    def __add__(self, other: Evidence) -> Evidence:
+        """Evidence of independent behaviours under one rationality."""
+        return Evidence(*map(np.add, vars(self).values(), vars(other).values()))
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Where the evidence comes from: by_step [H, B] and by_state [S, B], nats.
+
+    With W worlds side by side [H, W] and [W * S, 1].
+    """
+
+    by_step: FloatArray
+    by_state: FloatArray
+
+
+def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> Evidence:
+    """Slope and curvature for policies whose regret is known; cheaper, and without the value.
+
+    For a policy's behaviour the model's regret sums to what it expects at the start.
+    """
+    start = backward(task)
+    assert start.loss is not None and start.spread is not None
+    initial = task.mdp.initial
+    expected = sums.at_start(initial, start.loss)
+    unknown = np.full_like(expected, np.nan)
+    spread = sums.at_start(initial, start.spread)
+    return Evidence(unknown, expected, loss, -spread, expected)
+
+
+def shared_evidence(
+    task: SoftProblem, behaviour: Behaviour, sums: Sums = ONE_WORLD
+) -> tuple[Evidence, Shares]:
+    """`evidence`, with the share of every step and state."""
+    mdp, batch = task.mdp, task.rationality.shape[0]
+    by_step = np.zeros((mdp.steps, batch * sums.n_worlds))
+    shares = Shares(by_step, np.zeros((mdp.n_states, batch)))
+    return evidence(task, behaviour, shares, sums), shares
+
+
+def evidence(
+    task: SoftProblem,
+    behaviour: Behaviour,
+    shares: Shares | None = None,
+    sums: Sums = ONE_WORLD,
+) -> Evidence:
+    """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in.
+
+    With W worlds side by side (`sums`) it is that of each world, [W] in place of [B].
+    """
+    mdp, batch = task.mdp, task.rationality.shape[0] * sums.n_worlds
+    blocks = mdp.transition.blocks
+    # One row of sums a block: threads never add to the same number, and the order is fixed.
+    tally = np.zeros((len(blocks), 4, batch))
+    row = {block.start: i for i, block in enumerate(blocks)}
+    by_step = np.zeros((len(blocks), mdp.steps, batch if shares is not None else 0))
+
+    def visit(step: int, block: Block, done: Backup) -> None:
+        assert done.loss is not None and done.next_loss is not None
+        assert done.spread is not None and done.next_spread is not None
+        weights = behaviour.weights(step, block.states)
+        used = weights > 0
+        total = tally[row[block.start]]
+        share = np.where(used, weights * done.log_ratio, 0.0).sum(axis=0)
+        total[0] += sums.total(share)
+        total[1] += sums.dot(weights, done.loss - done.next_loss)
+        total[2] += task.weight(step) * sums.dot(weights, done.gap)
+        total[3] += sums.dot(weights, done.next_spread - done.spread)
+        if shares is not None:
+            by_step[row[block.start], step] = sums.total(share)
+            shares.by_state[block.states] += share
+
+    with np.errstate(invalid="ignore"):
+        start = backward(task, visit)
+    if shares is not None:
+        shares.by_step[...] = by_step.sum(axis=0)
+    value, model_loss, loss, curvature = tally.sum(axis=0)
+    assert start.loss is not None
+    return Evidence(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
+
+
+Evaluate = Callable[[FloatArray], Evidence]
+
+
+def first_size(at_zero: Evidence) -> FloatArray:
+    """Where a Newton step from 0 leads; 1 where the evidence is not concave there.
+
+    Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
+    """
+    bends = at_zero.curvature < 0
+    return np.where(bends, np.abs(at_zero.slope) / np.where(bends, -at_zero.curvature, 1.0), 1.0)
+
+
+def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
+    """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
+
+    `evaluate` gives the evidence at signed rationalities [B], with slopes with respect to |b|;
+    the slope of `at_zero`, its value at zeros, decides the sign.
+    """
+    scale = at_zero.model_loss + at_zero.loss
+    sign = np.where(np.abs(at_zero.slope) <= ZERO_SLOPE * scale, 0.0, np.sign(at_zero.slope))
+    # A utility that no choice influences: nothing is lost whatever is chosen.
+    sign = np.where(at_zero.start_loss <= 0.0, 0.0, sign)
+    size = np.where(sign == 0, 0.0, first_size(at_zero))
+    low, high = np.zeros_like(size), np.full_like(size, np.inf)
+    open_ = sign != 0
+    for _ in range(MOST_STEPS):
+        if not open_.any():
+            break
+        now = evaluate(sign * size)
+        # A behaviour that gives nothing up is explained ever better by larger b.
+        infinite = open_ & (now.loss <= 0.0)
+        size = np.where(infinite, np.inf, size)
+        open_ &= ~infinite
+        rising = now.slope > 0
+        low = np.where(open_ & rising, size, low)
+        high = np.where(open_ & ~rising, size, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            # Newton's step for log M(b) = log c, in which M' is the curvature.
+            step = -now.model_loss * np.log(now.model_loss / now.loss) / now.curvature
+            guess = size + step
+            middle = np.where(np.isinf(high), 4.0 * size, 0.5 * (low + high))
+        inside = np.isfinite(guess) & (guess > low) & (guess < high)
+        settled = inside & (np.abs(step) <= _LAST_STEP * size)
+        settled |= (now.slope == 0) | (high - low <= _NARROW * size)
+        size = np.where(
+            open_, np.where(settled | inside, np.where(inside, guess, size), middle), size
+        )
+        open_ &= ~settled
+    return np.asarray(sign * size)
+
+
+# --- Plug in --------------------------------------------------------------------------------------
+class PlugIn(NamedTuple):
+    """How well a utility predicts a policy at rationality 1, nats.
+
+    `accuracy` is E[sum_t log pi_1(a_t | s_t)] over all decisions, at most 0; `evidence` is the
+    same less the reference's, and unlike a MEG it can be negative.
+    """
+
+    accuracy: float
+    evidence: float
+
+
+def mce_plug_in(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    *,
+    utility: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+) -> PlugIn:
+    """Predictive accuracy of a utility put straight into the soft-optimal policy.
+
+    Kept for comparison only: it is not invariant to the utility's scale, so twice the same goal
+    scores differently.
+
+    Args:
+        mdp: the world.
+        policy: [S, A] or [H, S, A].
+        utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
+        reference: the policy that rationality 0 stands for; default uniform.
+
+    Raises:
+        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
+
+    Source: MEG paper (NeurIPS 2024), section 3, "Comparison to MCE IRL", equation 2.
+
+    Example: the optimal mouse, for U and for 2 U (-0.13 and -0.018 in the paper, which counts
+    the first of the two decisions; the second adds log 1/2 to accuracy and 0 to evidence).
+        >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+        >>> mouse = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2)
+        >>> optimal = [[1, 0], [0.5, 0.5], [0.5, 0.5]]
+        >>> [round(mce_plug_in(mouse, optimal, utility=u).evidence - float(np.log(2)), 3)
+        ...  for u in ([0, 1, -1], [0, 2, -2])]
+        [-0.127, -0.018]
+    """
+    log_reference = log_of_reference(mdp, reference)
+    behaviour = behaviour_of(mdp, [policy])
+    rewards = rewards_of(mdp, utility)
+    gained = float(evidence(problem(mdp, rewards, np.ones(1), log_reference), behaviour).value[0])
+    prior = np.full((1, 1, 1), -np.log(mdp.n_actions)) if log_reference is None else log_reference
+    # What the reference itself says of the behaviour: evidence is what the model adds to it.
+    base = 0.0
+    for step in range(mdp.steps):
+        weights = behaviour.weights(step, slice(None))[..., 0]
+        now = prior[min(step, len(prior) - 1)]
+        base += float((weights * np.where(weights > 0, now, 0.0)).sum())
+    return PlugIn(base + gained, gained)

@@ -1,19 +1,523 @@
-"""Goal-directedness with respect to a known utility."""
+"""Goal-directedness with respect to known utilities, in one world or in many."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike
-from goalmeter.meg.known_batch import measure_known
-from goalmeter.meg.known_worlds import measure_cases
-from goalmeter.meg.many import cases_of
-from goalmeter.meg.result import MegResult
-from goalmeter.meg.watch import Listener
+import numpy as np
+
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
+from goalmeter.meg.behaviour import (
+    MOST_STEPS,
+    Behaviour,
+    Evidence,
+    PolicyBehaviour,
+    behaviour_of,
+    best_rationality,
+    bracketed,
+    certifying,
+    evidence,
+    model_evidence,
+    rounding,
+    shared_evidence,
+    yardstick,
+)
+from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress
+from goalmeter.tabular.arrays import naming
+from goalmeter.tabular.backup import SoftProblem, problem
+from goalmeter.tabular.batched import MOST_STATES, ONE_WORLD, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import log_of_reference
+from goalmeter.tabular.planning import (
+    DIRECT_STATES,
+    doubtful_ties,
+    is_nearly_endless,
+    log_of_reference,
+    resolved,
+    state_occupancy,
+)
+from goalmeter.tabular.policies import (
+    Rewards,
+    check_policy,
+    check_resolved,
+    normalised_notes,
+    rewards_of,
+    stack_rewards,
+)
+from goalmeter.tabular.transition import map_all
 
+# --- Influence ------------------------------------------------------------------------------------
+# Proposition 3.3 of the MEG paper (a utility that no decision influences has MEG 0) needs more than
+# a difference that rounding hides: a tiny difference is told apart by a large enough rationality.
+# Here nothing is compared but numbers that were given: two states are alike if they pay exactly the
+# same and lead with exactly the same probabilities to states that are alike, and no choice has an
+# influence if, in every state that can be reached, all actions are alike.
+
+# Reachable states are kept for each decision up to this many entries [H, S], else as one set.
+_KEPT_ENTRIES = 10_000_000
+
+
+def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
+    """Whether no decision can influence a utility, exactly.
+
+    The utility is action-major [T, A or 1, S], as it was given. True only where it is certain;
+    False may also mean that sums of probabilities that ought to be equal differ by rounding.
+    """
+    same = ~mdp.transition.actions_differ(by_more_than=0.0)
+    if mdp.horizon is None:
+        return _stationary(mdp, utility[0], same, _closure(mdp))
+    labels = np.zeros(mdp.n_states, dtype=np.int64)
+    reached = _reached(mdp)
+    for t in reversed(range(mdp.horizon)):
+        # The labels of what cannot be reached at this decision are never looked up.
+        labels, alike = _labels(mdp, utility[min(t, len(utility) - 1)], same, labels)
+        if not alike[reached[min(t, len(reached) - 1)]].all():
+            return False
+    return True
+
+
+def _stationary(mdp: TabularMDP, utility: FloatArray, same: BoolArray, reached: BoolArray) -> bool:
+    # Of the infinite problem: the coarsest partition of states that is its own refinement.
+    labels = np.zeros(mdp.n_states, dtype=np.int64)
+    count = 1
+    while True:
+        labels, alike = _labels(mdp, utility, same, labels)
+        if int(labels.max()) + 1 == count:
+            return bool(alike[reached].all())
+        count = int(labels.max()) + 1
+
+
+def _labels(
+    mdp: TabularMDP, utility: FloatArray, same: BoolArray, after: IntArray
+) -> tuple[IntArray, BoolArray]:
+    """Labels of states by what their first action pays and leads to, and whether all agree, [S].
+
+    `utility` is that of the decision, [A or 1, S]; `same` are the states whose actions lead to one
+    distribution, [S]; `after` the labels of the states one decision later.
+    """
+    kinds = np.eye(int(after.max()) + 1)[after]
+    leads = mdp.transition.expect_all(kinds)  # [A, S, kinds]
+    # What leads to one kind alone does so with probability 1, however its row adds up.
+    leads = np.where((leads > 0).sum(axis=-1, keepdims=True) == 1, leads > 0, leads)
+    pays = np.broadcast_to(utility, leads.shape[:2])
+    alike = (pays == pays[0]).all(axis=0) & (same | (leads == leads[0]).all(axis=(0, 2)))
+    signature = np.column_stack([after, pays[0], leads[0]])
+    # A state keeps its kind from one refinement to the next, so that the partition only gets finer.
+    _, labels = np.unique(signature, axis=0, return_inverse=True)
+    return np.asarray(labels, dtype=np.int64).reshape(-1), alike
+
+
+def _reached(mdp: TabularMDP) -> list[BoolArray]:
+    """States that some policy can be in at each decision; one set for all in a large world."""
+    assert mdp.horizon is not None
+    if mdp.horizon * mdp.n_states > _KEPT_ENTRIES:
+        return [_closure(mdp)]
+    out = [mdp.initial > 0]
+    for _ in range(mdp.horizon - 1):
+        out.append(_next(mdp, out[-1]))
+    return out
+
+
+def _closure(mdp: TabularMDP) -> BoolArray:
+    """States that some policy can ever be in."""
+    reached = mdp.initial > 0
+    while True:
+        more = reached | _next(mdp, reached)
+        if (more == reached).all():
+            return reached
+        reached = more
+
+
+def _next(mdp: TabularMDP, states: BoolArray) -> BoolArray:
+    mass = np.broadcast_to(states.astype(np.float64), (mdp.n_actions, mdp.n_states))
+    return np.asarray(mdp.transition.push(np.ascontiguousarray(mass)) > 0)
+
+
+# --- Many -----------------------------------------------------------------------------------------
+_T = TypeVar("_T")
+
+
+class Case(NamedTuple):
+    """A policy in a world, what it is compared with, and what an error calls it."""
+
+    name: str
+    mdp: TabularMDP
+    policy: ArrayLike
+    utility: ArrayLike | None
+    reference: ArrayLike | None
+
+    @property
+    def shape(self) -> tuple[int, int, int | None, float]:
+        """What worlds that are worked on together have in common."""
+        return self.mdp.n_states, self.mdp.n_actions, self.mdp.horizon, self.mdp.discount
+
+
+def cases_of(
+    mdp: TabularMDP | Sequence[TabularMDP],
+    policies: Sequence[ArrayLike],
+    utilities: Sequence[ArrayLike | None] | None,
+    reference: ArrayLike | None,
+    references: Sequence[ArrayLike | None] | None,
+) -> list[Case]:
+    """The cases that a caller means, who gives as many of each, or one for all."""
+    if reference is not None and references is not None:
+        raise InvalidParameterError(
+            "reference and references are both given, expected one of them: reference is shared "
+            "by all, references are one for each"
+        )
+    alone = isinstance(mdp, TabularMDP)
+    worlds = [mdp] if isinstance(mdp, TabularMDP) else list(mdp)
+    for i, world in enumerate(worlds):
+        if not isinstance(world, TabularMDP):
+            raise InvalidParameterError(
+                f"worlds[{i}] is of type {type(world).__name__}, expected a TabularMDP"
+            )
+    compared = [None] if utilities is None else list(utilities)
+    habits = [reference] if references is None else list(references)
+    counts = {len(worlds), len(policies), len(compared), len(habits)}
+    if 0 in counts or len(counts - {1}) > 1:
+        raise InvalidParameterError(
+            f"got {len(worlds)} worlds, {len(policies)} policies, {len(compared)} utilities and "
+            f"{len(habits)} references, expected as many of each, or a single one that is used "
+            f"for all"
+        )
+    return [
+        Case(
+            f"{'policies' if alone else 'worlds'}[{i}]",
+            worlds[i % len(worlds)],
+            policies[i % len(policies)],
+            compared[i % len(compared)],
+            habits[i % len(habits)],
+        )
+        for i in range(max(counts))
+    ]
+
+
+def measure_parts(
+    cases: Sequence[Case],
+    together: Callable[[Sequence[Case]], Sequence[_T]],
+    alone: Callable[[Case], _T],
+    alike: Callable[[Case], float] = lambda case: 0.0,
+) -> list[_T]:
+    """The results of all cases in order: of those of like shape together, of the others alone.
+
+    Cases that are measured together are `alike` as far as possible. Parts are shared out among
+    threads. What is measured together or alone is the same however many there are, and so are the
+    numbers.
+    """
+    groups: dict[object, list[int]] = {}
+    for i, case in enumerate(cases):
+        key = (case.shape, case.reference is None) if _joins(case.mdp) else i
+        groups.setdefault(key, []).append(i)
+    parts, single = [], []
+    for members in groups.values():
+        if len(members) == 1:
+            single += members
+            continue
+        size = _room(cases[members[0]].mdp)
+        members.sort(key=lambda i: alike(cases[i]))
+        parts += [members[start : start + size] for start in range(0, len(members), size)]
+    results: dict[int, _T] = {}
+
+    def work(part: list[int]) -> Sequence[_T]:
+        chosen = [cases[i] for i in part]
+        try:
+            return together(chosen)
+        except GoalmeterError:
+            # Which of them it was is known by asking each.
+            return [_named(case, alone) for case in chosen]
+
+    if parts:
+        for part, done in zip(parts, map_all(work, parts), strict=True):
+            results.update(zip(part, done, strict=True))
+    for i in single:
+        results[i] = _named(cases[i], alone)
+    return [results[i] for i in range(len(cases))]
+
+
+def _named(case: Case, alone: Callable[[Case], _T]) -> _T:
+    with naming(case.name):
+        return alone(case)
+
+
+def _room(mdp: TabularMDP) -> int:
+    """How many worlds like this one stand side by side."""
+    # Of the infinite problem, so many that policies are still evaluated by a factorisation.
+    return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
+
+
+def _joins(mdp: TabularMDP) -> bool:
+    """Whether a world may stand beside others."""
+    return _room(mdp) > 1 and not is_nearly_endless(mdp)
+
+
+# --- Known batch ----------------------------------------------------------------------------------
+TOLERANCE = 1e-8
+# Half-width, relative to beta, of the bracket that proves the bound on a finite optimum.
+_BRACKET = 1e-4
+# What a note says of a utility that has no influence, and of one whose influence is not resolved.
+NO_INFLUENCE = (
+    "no choice influences this utility (it is constant, or out of the agent's reach), so MEG is 0 "
+    "by Proposition 3.3"
+)
+UNRESOLVED = (
+    "what choices can change of this utility is below rounding, at most 1e-12 of what a run can "
+    "collect, which shows nothing about MEG but the upper bound; where the discount is very close "
+    "to 1, take one further from it, or a finite horizon"
+)
+TIES = (
+    "some actions differ in value by less than 1e-12 of what a run can collect, but by more than "
+    "rounding: the rationality is not certain, and the value is a lower bound; take a discount "
+    "further from 1, or a finite horizon"
+)
+
+
+@dataclass(frozen=True)
+class Lot:
+    """B behaviours and utilities that are measured at once.
+
+    In one world, or in B worlds of like shape whose states stand side by side in `mdp`; `sums` says
+    which. Policies, utilities and references that all share are given once.
+
+    Attributes:
+        worlds: the only world, or B.
+        mdp: the world of all states.
+        behaviour: in `mdp`.
+        rewards: the utilities in their own units, [T, A or 1, S, B or 1].
+        shown: the utilities as results show them.
+        log_reference: in `mdp`, [T, A, n], or None for uniform.
+        sums: over the states of each world.
+        policies, utilities, references: as they were given, for the notes.
+    """
+
+    worlds: Sequence[TabularMDP]
+    mdp: TabularMDP
+    behaviour: Behaviour
+    rewards: Rewards
+    shown: Sequence[FloatArray]
+    log_reference: FloatArray | None
+    sums: Sums
+    policies: Sequence[ArrayLike]
+    utilities: Sequence[ArrayLike | None]
+    references: Sequence[ArrayLike | None]
+
+    @property
+    def size(self) -> int:
+        """B, the number of results."""
+        return max(len(self.worlds), len(self.policies), len(self.utilities))
+
+    def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
+        """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
+        task = resolved(problem(self.mdp, rewards, rationality, self.log_reference))
+        if self.sums.n_worlds == 1:
+            return task
+        return spread_out(task, self.worlds[0].n_states)
+
+    def tells_apart(self, rewards: Rewards) -> FloatArray:
+        """Where a utility pays actions differently, [T, n, B or 1]."""
+        apart = rewards.tells_apart()
+        return apart if self.sums.n_worlds == 1 else column(apart)
+
+
+def measure_known(
+    mdp: TabularMDP,
+    policies: list[ArrayLike],
+    utilities: list[ArrayLike | None],
+    log_reference: FloatArray | None,
+    reference: ArrayLike | None = None,
+    progress: Listener | None = None,
+) -> list[MegResult]:
+    """The results of a batch in one world, against a log policy [T, A, S].
+
+    `reference` is that policy as it was given, for the notes; `progress` is called at each pass.
+    """
+    each = [rewards_of(mdp, u) for u in utilities]
+    rewards = stack_rewards(each)
+    check_resolved(rewards)
+    return measure_lot(
+        Lot(
+            worlds=[mdp],
+            mdp=mdp,
+            behaviour=behaviour_of(mdp, policies),
+            rewards=rewards,
+            shown=[utility.shown(0) for utility in each],
+            log_reference=log_reference,
+            sums=ONE_WORLD,
+            policies=policies,
+            utilities=utilities,
+            references=[reference],
+        ),
+        progress,
+    )
+
+
+def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
+    """The results of a lot, in order."""
+    mdp, behaviour, sums = lot.mdp, lot.behaviour, lot.sums
+    rewards, unit = lot.rewards.normalised()
+    measure = yardstick(behaviour, lot.log_reference, lot.tells_apart(rewards), sums)
+    regret: FloatArray | None = None
+    passes, began = 0, time.monotonic()
+
+    def evaluate(b: FloatArray) -> Evidence:
+        nonlocal regret, passes
+        if progress is not None and passes:
+            gone = time.monotonic() - began
+            left = gone / passes * max(MOST_STEPS - passes, 0)
+            top = float(measure.ceiling.max())
+            progress(Progress("fitting the rationality", passes, 0.0, top, gone, left))
+        passes += 1
+        task = lot.task(rewards, b)
+        if regret is not None:
+            return model_evidence(task, regret, sums)
+        at_b = evidence(task, behaviour, sums=sums)
+        if b.any():
+            # The signs are settled from here on, and with them the regrets: only the model's own
+            # terms change with b, which is a cheaper pass.
+            regret = at_b.loss
+        return at_b
+
+    # At 0 every model is the reference, and the slope there says which sign is worth trying.
+    at_zero = evaluate(np.zeros(lot.size))
+    best = best_rationality(evaluate, at_zero)
+    at_best, shares = shared_evidence(lot.task(rewards, best), behaviour, sums)
+    value = np.maximum(at_best.value, 0.0)
+    bound = _upper_bound(best, value, at_best, evaluate)
+    error = rounding(mdp)
+    doubtful = doubtful_ties(lot.task(rewards, np.ones(lot.size)))
+    by_state = shares.by_state
+    if sums.n_worlds > 1:
+        by_state = by_state.reshape(sums.n_worlds, -1).T
+    results = []
+    for i in range(lot.size):
+        policy, reference = _of(lot.policies, i), _of(lot.references, i)
+        notes = [*normalised_notes(policy=policy, reference=reference)]
+        top = float(bound[i]) + error
+        if at_zero.start_loss[i] <= 0.0:
+            array = lot.rewards.array
+            nothing = has_no_influence(_of(lot.worlds, i), array[..., i % array.shape[-1]])
+            notes.append(NO_INFLUENCE if nothing else UNRESOLVED)
+            top = 0.0 if nothing else np.inf
+        elif doubtful[i % len(doubtful)]:
+            notes.append(TIES)
+            top = np.inf
+        if best[i] < 0:
+            notes.append(PESSIMISES)
+        named = "the reward" if _of(lot.utilities, i) is None else "the given utility"
+        top = min(top, float(measure.ceiling[i % len(measure.ceiling)]) + error)
+        fields = bracketed(float(value[i]), top, measure, i)
+        uniform = lot.log_reference is None
+        results.append(
+            MegResult(
+                **fields,
+                rationality=_in_units(float(best[i]), float(unit[i % len(unit)])),
+                target=named,
+                method="optimum over the rationality, by Newton steps with exact derivatives",
+                tolerance=certifying(TOLERANCE, error, fields["maximum"]),
+                by_step=shares.by_step[:, i],
+                by_state=by_state[:, i],
+                utility=_of(lot.shown, i).copy(),
+                reference="uniform policy" if uniform else "given reference policy",
+                notes=tuple(notes),
+            )
+        )
+    return results
+
+
+def _of(each: Sequence[_T], i: int) -> _T:
+    """Member i of what there is one for each of, or one for all."""
+    return each[i % len(each)]
+
+
+def _in_units(rationality: float, unit: float) -> float:
+    """A rationality in inverse units of the utility; what is beyond a double is infinite."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(rationality) / unit)
+
+
+def _upper_bound(
+    best: FloatArray,
+    value: FloatArray,
+    at_best: Evidence,
+    evaluate: Callable[[FloatArray], Evidence],
+) -> FloatArray:
+    """Bound on the evidence over all rationalities, from concavity: [B]."""
+    # Where the slope is positive just below the optimum and negative just above it, every other
+    # rationality is worse than both, and between them the tangent at the optimum bounds the
+    # evidence. At infinity the value is the supremum itself, and at 0 the slope is 0.
+    finite = np.isfinite(best) & (best != 0)
+    bound = np.array(np.broadcast_to(value, best.shape))
+    if finite.any():
+        inner = np.where(finite, best, 0.0)
+        below = evaluate(inner * (1 - _BRACKET)).slope
+        above = evaluate(inner * (1 + _BRACKET)).slope
+        tangent = value + np.abs(at_best.slope) * np.abs(inner) * _BRACKET
+        proven = (below >= 0) & (above <= 0)
+        bound = np.where(finite, np.where(proven, tangent, np.inf), bound)
+    return bound
+
+
+# --- Known worlds ---------------------------------------------------------------------------------
+def measure_cases(cases: Sequence[Case]) -> list[MegResult]:
+    """The MEG of each case with respect to its utility, in order."""
+    return measure_parts(cases, _together, _alone)
+
+
+def _alone(case: Case) -> MegResult:
+    log_reference = log_of_reference(case.mdp, case.reference)
+    (result,) = measure_known(
+        case.mdp, [case.policy], [case.utility], log_reference, case.reference
+    )
+    return result
+
+
+def _together(cases: Sequence[Case]) -> list[MegResult]:
+    each = [rewards_of(case.mdp, case.utility) for case in cases]
+    rewards = stack_rewards(each)
+    check_resolved(rewards)
+    mdp = side_by_side([case.mdp for case in cases])
+    return measure_lot(
+        Lot(
+            worlds=[case.mdp for case in cases],
+            mdp=mdp,
+            behaviour=behaviour_side_by_side(mdp, cases),
+            rewards=rewards,
+            shown=[utility.shown(0) for utility in each],
+            log_reference=reference_side_by_side(cases),
+            sums=Sums(len(cases)),
+            policies=[case.policy for case in cases],
+            utilities=[case.utility for case in cases],
+            references=[case.reference for case in cases],
+        )
+    )
+
+
+def behaviour_side_by_side(mdp: TabularMDP, cases: Sequence[Case]) -> PolicyBehaviour:
+    """What the policies of W cases do, in the world `mdp` of their worlds side by side."""
+    policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
+    return PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
+
+
+def reference_side_by_side(cases: Sequence[Case]) -> FloatArray | None:
+    """The log references of W cases, which all have one or none: [T, A, W * S] or None."""
+    logs = [log_of_reference(case.mdp, case.reference) for case in cases]
+    present = [log for log in logs if log is not None]
+    return _joined(present) if present else None
+
+
+def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
+    """Arrays [T or 1, A, S] of W worlds as one [T, A, W * S]."""
+    steps = max(map(len, arrays))
+    out = np.empty((steps, arrays[0].shape[1], len(arrays), arrays[0].shape[2]))
+    for i, array in enumerate(arrays):
+        out[:, :, i] = array
+    return out.reshape(*out.shape[:2], -1)
+
+
+# --- Known ----------------------------------------------------------------------------------------
 # Actions times states times problems of one world that are worked on together.
 _PART_ENTRIES = 2**17
 

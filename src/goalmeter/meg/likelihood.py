@@ -1,37 +1,467 @@
-"""Maximum-likelihood fits of soft-optimal models to logged trajectories.
-
-With sampled transitions the evidence is the average log-likelihood of the logged actions. It is
-no longer exactly concave (sampled successors differ from expected ones), so the known utility's
-rationality is checked against a scan, and a class's weights are a local maximum, reached
-from 0. A maximum at infinity is reached to within `_DONE` nats.
-"""
+"""Logged trajectories, and maximum-likelihood fits of soft-optimal models to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from threading import Lock
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
+import scipy.sparse as sp
 
-from goalmeter._types import FloatArray
-from goalmeter.meg.evidence import Evidence, best_rationality, evidence, first_size
-from goalmeter.meg.likelihood_climb import climb_likelihood
-from goalmeter.meg.newton import NewtonSystem
-from goalmeter.meg.samples import Group, curves_by_trajectory
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.tabular.backup import problem
-from goalmeter.tabular.rewards import Rewards
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter.meg.behaviour import (
+    Evidence,
+    LinearClass,
+    Over,
+    best_rationality,
+    evidence,
+    first_size,
+    linear_class,
+)
+from goalmeter.meg.preconditioners import (
+    FeatureSpace,
+    Operator,
+    Space,
+    behaviour_entries,
+    by_cholesky,
+    counted,
+    model_visits,
+    space_of,
+)
+from goalmeter.meg.soft_model import NewtonSystem, SoftModel, conjugate_gradients
+from goalmeter.tabular.backup import Backup, problem
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import backward, log_of_reference
+from goalmeter.tabular.policies import Rewards, check_resolved, rewards_of
+from goalmeter.tabular.trajectories import Trajectories, check_trajectories
+from goalmeter.tabular.transition import Block
+
+# --- Samples --------------------------------------------------------------------------------------
+TrajectoriesLike = (
+    Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
+)
+# Stands for minus infinity where averages are taken with weights that may be 0.
+_RULED_OUT = -1e30
+
+
+@dataclass(frozen=True)
+class Group:
+    """Trajectories of one MDP with the class of utilities that is fitted to them.
+
+    `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
+    process with branches several decisions belong to one step.
+    """
+
+    mdp: TabularMDP
+    trajectories: Trajectories
+    utilities: LinearClass
+    log_reference: FloatArray | None
+    levels: tuple[int, ...] | None = None
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The decision step that each column of the log belongs to, [L]."""
+        if self.levels is not None:
+            return self.levels
+        columns = range(self.trajectories.states.shape[1])
+        return tuple(0 if self.mdp.horizon is None else t for t in columns)
+
+    def columns(self, step: int) -> list[int]:
+        """The columns of the log that belong to a decision step."""
+        return [t for t, at in enumerate(self.steps) if at == step]
+
+    def behaviour(self, weight: FloatArray) -> SampledBehaviour:
+        """The behaviour with a weight for each trajectory, [N] (1 / N of all that are pooled)."""
+        return SampledBehaviour(self, weight)
+
+    def model(self, theta: FloatArray) -> SoftModel:
+        """The soft-optimal model of weights [D]."""
+        return SoftModel(self.mdp, self.utilities, theta, self.log_reference)
+
+    def subset(self, index: AnyArray) -> Group:
+        """The group with some of its trajectories."""
+        return replace(self, trajectories=self.trajectories.subset(index))
+
+    def visits(self, weight: FloatArray, *, power: int = 1) -> FloatArray:
+        """Weight of each state at each decision [T, S], decays raised to a power."""
+        log = self.trajectories
+        out = np.zeros((self.mdp.steps, self.mdp.n_states))
+        for t, row in enumerate(self.steps):
+            at = log.length > t
+            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * weight[at])
+        return out
+
+    def decay(self, t: int) -> float:
+        """Weight of decision t as evidence."""
+        return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
+
+
+@dataclass(frozen=True)
+class SampledBehaviour:
+    """How often each pair is used at each decision: sums of the trajectories' weights [N]."""
+
+    group: Group
+    weight: FloatArray
+
+    @property
+    def mdp(self) -> TabularMDP:
+        """The world that the log comes from."""
+        return self.group.mdp
+
+    def weights(self, step: int, states: slice) -> FloatArray:
+        """Weight that lies on each action and state: [A, n, 1]."""
+        group, log = self.group, self.group.trajectories
+        out = np.zeros((group.mdp.n_actions, group.mdp.n_states))
+        for t in group.columns(step):
+            at = log.length > t
+            np.add.at(
+                out, (log.actions[at, t], log.states[at, t]), group.decay(t) * self.weight[at]
+            )
+        return out[:, states, None]
+
+
+def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
+    """sum_t log(model / reference) of each trajectory, nats: [N].
+
+    With `mix` the model is mixed with that share of the reference, decision by decision, so
+    that an action it rules out costs -log(mix) nats instead of infinity.
+    """
+    log = group.trajectories
+    out = np.zeros(len(log))
+    for t, step in enumerate(group.steps):
+        at = log.length > t
+        ratio = model.step(step)[1][log.actions[at, t], log.states[at, t]]
+        if mix > 0:
+            ratio = np.log((1.0 - mix) * np.exp(ratio) + mix)
+        out[at] += group.decay(t) * ratio
+    return out
+
+
+def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray) -> FloatArray:
+    """Evidence of each trajectory for a utility at G rationalities, nats: [N, G].
+
+    Where a rationality rules an action out, a loss that no average can make good.
+    """
+    log = group.trajectories
+    out = np.zeros((len(log), len(rationality)))
+    task = problem(group.mdp, utility, rationality, group.log_reference)
+    # A branching process has a trajectory in several blocks at a time, and blocks are threads'.
+    writing = Lock()
+
+    def visit(step: int, block: Block, done: Backup) -> None:
+        for t in group.columns(step):
+            in_block = (log.states[:, t] >= block.start) & (log.states[:, t] < block.stop)
+            at = np.flatnonzero((log.length > t) & in_block)
+            ratio = done.log_ratio[log.actions[at, t], log.states[at, t] - block.start]
+            with writing:
+                out[at] += group.decay(t) * ratio
+
+    backward(task, visit, derivatives=False)
+    return np.maximum(out, _RULED_OUT)
+
+
+def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
+    """Gradient in the weights of each trajectory's evidence: [N, D]."""
+    log, d = group.trajectories, group.utilities.n_weights
+    out = np.zeros((len(log), d))
+    for step, psi in model.tangents(np.eye(d)):
+        for t in group.columns(step):
+            at = log.length > t
+            out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
+    return out
+
+
+def group_trajectories(
+    mdp: Any, trajectories: Any, *, utility: Any = None, unknown: Any = None, reference: Any = None
+) -> list[Group]:
+    """Check the arguments of `from_trajectories` and pair each world with its log and class."""
+    many = not isinstance(mdp, TabularMDP)
+    worlds = list(mdp) if many else [mdp]
+    logs = list(trajectories) if many else [trajectories]
+    if len(worlds) != len(logs) or not worlds:
+        raise InvalidParameterError(
+            f"got {len(worlds)} MDPs and {len(logs)} sets of trajectories, "
+            f"expected one set for each MDP"
+        )
+    if many and reference is not None:
+        raise InvalidParameterError(
+            "reference is given with several MDPs, expected None: a policy fits one MDP only"
+        )
+    groups = []
+    classes = _classes(worlds, utility, unknown, many)
+    for world, log, utilities in zip(worlds, logs, classes, strict=True):
+        checked = check_trajectories(world, _as_trajectories(log))
+        log_reference = log_of_reference(world, reference)
+        groups.append(Group(world, checked, utilities, log_reference))
+    counts = {g.utilities.n_weights for g in groups}
+    if len(counts) > 1:
+        raise InvalidParameterError(
+            f"the MDPs' utility classes have {sorted(counts)} weights, expected the same "
+            f"number in each, since one weight vector is fitted to all"
+        )
+    return groups
+
+
+def _as_trajectories(log: Any) -> Trajectories:
+    if isinstance(log, Trajectories):
+        return log
+    if isinstance(log, (tuple, list)) and len(log) in (2, 3):
+        return Trajectories(*log)
+    raise InvalidParameterError(
+        f"trajectories is {type(log).__name__}, expected Trajectories, or a tuple "
+        f"(states, actions) or (states, actions, length)"
+    )
+
+
+def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -> list[LinearClass]:
+    """The class of utilities of each world; a known utility is a class of one weight."""
+    if utility is not None and unknown is not None:
+        raise InvalidParameterError("utility and unknown are both given, expected one of them")
+    if isinstance(unknown, str) and unknown not in get_args(Over):
+        raise InvalidParameterError(
+            f"unknown is {unknown!r}, expected one of {', '.join(map(repr, get_args(Over)))}, or "
+            f"features [S, D] or [S, A, D]"
+        )
+    if isinstance(unknown, str):
+        return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
+    shared = utility if unknown is None else unknown
+    each = list(shared) if many and shared is not None else [shared] * len(worlds)
+    if len(each) != len(worlds):
+        raise InvalidParameterError(
+            f"got {len(worlds)} MDPs and {len(each)} utilities or feature matrices, expected one "
+            f"for each MDP"
+        )
+    if unknown is not None:
+        return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
+    name = "the reward" if utility is None else "the given utility"
+    rewards = [rewards_of(world, u) for world, u in zip(worlds, each, strict=True)]
+    for unscaled in rewards:
+        check_resolved(unscaled)
+    normalised = [unscaled.normalised() for unscaled in rewards]
+    # One rationality for all worlds takes one unit for all.
+    unit = max(float(own_unit[0]) for _, own_unit in normalised)
+    out = []
+    for scaled, own_unit in normalised:
+        matrix = scaled.array.reshape(-1, 1) * (float(own_unit[0]) / unit)
+        out.append(LinearClass(scaled.array.shape[:3], matrix, scaled.discount, name, unit))
+    return out
+
+
+# --- Likelihood climb -----------------------------------------------------------------------------
+# The information of logged decisions is that of the states that the log visits, and damped steps
+# with it (Fisher's scoring) lead to a maximum, taking a share of what is missing away each. Where
+# nothing is left to chance and all logs are whole, the evidence of a log is that of a policy: it is
+# concave, its second derivative is the information of the states that the *model* visits, and steps
+# with that square what is missing. They go first, and scoring has the last word. A step counts only
+# if the likelihood rises.
+#
+# Systems are solved by conjugate gradients with the preconditioners of `goalmeter.meg.preconditioners`
+# and `goalmeter.meg.preconditioners`; of several worlds that share their weights the information adds
+# up.
+
+_MAX_STEPS = 200
+_LEAST = 1e-14
+_ACCURACY, _LAST_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 1e-2, 1e-6, 200, 60
+# As in `goalmeter.meg.visit_matching`.
+_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55
+_ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
+# Damping below which a step promises what there is to gain, and a range of weights beyond which
+# digits are lost.
+_UNDAMPED, _WIDEST = 1e-3, 1e6
+
+
+class Climbed(NamedTuple):
+    """Weights [D], the average evidence there (nats), and the last step [D]."""
+
+    theta: FloatArray
+    value: float
+    step: FloatArray
+
+
+def climb_likelihood(
+    groups: Sequence[Group], weights: Sequence[FloatArray], done: float
+) -> Climbed:
+    """Weights of the highest likelihood, from 0, to where a step promises less than `done` nats."""
+    pool = _Pool(groups, weights)
+    theta = np.zeros(groups[0].utilities.n_weights)
+    models, value = pool.at(theta)
+    step = np.zeros_like(theta)
+    damping, by_log, accuracy = 1.0, not pool.telescopes, _ACCURACY
+    for _ in range(_MAX_STEPS):
+        step, rise = pool.step(models, damping, by_log, accuracy)
+        better = pool.better(theta, models, value, step, rise)
+        if better is None or rise <= done:
+            if damping > _UNDAMPED and better is not None:
+                damping *= 0.1
+            elif better is None and rise > done and damping < _MOST_DAMPED:
+                damping = 8.0 * max(damping, 1e-6)
+            elif not by_log:
+                by_log, damping = True, 1e-6
+            elif accuracy == _ACCURACY:
+                # A rough solution may miss the little that there is to gain where little is known.
+                accuracy = _LAST_ACCURACY
+            else:
+                break
+            continue
+        theta, models, after, length = better
+        gain, value = after - value, after
+        if length < 1.0:
+            damping = 2.0 * max(damping, 1e-6)
+        else:
+            damping = max((0.1 if gain > _GOOD_SHARE * rise else 0.5) * damping, _LEAST_DAMPED)
+    return Climbed(theta, value, step)
+
+
+class _Pool:
+    """Worlds that share their weights, with logs in each."""
+
+    def __init__(self, groups: Sequence[Group], weights: Sequence[FloatArray]) -> None:
+        one = len(groups) == 1
+        starts = [counted(_start(g if one else _with_features(g))) for g in groups]
+        self._groups = [
+            replace(g, utilities=m.utilities) for g, m in zip(groups, starts, strict=True)
+        ]
+        pairs = list(zip(self._groups, weights, strict=True))
+        self._behaviours = [g.behaviour(w) for g, w in pairs]
+        self._seen = [g.visits(w) for g, w in pairs]
+        # What a model visits is weighted like the trajectories that it stands for.
+        self._shares = [float(w.sum()) for w in weights]
+        self._target = [
+            behaviour_entries(g.utilities, b)
+            for g, b in zip(self._groups, self._behaviours, strict=True)
+        ]
+        self._spaces: list[Space] = [
+            space_of(m, target) for m, target in zip(starts, self._target, strict=True)
+        ]
+
+    def at(self, theta: FloatArray) -> tuple[list[SoftModel], float]:
+        """The models of weights, and their average evidence."""
+        models = [g.model(theta) for g in self._groups]
+        pairs = zip(models, self._behaviours, strict=True)
+        return models, float(sum(m.evidence(b) for m, b in pairs))
+
+    @property
+    def telescopes(self) -> bool:
+        """Whether the logs' evidence is that of a policy, but for where they start."""
+        return all(
+            g.mdp.horizon is not None
+            and g.levels is None
+            and g.mdp.transition.n_entries == g.mdp.n_actions * g.mdp.n_states
+            and bool((g.trajectories.length == g.mdp.horizon).all())
+            for g in self._groups
+        )
+
+    def step(
+        self, models: list[SoftModel], damping: float, by_log: bool, accuracy: float
+    ) -> tuple[FloatArray, float]:
+        """A damped step [D], and what its slope promises, nats."""
+        pairs = zip(models, self._behaviours, strict=True)
+        gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
+        states = self._seen
+        if not by_log:
+            states = [m.states * share for m, share in zip(models, self._shares, strict=True)]
+        scale = self._scale(models)
+        added = damping * (scale + _LEAST) + _LEAST
+        products = 0
+
+        def product(v: FloatArray) -> FloatArray:
+            nonlocal products
+            products += 1
+            parts = zip(models, states, strict=True)
+            felt: FloatArray = np.sum([m.curve(v, now) for m, now in parts], axis=0)
+            return felt + added * v
+
+        nearly = self._preconditioner(models, scale, added, states)
+        step = conjugate_gradients(product, gradient, accuracy, nearly, _CG_STEPS)
+        if products > _MANY_PRODUCTS and len(models) == 1:
+            self._spaces[0].give_up()
+        return step, float(gradient @ step)
+
+    def better(
+        self,
+        theta: FloatArray,
+        models: list[SoftModel],
+        value: float,
+        step: FloatArray,
+        rise: float,
+    ) -> tuple[FloatArray, list[SoftModel], float, float] | None:
+        """Weights, models, evidence and length of the longest part of a step that gains."""
+        for length in (1.0, 0.5, 0.25):
+            trial, reached = self.at(theta + length * step)
+            if reached - value <= _LEAST_SHARE * length * rise - _ROUNDING * max(1.0, abs(value)):
+                continue
+            while reached - value > _HALF * length * rise and length >= 1.0:
+                longer = theta + 2.0 * length * step
+                if np.ptp(longer) > _WIDEST:
+                    break
+                further, more = self.at(longer)
+                if not more > reached:
+                    break
+                trial, reached, length = further, more, 2.0 * length
+            return theta + length * step, trial, reached, length
+        return None
+
+    def _scale(self, models: list[SoftModel]) -> FloatArray:
+        """How much each weight may be felt by the models and by the logs, [D]."""
+        total = np.zeros(self._groups[0].utilities.n_weights)
+        for model, target, space, share in zip(
+            models, self._target, self._spaces, self._shares, strict=True
+        ):
+            visits = share * model_visits(model)
+            total += space.scale(model, visits, model.utilities.collect(target)[:, 0])
+        return total
+
+    def _preconditioner(
+        self,
+        models: list[SoftModel],
+        scale: FloatArray,
+        added: FloatArray,
+        states: list[FloatArray],
+    ) -> Operator:
+        if len(models) == 1:
+            visits = model_visits(models[0]) + _LEAST
+            return self._spaces[0].preconditioner(models[0], visits, added, states[0])
+        formed = [s for s in self._spaces if isinstance(s, FeatureSpace) and s.forms]
+        if len(formed) < len(models):
+            return lambda right: right / (scale + added)
+        parts = zip(formed, models, states, strict=True)
+        system = np.sum([space.nearly(m, now) for space, m, now in parts], axis=0)
+        system[np.diag_indices_from(system)] += added
+        return by_cholesky(system)
+
+
+def _start(group: Group) -> SoftModel:
+    return group.model(np.zeros(group.utilities.n_weights))
+
+
+def _with_features(group: Group) -> Group:
+    """The group with a feature for every entry of a utility that does not depend on time."""
+    utilities = group.utilities
+    if utilities.matrix is not None or utilities.shape[0] > 1:
+        return group
+    every: Any = sp.identity(utilities.n_weights, format="csr")
+    return replace(group, utilities=replace(utilities, matrix=every))
+
+
+# --- Likelihood -----------------------------------------------------------------------------------
+# With sampled transitions the evidence is the average log-likelihood of the logged actions. It is
+# no longer exactly concave (sampled successors differ from expected ones), so the known utility's
+# rationality is checked against a scan, and a class's weights are a local maximum, reached
+# from 0. A maximum at infinity is reached to within `_DONE` nats.
 
 _DONE = 1e-9
 # Classes of more weights are climbed by products with their information alone, but for utilities
 # over actions: most actions of a log's states are hardly ever seen, and the products too many.
 _LARGE_WEIGHTS = 100
-_MAX_STEPS = 120
+_LIKELIHOOD_MAX_STEPS = 120
 # Fractions of a step that are tried before it is damped, and by how much: in scaled weights, whose
 # own information is 1.
-_SHORTEST, _LEAST_DAMPED, _MOST_DAMPED = 0.02, 1e-6, 1e3
+_SHORTEST, _LIKELIHOOD_LEAST_DAMPED, _LIKELIHOOD_MOST_DAMPED = 0.02, 1e-6, 1e3
 # Multiples of the best rationality at which each trajectory's evidence is worked out.
 _SCAN = np.geomspace(1 / 256, 256, 49)
 _CLOSE = np.linspace(0.0, 2.0, 65)
@@ -85,7 +515,7 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     theta = np.zeros(groups[0].utilities.n_weights)
     models, value = evaluate(theta)
     damping = 0.0
-    for _ in range(_MAX_STEPS):
+    for _ in range(_LIKELIHOOD_MAX_STEPS):
         pairs = zip(models, behaviours, strict=True)
         gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
         system = NewtonSystem(list(zip(models, visits, strict=True)), exact=False)
@@ -94,7 +524,7 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
         if rise <= _DONE:
             break
         size, better = 1.0, None
-        while better is None and damping <= _MOST_DAMPED:
+        while better is None and damping <= _LIKELIHOOD_MOST_DAMPED:
             trial, reached = evaluate(theta + size * step)
             if reached >= value + 1e-4 * size * rise:
                 better = (theta + size * step, trial, reached)
@@ -103,13 +533,13 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
             else:
                 # Directions that the logs hardly tell apart promise steps far beyond where the
                 # promise holds: they are kept short, the others stay as they are.
-                damping = max(10 * damping, _LEAST_DAMPED)
+                damping = max(10 * damping, _LIKELIHOOD_LEAST_DAMPED)
                 step = system.solve(gradient, damping=damping)
                 rise, size = float(gradient @ step), 1.0
         if better is None:
             break
         if size == 1.0:
-            damping = damping / 10 if damping > _LEAST_DAMPED else 0.0
+            damping = damping / 10 if damping > _LIKELIHOOD_LEAST_DAMPED else 0.0
         theta, models, value = better
     return Fit(theta, models, value, _diverges(models, visits, step))
 

@@ -1,37 +1,205 @@
-"""The search for the best utility of a linear class.
+"""Goal-directedness with respect to the best utility of a linear class.
 
-The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-infinity included. The certificate comes from the other side, the maximum-entropy problem: any
-policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
-utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
-from the last model (`goalmeter.meg.certificate`).
-
-Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
-(Ziebart 2010).
+Small classes are solved along a path of penalties, others by damped Newton steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, LinearFit, checked, matching_certificate
-from goalmeter.meg.confinement import staying_inside
-from goalmeter.meg.counted import behaviour_entries, met
-from goalmeter.meg.face import find_face
-from goalmeter.meg.newton import DIRECT_WEIGHTS, NewtonSystem, newton_step
-from goalmeter.meg.penalised import is_small, penalised_path
-from goalmeter.meg.recession import recession_faces
-from goalmeter.meg.soft_model import ALL, SoftModel
-from goalmeter.meg.utility_class import LinearClass
-from goalmeter.meg.value_space import can_be_dense
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.meg.behaviour import (
+    Behaviour,
+    LinearClass,
+    Over,
+    behaviour_of,
+    linear_class,
+    yardstick,
+)
+from goalmeter.meg.certificate import (
+    Bounds,
+    LinearFit,
+    checked,
+    matching_certificate,
+    model_certificate,
+)
+from goalmeter.meg.faces import find_face, recession_faces, staying_inside
+from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, met, tabular
+from goalmeter.meg.result import (
+    FitInterrupted,
+    Listener,
+    MegResult,
+    Reached,
+    Shown,
+    TimeIsUp,
+    Watch,
+    class_result,
+)
+from goalmeter.meg.soft_model import ALL, DIRECT_WEIGHTS, NewtonSystem, SoftModel, newton_step
 from goalmeter.meg.visit_matching import match_visits
-from goalmeter.meg.watch import Watch
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import log_of_reference
+from goalmeter.tabular.policies import normalised_notes
+
+# --- Penalised ------------------------------------------------------------------------------------
+# Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
+# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
+# whatever the behaviour is, and so is its dual, a search among policies x:
+#
+#     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
+#
+# with r(x) what the behaviour's features exceed those of x by. Both are solved by one pair: the
+# optimal x is the model of the optimal theta, and r = e theta. As e falls, f(theta) rises to the
+# maximum of the evidence, KL(x) falls short of it by ever less, and r vanishes: value and bound
+# close on each other. Each e takes a few Newton steps from the solution of the one before.
+#
+# The bound that is reported does not trust the solver: it is weak duality at whatever policy the
+# search has come to (`goalmeter.meg.certificate`).
+
+# The path is for classes of up to this many weights, where forming the information takes no more
+# than this many multiplications: about a second for each of a hundred Newton steps.
+PATH_WEIGHTS = 400
+PATH_WORK = 2e9
+# Each penalty is this part of the one before, from 1 down to 1e-24, far below what rounding
+# leaves of the information's smallest eigenvalues.
+_PART = 10**-0.5
+_STAGES = 48
+_STEPS_A_STAGE = 25
+# A stage is over when a Newton step would gain less than this share of the penalty's own value.
+_SETTLED = 1e-4
+# Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
+_NEAR = 1e-2
+# Towards a finite optimum the weights move by `_PART` as much in each stage as in the one before;
+# by more than this, they are still on their way, perhaps to infinity.
+_GROWING = 0.6
+# So many stages that improve neither value nor bound by this share of the tolerance end the path.
+_IDLE_STAGES = 6
+_IDLE_SHARE = 1e-2
+
+
+def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
+    """Whether a class is small enough for the path."""
+    d = utilities.n_weights
+    rows = mdp.steps * mdp.n_actions * mdp.n_states
+    return d <= PATH_WEIGHTS and (rows + d) * d**2 <= PATH_WORK
+
+
+def penalised_path(
+    start: SoftModel,
+    behaviour: Behaviour,
+    tolerance: float,
+    bounds: Bounds,
+    watch: Watch[LinearFit],
+) -> LinearFit:
+    """The best utility of a class and a bound, by Newton steps along falling penalties.
+
+    It leads from the model of weights 0 to where value and bound are within the tolerance; the path
+    adds to the bounds that are proven already, and tells the watch of every stage.
+    """
+    at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
+    fit = checked(LinearFit(at.value, *bounds.at(start), start), behaviour, bounds)
+    penalty, idle, steps, highest, moves = 1.0, 0, 0, at.value, (np.inf, np.inf)
+    for stage in range(1, _STAGES + 1):
+        penalty, last = penalty * _PART, at
+        for _ in range(_STEPS_A_STAGE):
+            steps += 1
+            after = _penalised_step(at, behaviour, penalty)
+            if after is None:
+                break
+            at = after
+        _certify(at, bounds)
+        before, highest = fit.gap, max(highest, last.value)
+        now = checked(LinearFit(at.value, *bounds.at(at.model), at.model), behaviour, bounds)
+        if now.error > before:
+            # Weights grow as the penalty falls, and so does rounding.
+            break
+        moves = (moves[1], float(np.linalg.norm(at.model.theta - last.model.theta)))
+        # A little more evidence at much larger weights may cost more in the bound than it gains.
+        if now.doubt < fit.doubt:
+            fit = replace(now, growing=moves[1] > _GROWING * moves[0])
+        fit = replace(fit, steps=steps)
+        watch.tell(fit, *fit.bracket, stage="falling penalties", step=stage, of=_STAGES)
+        gained = max(before - fit.gap, at.value - highest)
+        idle = idle + 1 if gained < _IDLE_SHARE * tolerance else 0
+        if fit.closes(tolerance) or idle == _IDLE_STAGES:
+            break
+    return _limit_of_path(fit, behaviour, tolerance)
+
+
+class _Point(NamedTuple):
+    """A model with its evidence and the gradient of it."""
+
+    model: SoftModel
+    value: float
+    gradient: FloatArray
+
+
+def _penalised_step(at: _Point, behaviour: Behaviour, penalty: float) -> _Point | None:
+    """A Newton step on the penalised evidence, shortened until it gains; None if it is settled."""
+    theta = at.model.theta
+    slope = at.gradient - penalty * theta
+    _, sizes, directions = np.linalg.svd(at.model.information_root(), full_matrices=False)
+    # What the root does not span changes no policy, and so has neither slope nor use.
+    step = directions.T @ ((directions @ slope) / (sizes**2 + penalty))
+    promised = float(slope @ step)
+    penalty_now = 0.5 * penalty * float(theta @ theta)
+    if promised <= _SETTLED * (penalty + 2.0 * penalty_now):
+        return None
+    length = 1.0
+    while length > 1e-8:
+        # An offset in the weights changes no policy, but costs digits.
+        model = at.model.at(at.model.utilities.centred(theta + length * step))
+        value = model.evidence(behaviour)
+        cost = 0.5 * penalty * float(model.theta @ model.theta)
+        if (value - cost) - (at.value - penalty_now) >= 0.1 * length * promised:
+            return _Point(model, value, model.gradient(behaviour))
+        length *= 0.25
+    return None
+
+
+def _certify(at: _Point, bounds: Bounds) -> None:
+    """Add what the model's own policy proves, and the policy that a Newton step would match."""
+    proven = model_certificate(at.model, at.gradient)
+    bounds.add(proven)
+    if at.value - proven.kl < _NEAR:
+        _, psi = newton_step(at.model, at.gradient)
+        matching = matching_certificate(at.model, psi, at.gradient)
+        if matching is not None:
+            bounds.add(matching)
+
+
+def _limit_of_path(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> LinearFit:
+    """The exact limit, where the path's end shows the face that the limit's policies form."""
+    model = fit.model
+    face = find_face(model, *newton_step(model, model.gradient(behaviour)), behaviour)
+    if face is None:
+        return fit
+    value = face.model.evidence(behaviour)
+    if not fit.value - tolerance <= value <= fit.upper_bound:
+        return fit
+    return replace(
+        fit,
+        value=max(value, fit.value),
+        model=face.model,
+        directions=[face.direction],
+        growing=False,
+    )
+
+
+# --- Linear ---------------------------------------------------------------------------------------
+# The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
+# infinity included. The certificate comes from the other side, the maximum-entropy problem: any
+# policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
+# utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
+# from the last model (`goalmeter.meg.certificate`).
+#
+# Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
+# (Ziebart 2010).
 
 # Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
 # from there on; below, dense systems also reach optima that lie further out.
@@ -279,3 +447,130 @@ def _climb(
             return trial, value + gain, max(damping * factor, 1e-14)
         damping = 4.0 * max(damping, 1e-10)
     return None
+
+
+# --- Linear utility -------------------------------------------------------------------------------
+TOLERANCE = 1e-6
+ACTION_WARNING = (
+    "utilities over state-action pairs include the decisions themselves: every deterministic "
+    "stationary policy is then maximally goal-directed, so a high value says little"
+)
+
+
+def linear_utility(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    *,
+    features: ArrayLike | None = None,
+    over: Over = "state",
+    reference: ArrayLike | None = None,
+    tolerance: float = TOLERANCE,
+    progress: Listener | None = None,
+    timeout: float | None = None,
+) -> MegResult:
+    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there."""
+    utilities = linear_class(mdp, features, over)
+    if is_large(mdp, utilities):
+        utilities = tabular(utilities)
+    log_reference = log_of_reference(mdp, reference)
+    result, _ = measure_class(
+        behaviour_of(mdp, [policy]),
+        utilities,
+        log_reference,
+        tolerance,
+        watch=Watch(progress, timeout),
+        notes=(
+            *((ACTION_WARNING,) if utilities.on_actions else ()),
+            *normalised_notes(policy=policy, reference=reference),
+        ),
+    )
+    return result
+
+
+def measure_class(
+    behaviour: Behaviour,
+    utilities: LinearClass,
+    log_reference: FloatArray | None,
+    tolerance: float,
+    *,
+    watch: Watch[LinearFit] | None = None,
+    notes: tuple[str, ...] = (),
+) -> tuple[MegResult, LinearFit]:
+    """The best utility of a class for a policy's behaviour, and the fit that it comes from.
+
+    Args:
+        behaviour: a policy's behaviour.
+        utilities: the class.
+        log_reference: [T, A, S], or None for uniform.
+        tolerance: nats between value and bound at which the optimum counts as certified.
+        watch: told of every step; its timeout ends the search with what was reached by then.
+        notes: what the result's notes begin with.
+    """
+    watch = watch or Watch()
+    if not tolerance > 0:
+        raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
+    measure = yardstick(behaviour, log_reference, utilities.tells_apart())
+    ceiling = float(measure.ceiling[0])
+    near = 0.1 * tolerance  # the rest is room for the value's own rounding
+    stopped = None
+    try:
+        fit = fit_linear(
+            behaviour, utilities, log_reference, tolerance=near, ceiling=ceiling, watch=watch
+        )
+    except (TimeIsUp, KeyboardInterrupt) as cause:
+        stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
+        # Before the first step: the utility that is 0 everywhere, and the ceiling.
+        zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
+        fit = watch.best or LinearFit(0.0, ceiling, 0.0, False, zero)
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
+    watch.end()
+    # Of an optimum at infinity, the dominant direction is the utility that can be shown.
+    weights = fit.directions[0] if fit.directions else fit.model.theta
+    utility, scale = normalised_utility(utilities, weights)
+    by_step, by_state = model_shares(fit.model, behaviour)
+    again = float(fit.model.verified(behaviour)[0])
+    error = max(float(fit.model.rounding(behaviour)[0]), abs(again - fit.value))
+    reached = Reached(
+        fit.value,
+        fit.upper_bound,
+        fit.bound_size,
+        fit.bound_by_range,
+        fit.steps,
+        bool(fit.directions),
+        fit.growing,
+        error,
+    )
+    result = class_result(
+        reached,
+        Shown(utility, scale, by_step, by_state),
+        measure,
+        mdp=behaviour.mdp,
+        target=utilities.name,
+        uniform=log_reference is None,
+        tolerance=tolerance,
+        notes=notes,
+        stopped=stopped,
+        elapsed=watch.elapsed,
+    )
+    if stopped == "interrupt":
+        raise FitInterrupted(result) from None
+    return result, fit
+
+
+def normalised_utility(utilities: LinearClass, weights: FloatArray) -> tuple[FloatArray, float]:
+    """The utility of weights [D] scaled to 0..1, as users see it, and the scale taken out."""
+    array = utilities.rewards(weights[:, None]).shown(0)
+    low, width = float(array.min()), float(np.ptp(array))
+    return ((array - low) / width, width) if width > 0 else (np.zeros_like(array), 0.0)
+
+
+def model_shares(model: SoftModel, behaviour: Behaviour) -> tuple[FloatArray, FloatArray]:
+    """Evidence by decision step [H] and by state [S], nats."""
+    by_step, by_state = np.zeros(model.mdp.steps), np.zeros(model.mdp.n_states)
+    for t in range(model.mdp.steps):
+        weights = behaviour.weights(t, ALL)[..., 0]
+        log_ratio = np.where(weights > 0, model.step(t)[1], 0.0)
+        share = (weights * log_ratio).sum(axis=0)
+        by_step[t] = share.sum()
+        by_state += share
+    return by_step, by_state

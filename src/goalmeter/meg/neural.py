@@ -11,14 +11,27 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.behaviour import Behaviour, behaviour_of, reconciled, yardstick
+from goalmeter.meg.behaviour import (
+    Behaviour,
+    LinearClass,
+    behaviour_of,
+    linear_class,
+    reconciled,
+    yardstick,
+)
 from goalmeter.meg.known import known_utility
-from goalmeter.meg.linear_utility import linear_utility
-from goalmeter.meg.result import MegResult
+from goalmeter.meg.linear import linear_utility
+from goalmeter.meg.result import (
+    STOPPED_BY,
+    FitInterrupted,
+    Listener,
+    MegResult,
+    TimeIsUp,
+    Watch,
+    duration,
+)
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.utility_class import LinearClass, linear_class
-from goalmeter.meg.watch import STOPPED_BY, FitInterrupted, Listener, TimeIsUp, Watch, duration
-from goalmeter.tabular._validation import as_floats, shape_text, wrong_shape
+from goalmeter.tabular.arrays import as_floats, shape_text, wrong_shape
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes

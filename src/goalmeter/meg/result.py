@@ -1,15 +1,22 @@
-"""A goal-directedness with everything that defends the number: exact, or from a sample."""
+"""Results of goal-directedness measures, and the progress of the fits behind them."""
 
 from __future__ import annotations
 
 import math
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.report.notebook import html_table, one_row
+from goalmeter.meg.behaviour import Yardstick, bracketed, certifying, rounding
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
+from goalmeter.report.tables import html_table, one_row
+from goalmeter.tabular.mdp import TabularMDP
 
+# --- Result ---------------------------------------------------------------------------------------
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "so MEG is shown with a minus sign (`signed`); `value` is the absolute value"
@@ -296,3 +303,298 @@ class TrajectoryMeg(MegResult):
             *(f"  note: {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+
+# --- Watch ----------------------------------------------------------------------------------------
+# A search tells its `Watch` of every step; the watch keeps the best so far, passes progress on,
+# and raises `TimeIsUp` from within the search's own loops once the time is over. What was reached
+# is then still there, with the bound that was proven for it.
+
+# A terminal is told of a search that lasts, at most so often, seconds.
+FIRST_WORD, NEXT_WORD = 5.0, 5.0
+
+# From this part of a timeout on, a search also looks for bounds on its way.
+_BOUND_FROM = 0.1
+
+# What ended a search, as a note says it.
+STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
+
+Best = TypeVar("Best")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search is.
+
+    Attributes:
+        stage: what is being done, in words.
+        step: steps of this stage so far.
+        value: the best value so far, nats; a lower bound on MEG.
+        upper_bound: the bound so far, nats; proven.
+        elapsed: seconds since the search began.
+        left: seconds that it may still take at most: until the timeout, or until the last step
+            that this stage may take at the pace so far. Most searches end long before.
+    """
+
+    stage: str
+    step: int
+    value: float
+    upper_bound: float
+    elapsed: float
+    left: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.stage}, step {self.step}: MEG {self.value:.6g} nats so far, at most "
+            f"{self.upper_bound:.6g}; {duration(self.elapsed)} gone, "
+            f"{duration(self.left)} left at most"
+        )
+
+
+Listener = Callable[[Progress], None]
+
+
+class TimeIsUp(Exception):
+    """Ends a search whose time is over; nobody outside this room sees it."""
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """A search was interrupted at the keyboard; `result` is the best so far, with its bound.
+
+    It is a `KeyboardInterrupt`, so a loop over many policies ends as well unless it is caught.
+    """
+
+    def __init__(self, result: MegResult) -> None:
+        super().__init__(
+            f"interrupted; the best so far is in the attribute `result`: MEG at least "
+            f"{result.value:.6g} nats and at most {result.upper_bound:.6g}"
+        )
+        self.result = result
+
+
+class Watch(Generic[Best]):
+    """The time, the listener (None for silence) and the best so far of one search.
+
+    After the timeout, in seconds from now, `check` raises; without one never.
+    """
+
+    def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
+        number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if timeout is not None and not (number and timeout > 0):
+            raise InvalidParameterError(
+                f"timeout is {timeout!r}, expected a positive number of seconds, or None"
+            )
+        self.best: Best | None = None
+        self._value, self._upper = -math.inf, math.inf
+        self._progress = progress
+        self._begun = time.monotonic()
+        self._deadline = math.inf if timeout is None or timeout > 1e9 else self._begun + timeout
+        self._stage, self._stage_begun = "", self._begun
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the search began."""
+        return time.monotonic() - self._begun
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the timeout, negative after it; None without one."""
+        return None if math.isinf(self._deadline) else self._deadline - time.monotonic()
+
+    @property
+    def bound_is_due(self) -> bool:
+        """Whether a bound on the way is worth its time: the search may be ended or is told of."""
+        if math.isfinite(self._deadline):
+            return self.elapsed > _BOUND_FROM * (self._deadline - self._begun)
+        return self._progress is not None and self.elapsed > FIRST_WORD
+
+    def check(self) -> None:
+        """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
+        if time.monotonic() > self._deadline:
+            raise TimeIsUp
+
+    def end(self) -> None:
+        """The search is over: what is worked out of its best is not to be interrupted any more."""
+        self._deadline = math.inf
+
+    def tell(
+        self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
+    ) -> None:
+        """Keep what the search would return if it ended here, and tell the listener.
+
+        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats. A
+        search that begins anew is not better than what came before until its value is.
+        """
+        if self.best is None or value >= self._value:
+            self.best, self._value, self._upper = best, value, upper_bound
+        now = time.monotonic()
+        if stage != self._stage:
+            self._stage, self._stage_begun = stage, now
+        if self._progress is not None:
+            pace = (now - self._stage_begun) / max(step, 1)
+            left = max(min(pace * (of - step), self._deadline - now), 0.0)
+            elapsed = now - self._begun
+            self._progress(Progress(stage, step, self._value, self._upper, elapsed, left))
+
+
+def listener(progress: Listener | bool | None) -> Listener | None:
+    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`)."""
+    # Nobody reads a log while it is written: at a terminal or in a notebook somebody does.
+    if progress is None:
+        progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
+    if progress is False:
+        return None
+    if progress is True:
+        return slowly(lambda line: print(line, file=sys.stderr, flush=True))
+    if not callable(progress):
+        raise InvalidParameterError(
+            f"progress is {progress!r}, expected a function of one argument, True or False"
+        )
+    return progress
+
+
+def slowly(tell: Callable[[str], None]) -> Listener:
+    """A listener that tells a line now and then, and nothing of a search that is soon over."""
+    due = FIRST_WORD
+
+    def hear(progress: Progress) -> None:
+        nonlocal due
+        if progress.elapsed >= due:
+            due = progress.elapsed + NEXT_WORD
+            tell(str(progress))
+
+    return hear
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words that a waiting person can use."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+# --- Class result ---------------------------------------------------------------------------------
+# The size of utilities that a bound is proven for, by whether it is of their range.
+_MEASURES = {True: "range", False: "weights"}
+
+
+class Reached(NamedTuple):
+    """Where a search ended, or was ended; value and bound in nats.
+
+    `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`),
+    `infinite` says that the value is the limit of ever larger ones, and `error` is the rounding
+    error of the value, nats.
+    """
+
+    value: float
+    upper_bound: float
+    bound_size: float
+    bound_by_range: bool
+    steps: int
+    infinite: bool
+    growing: bool
+    error: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """What bound and value differ by, nats."""
+        return self.upper_bound - self.value
+
+
+class Shown(NamedTuple):
+    """What a reader sees of the best utility: itself in 0 to 1, its scale, and its evidence."""
+
+    utility: FloatArray
+    scale: float
+    by_step: FloatArray
+    by_state: FloatArray
+
+
+def class_result(
+    reached: Reached,
+    shown: Shown,
+    measure: Yardstick,
+    *,
+    mdp: TabularMDP,
+    target: str,
+    uniform: bool,
+    tolerance: float,
+    notes: tuple[str, ...] = (),
+    stopped: str | None = None,
+    elapsed: float = 0.0,
+    i: int = 0,
+) -> MegResult:
+    """The result of a search in a world, by the yardstick of its behaviour (the i-th of several).
+
+    `uniform` is whether the reference is; `tolerance` counts as certified, nats; `notes` come
+    first; `stopped` is what ended the search after `elapsed` seconds, if anything did.
+    """
+    error = max(rounding(mdp), reached.error)
+    maximum = float(measure.maximum[i % len(measure.maximum)])
+    tolerance = certifying(tolerance, error, maximum)
+    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
+    doubtful = reached.error > tolerance
+    value = reached.value - reached.error if doubtful else reached.value
+    fields = bracketed(value, reached.upper_bound + error, measure, i)
+    reached = reached._replace(value=fields["value"], upper_bound=fields["upper_bound"])
+    return MegResult(
+        **fields,
+        rationality=math.inf if reached.infinite else shown.scale,
+        target=target,
+        method=f"concave maximisation, {reached.steps} Newton steps",
+        tolerance=tolerance,
+        by_step=shown.by_step,
+        by_state=shown.by_state,
+        utility=shown.utility,
+        reference="uniform policy" if uniform else "given reference policy",
+        notes=(*notes, *_notes(reached, tolerance, doubtful, stopped, elapsed)),
+        stopped=stopped,
+        bound_size=reached.bound_size or math.inf,
+        bound_measure=_MEASURES[reached.bound_by_range] if reached.bound_size else "none",
+    )
+
+
+def _notes(
+    reached: Reached, tolerance: float, doubtful: bool, stopped: str | None, elapsed: float
+) -> tuple[str, ...]:
+    notes = []
+    if doubtful:
+        notes.append(
+            f"the value has a rounding error of up to {reached.error:.2g} nats, because the "
+            f"utility found is too large or the discount too close to 1 for double precision; the "
+            f"value reported is lower by that much, and it is not certified"
+        )
+    if stopped is not None:
+        notes.append(
+            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} "
+            f"steps: the value is the best so far, a lower bound, and the upper bound is what was "
+            f"proven by then"
+        )
+    if reached.infinite:
+        notes.append(
+            "the supremum is approached by ever larger utilities; the value is its exact limit"
+        )
+    elif reached.growing:
+        notes.append(
+            "the weights were still growing where the search ended: the optimum may lie at "
+            "infinity, and the rationality is that of the utility that was reached"
+        )
+    if reached.gap > tolerance and stopped is None:
+        notes.append(
+            f"the certificate did not close: after {reached.steps} Newton steps the bound is "
+            f"{reached.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
+            f"lower bound"
+        )
+    if reached.bound_size and reached.bound_by_range:
+        notes.append(
+            f"the bound holds for all utilities of the class whose range (largest less smallest "
+            f"entry) times the rationality is at most {reached.bound_size:.2g}, a thousand times "
+            f"that of the best one reached"
+        )
+    elif reached.bound_size:
+        notes.append(
+            f"the bound holds for all utilities of the class whose weights times the "
+            f"rationality sum to at most {reached.bound_size:.2g} in absolute value, a thousand "
+            f"times those of the best one reached"
+        )
+    return tuple(notes)

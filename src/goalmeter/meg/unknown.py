@@ -1,23 +1,139 @@
-"""Goal-directedness with respect to some utility of a class."""
+"""Goal-directedness with respect to the best of all utilities, and the simplest that explains most."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike
-from goalmeter.meg.linear_utility import TOLERANCE, linear_utility
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.meg.batched import Abreast, Fits, search, verify
+from goalmeter.meg.behaviour import Behaviour, Over, behaviour_of, linear_class, yardstick
+from goalmeter.meg.known import (
+    Case,
+    behaviour_side_by_side,
+    cases_of,
+    measure_parts,
+    reference_side_by_side,
+)
+from goalmeter.meg.linear import (
+    ACTION_WARNING,
+    TOLERANCE,
+    is_large,
+    linear_utility,
+    normalised_utility,
+)
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import MegResult
-from goalmeter.meg.utility_class import Over
-from goalmeter.meg.watch import Listener, listener
+from goalmeter.meg.result import Listener, MegResult, Reached, Shown, Watch, class_result, listener
+from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.visit_matching import PenalisedClimb
+from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import log_of_reference
+from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
     from torch import nn
 
 
+# --- Simplest -------------------------------------------------------------------------------------
+# Penalties that are tried, the strongest first; each fit starts where the one before ended.
+_PENALTIES = np.geomspace(10.0, 1e-7, 33)
+
+
+class SimplestUtility(NamedTuple):
+    """A utility scaled to 0..1, its rationality, its evidence in nats and its share of MEG."""
+
+    utility: FloatArray
+    rationality: float
+    evidence: float
+    share: float
+
+
+def simplest_utility(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    *,
+    share: float = 0.95,
+    features: ArrayLike | None = None,
+    over: Over = "state",
+    reference: ArrayLike | None = None,
+) -> SimplestUtility:
+    """The utility with the smallest weights that explains a share of a policy's MEG.
+
+    Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
+    with spends large weights on the last hundredth of a nat, much of it in states that are
+    hardly visited. Asking for a little less, with weights as small as possible, leaves the
+    weights that behaviour insists on: this is the utility to plot.
+
+    Args:
+        mdp: the world; its reward is not used.
+        policy: [S, A] or [H, S, A].
+        share: least part of the class's MEG to explain, in (0, 1).
+        features: as in `unknown_utility`.
+        over: as in `unknown_utility`.
+        reference: as in `unknown_utility`.
+
+    Returns:
+        A `SimplestUtility`: the maximiser of evidence - penalty / 2 * sum of squared weights
+        for the largest penalty on a fixed grid that reaches the share.
+
+    Raises:
+        InvalidParameterError: share outside (0, 1).
+        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
+
+    Example: one coin flip, won four times in five.
+        >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+        >>> mouse = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2)
+        >>> simplest_utility(mouse, [[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]]).utility
+        array([0.5, 1. , 0. ])
+    """
+    if not 0.0 < share < 1.0:
+        raise InvalidParameterError(f"share is {share!r}, expected a number between 0 and 1")
+    best = linear_utility(mdp, policy, features=features, over=over, reference=reference)
+    utilities = linear_class(mdp, features, over)
+    behaviour = behaviour_of(mdp, [policy])
+    log_reference = log_of_reference(mdp, reference)
+    start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
+    large = is_large(mdp, utilities)
+    climb = PenalisedClimb(start, behaviour) if large else _Descent(start, behaviour)
+    # Weights of the utility itself, at rationality 1: their size is the rationality.
+    model, evidence = start, 0.0
+    # From strong to weak penalties: the first utility that explains enough is the smallest.
+    for penalty in _PENALTIES:
+        if evidence >= share * best.value:
+            break
+        model, evidence = climb.to(penalty)
+    utility, rationality = normalised_utility(utilities, model.theta)
+    part = evidence / best.value if best.value > 0 else 0.0
+    return SimplestUtility(utility, rationality, evidence, part)
+
+
+class _Descent:
+    """As `PenalisedClimb`, for any class of a few hundred weights at most."""
+
+    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
+        self._model, self._behaviour = start, behaviour
+
+    def to(self, penalty: float) -> tuple[SoftModel, float]:
+        """The model of max f(theta) - penalty / 2 |theta|^2, and its evidence."""
+        from scipy.optimize import minimize
+
+        def cost(theta: FloatArray) -> tuple[float, FloatArray]:
+            model = self._model.at(theta)
+            value = model.evidence(self._behaviour) - 0.5 * penalty * float(theta @ theta)
+            return -value, penalty * theta - model.gradient(self._behaviour)
+
+        theta = minimize(cost, self._model.theta, method="L-BFGS-B", jac=True).x
+        self._model = self._model.at(theta)
+        return self._model, self._model.evidence(self._behaviour)
+
+
+# --- Unknown --------------------------------------------------------------------------------------
 def unknown_utility(
     mdp: TabularMDP,
     policy: ArrayLike,
@@ -41,8 +157,8 @@ def unknown_utility(
     and `bound_measure` say in which sense. Classes without features and of more than 100 weights
     are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
     value and bound apart, a linear program looks for optima at infinity
-    (`goalmeter.meg.recession`), and a class of up to some hundred weights is searched once more
-    along falling penalties (`goalmeter.meg.penalised`).
+    (`goalmeter.meg.faces`), and a class of up to some hundred weights is searched once more
+    along falling penalties (`goalmeter.meg.linear`).
 
     Args:
         mdp: the world; its reward is not used.
@@ -114,3 +230,148 @@ def unknown_utility(
         progress=hear,
         timeout=timeout,
     )
+
+
+# --- Unknown worlds -------------------------------------------------------------------------------
+# A timeout that is over: what is left ends at once, with nothing but its ceiling.
+_NO_TIME = 1e-9
+
+
+def unknown_utility_many(
+    mdp: TabularMDP | Sequence[TabularMDP],
+    policies: Sequence[ArrayLike],
+    *,
+    over: Over = "state",
+    reference: ArrayLike | None = None,
+    references: Sequence[ArrayLike | None] | None = None,
+    tolerance: float = TOLERANCE,
+    timeout: float | None = None,
+) -> list[MegResult]:
+    """`unknown_utility` of many policies, in one world or in one each.
+
+    Results are those of single calls, up to rounding, in the order given. Small worlds of like
+    shape (numbers of states and actions, horizon, discount) are searched together, where the class
+    has up to 100 weights; what does not close there is searched alone, as larger ones are.
+
+    Args:
+        mdp: the world, or B worlds; their rewards are not used.
+        policies: B policies, or one for all worlds.
+        over: as in `unknown_utility`.
+        reference: as in `unknown_utility`, shared by all.
+        references: B of them, None among them for the uniform policy; in place of `reference`.
+        tolerance: nats between value and bound at which an optimum counts as certified.
+        timeout: seconds after which all searches end with what they have: those that had not begun
+            with the value 0 and the bound that is known beforehand.
+
+    Raises:
+        InvalidParameterError: numbers of worlds, policies and references, or options, that do not
+            go together.
+        InvalidPolicyError: as `unknown_utility`; the error names the world.
+
+    Source: as `unknown_utility`.
+
+    Example: the mouse of `unknown_utility`, and one that is not so sure.
+        >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
+        >>> mouse = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2)
+        >>> sure, unsure = ([[p, 1 - p], [0.5, 0.5], [0.5, 0.5]] for p in (1.0, 0.8))
+        >>> for result in unknown_utility_many([mouse, mouse], [sure, unsure]):
+        ...     print(round(result.value, 4), round(result.rationality, 4))
+        0.6931 inf
+        0.1927 1.3863
+    """
+    if not tolerance > 0:
+        raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
+    watch: Watch[None] = Watch(None, timeout)
+    cases = cases_of(mdp, policies, None, reference, references)
+    return measure_parts(
+        cases,
+        partial(_together, over=over, tolerance=tolerance, watch=watch),
+        partial(_alone, over=over, tolerance=tolerance, watch=watch),
+        alike=_sureness,
+    )
+
+
+def _sureness(case: Case) -> float:
+    """How sure a policy is on average: the surer, the farther away its optimum lies."""
+    policy = np.asarray(case.policy)
+    # What is no policy is told apart where it is checked.
+    if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
+        return 0.0
+    return float(policy.max(axis=-1).mean())
+
+
+def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
+    return linear_utility(
+        case.mdp,
+        case.policy,
+        over=over,
+        reference=case.reference,
+        tolerance=tolerance,
+        timeout=None if watch.left is None else max(watch.left, _NO_TIME),
+    )
+
+
+def _together(
+    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[None]
+) -> list[MegResult]:
+    space = linear_class(cases[0].mdp, None, over)
+    alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
+    if is_large(cases[0].mdp, space):
+        return [alone(case) for case in cases]
+    mdp = side_by_side([case.mdp for case in cases])
+    behaviour = behaviour_side_by_side(mdp, cases)
+    log_reference = reference_side_by_side(cases)
+    worlds = [case.mdp for case in cases]
+    abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
+    sums = Sums(len(cases))
+    measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
+    # As in the single search: the rest is room for the value's own rounding.
+    near = 0.1 * tolerance
+    fits = search(abreast, near, measure.ceiling)
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
+    abreast = replace(abreast, check=_never)
+    by_step = np.zeros((len(cases), mdp.steps))
+    by_state = np.zeros((len(cases), space.shape[2]))
+    ended = np.flatnonzero(fits.closed | fits.stopped)
+    for chosen, some in fits.groups(abreast, ended):
+        model = some.model(fits.theta[chosen])
+        verify(some, model, fits, chosen, near)
+        shares = some.shares(model)
+        by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
+    results = []
+    for i, case in enumerate(cases):
+        if not fits.closed[i] and not fits.stopped:
+            results.append(alone(case))
+            continue
+        # Of an optimum at infinity, the dominant direction is the utility that can be shown.
+        weights = fits.direction[i] if i in fits.faces else fits.theta[i]
+        shown = Shown(*normalised_utility(space, weights), by_step[i], by_state[i])
+        results.append(
+            class_result(
+                _reached(fits, i),
+                shown,
+                measure,
+                mdp=case.mdp,
+                target=space.name,
+                uniform=log_reference is None,
+                tolerance=tolerance,
+                notes=(
+                    *((ACTION_WARNING,) if space.on_actions else ()),
+                    *normalised_notes(policy=case.policy, reference=case.reference),
+                ),
+                stopped=None if fits.closed[i] else "timeout",
+                elapsed=watch.elapsed,
+                i=i,
+            )
+        )
+    return results
+
+
+def _reached(fits: Fits, i: int) -> Reached:
+    parts = fits.value, fits.bound, fits.size, fits.error
+    value, bound, size, error = (float(each[i]) for each in parts)
+    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False, error)
+
+
+def _never() -> None:
+    """No end: the time of a search does not count for what follows it."""

@@ -4,7 +4,7 @@ In a class where every entry of the utility is a weight of its own, features are
 of a state at a decision step, or of a state and an action. At the best utility the model visits
 everything as often as the behaviour does, which may be a millionth of a millionth of a visit: the
 evidence hardly feels such states, and yet the bound does. So the problem is solved at one scale
-after another, as in `goalmeter.meg.penalised`,
+after another, as in `goalmeter.meg.linear`,
 
     max over u of  f(u) - e/2 |u|^2,      where        m(u) = a - e u
 
@@ -16,7 +16,7 @@ change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1
 
 and a step lowers even what is visited far too often to where it belongs, when a Newton step on the
 evidence would lower its logarithm by 1. Newton steps on the penalised evidence then correct it.
-Systems are solved by conjugate gradients with the preconditioner of `goalmeter.meg.value_space`.
+Systems are solved by conjugate gradients with the preconditioner of `goalmeter.meg.preconditioners`.
 
 Source: `docs/mathematics.md`.
 """
@@ -31,14 +31,25 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, checked
-from goalmeter.meg.counted import behaviour_entries, counted, features_moved, model_visits
-from goalmeter.meg.feature_space import space_of
-from goalmeter.meg.newton import conjugate_gradients
-from goalmeter.meg.soft_model import SoftModel
-from goalmeter.meg.tilted import NewtonDirection, price, tilted_certificate
-from goalmeter.meg.value_space import Space
-from goalmeter.meg.watch import Watch
+from goalmeter.meg.certificate import (
+    Bounds,
+    Certificate,
+    LinearFit,
+    NewtonDirection,
+    checked,
+    price,
+    tilted_certificate,
+)
+from goalmeter.meg.preconditioners import (
+    Space,
+    behaviour_entries,
+    counted,
+    features_moved,
+    model_visits,
+    space_of,
+)
+from goalmeter.meg.result import Watch
+from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 
 _MAX_STEPS = 300
 # The first penalty, what each is of the one before, and the last: below it visits are rounded.
@@ -144,7 +155,7 @@ def match_visits(
     """Climb from a model to the best utility of its class, until the bound is within the tolerance.
 
     The class must have a weight for every entry of a utility. What the behaviour never visits must
-    be closed to the model (see `goalmeter.meg.confinement`), by the `directions` that the fit is to
+    be closed to the model (see `goalmeter.meg.faces`), by the `directions` that the fit is to
     name. The search adds to the bounds that are proven already. It ends without a certificate after
     300 steps, at the last penalty, or where certificates no longer improve; a class of some hundred
     weights is then searched once more with the information itself, which `dense` may ask for from

@@ -1,13 +1,18 @@
 """How agents behave in grid worlds: suites of tasks, walks through them, and what they show."""
 
-from goalmeter.navigation.measure import load, measure
-from goalmeter.navigation.record import Step, Trajectory
-from goalmeter.navigation.result import Navigation
-from goalmeter.navigation.suites.options import SuiteOptions
-from goalmeter.navigation.suites.record import Suite
-from goalmeter.navigation.suites.registry import SUITES, register_suite, suite_named, suite_names
-from goalmeter.navigation.suites.tasks import Task, TaskSet, suite
-from goalmeter.navigation.walks import Episode, walk, walks
+from goalmeter.navigation.measure import Navigation, load, measure
+from goalmeter.navigation.suite_definition import Suite, SuiteOptions
+from goalmeter.navigation.suites import SUITES, register_suite, suite_named, suite_names
+from goalmeter.navigation.trajectories import (
+    Episode,
+    Step,
+    Task,
+    TaskSet,
+    Trajectory,
+    suite,
+    walk,
+    walks,
+)
 
 __all__ = [
     "SUITES",

@@ -1,29 +1,48 @@
-"""Which walks make a run, and how a run is told from another: plain data, as it is kept on disk."""
+"""Plan a run: its trajectories as plain data, their Inspect samples, and a cost estimate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from goalmeter._arguments import MOST_SEED
-from goalmeter._errors import InvalidFileError
-from goalmeter.agents.language_models.names import is_organism
-from goalmeter.gridworld.maze import MOST_SIZE
-from goalmeter.navigation.asking.settings import (
+from goalmeter._errors import (
+    MOST_SEED,
+    GoalmeterError,
+    InvalidFileError,
+    InvalidTrajectoryError,
+    json_text,
+)
+from goalmeter.agents.grid_agents import Decision
+from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, is_organism
+from goalmeter.gridworld.generators import MOST_SIZE
+from goalmeter.gridworld.planner import State
+from goalmeter.navigation.prompts import (
     HISTORY,
     PROMPT,
     Asking,
     conditions,
     default_prompts,
+    template,
 )
-from goalmeter.navigation.suites.options import MOST_FACTOR, MOST_STEPS, SuiteOptions
-from goalmeter.navigation.suites.record import MOST_WALKS, MOST_WORLDS, Suite
-from goalmeter.navigation.suites.registry import suite_named, suite_names
-from goalmeter.navigation.suites.tasks import Task, TaskSet, tasks_of, walk_key
-from goalmeter.runs.checks import (
+from goalmeter.navigation.suite_definition import (
+    MOST_FACTOR,
+    MOST_STEPS,
+    MOST_WALKS,
+    MOST_WORLDS,
+    Suite,
+    SuiteOptions,
+)
+from goalmeter.navigation.suites import suite_named, suite_names
+from goalmeter.navigation.trajectories import Episode, Task, TaskSet, Trajectory, tasks_of, walk_key
+from goalmeter.runs.forecast import Forecast, Span, left_of
+from goalmeter.runs.reading import (
+    RUN,
     Field,
+    another_kind,
     check_record,
     is_number,
     is_whole,
@@ -32,8 +51,8 @@ from goalmeter.runs.checks import (
     whole,
     word,
 )
-from goalmeter.runs.reading import RUN, another_kind
 
+# --- Plan -----------------------------------------------------------------------------------------
 KIND = "navigation"
 # What of a run may be asked for in greater number later: the walks that are there still count.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
@@ -200,3 +219,214 @@ def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
     # Suites of other packages may be registered at any time.
     fields = _RUN | {"suite": word(*suite_names())}
     check_record(what, fields, f"{Path(folder) / RUN}", others=True)
+
+
+# --- Samples --------------------------------------------------------------------------------------
+_KEY, _ROUND = "walk", "walks"
+_NOT_BEGUN = "not begun"
+
+
+class Walk(NamedTuple):
+    """A task and which of the walks through it."""
+
+    task: Task
+    number: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from every other walk; the same in every run."""
+        return walk_key(self.task, self.number)
+
+
+def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[str, Any]]:
+    """The walks of a suite, as fields of Inspect's samples: id, input (the first prompt), metadata.
+
+    `only` are the names of those that are wanted, in the order in which they are to begin, if not
+    all of them are. "grid" in the metadata is
+    what errors are clustered by, "walks" how many there are of each task.
+    """
+    out = []
+    walks = {(walk := Walk(task, index)).name: walk for task, index in tasks.walks()}
+    for walk in walks.values() if only is None else map(walks.__getitem__, only):
+        world = walk.task.world
+        asked = template(walk.task.condition[PROMPT]).prompt(world, State(world.start))
+        grid = f"size {walk.task.size}, complexity {walk.task.complexity}, seed {walk.task.seed}"
+        # An episode that was not begun is all that there is to know of a walk beforehand.
+        plan = Episode(walk.task).trajectory(walk.number, _NOT_BEGUN).to_json()
+        del plan["outcome"], plan["steps"]
+        metadata = {"grid": grid, _ROUND: tasks.trajectories, _KEY: plan}
+        out.append({"id": walk.name, "input": asked, "metadata": metadata})
+    return out
+
+
+def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
+    """The walk that a sample describes.
+
+    Epochs count from 1; each is another round of the same walks. Raises InvalidTrajectoryError if
+    the sample is not one of `samples`.
+    """
+    try:
+        labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
+    except (KeyError, TypeError, ValueError) as cause:
+        raise InvalidTrajectoryError(
+            "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
+        ) from cause
+    try:
+        read = Trajectory.from_json(labels | {"outcome": _NOT_BEGUN, "steps": []})
+    except GoalmeterError as cause:
+        raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
+    made = made_of(read)
+    return Walk(made.task, made.number + (epoch - 1) * walks)
+
+
+def made_of(read: Trajectory) -> Walk:
+    """The task and the number of the walk that a trajectory records."""
+    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
+    return Walk(task, read.trajectory)
+
+
+# --- Forecast -------------------------------------------------------------------------------------
+# calls             a walk takes at least its shortest path, and at most its cap; one call a step,
+#                       at temperature 0 at least one for each step of a shortest path
+#         prompt tokens     calls of a walk * tokens of its first prompt, counted by the model's
+#     tokenizer
+#                       where it is on this machine, and else as characters / 3
+#     output tokens     calls * tokens of an answer, as stated
+#     output cap        walks * cap * attempts * max-tokens, or walks * token-cap if that is less
+#     hours             calls * seconds of a call, as stated / questions at once / 3600
+#     disk              of an example record without prompts and answers, and calls * their bytes;
+#                       for models of this machine 5 bytes more a token, whose ids are recorded
+#     money             tokens * price
+#
+# A text of grids has some three characters a token in the tokenizers of today, where prose has four
+# to five; prompts are both.
+
+CHARACTERS_A_TOKEN = 3
+# Tokens of an answer, by reasoning effort; the answer itself is {"action": "RIGHT"}.
+_ANSWER = 10
+# Of an organism's answer: the mouse has 37 on average on mazes of size 7, search included, and more
+# on larger ones.
+_ORGANISM = 40
+# Of the id of a token with what separates it from the next; models of this machine record them.
+_ID_BYTES = 5
+_REASONING = {"minimal": 100, "low": 200, "medium": 1000, "high": 4000, "xhigh": 8000, "max": 8000}
+
+
+def forecast(
+    plan: WalkPlan,
+    *,
+    out: str | Path | None = None,
+    connections: int = 10,
+    answer_tokens: int | None = None,
+    call_seconds: float | None = None,
+    price_in: float | None = None,
+    price_out: float | None = None,
+) -> Forecast:
+    """What is left of a plan's walks, and what they will cost.
+
+    Args:
+        plan: of a language model.
+        out: folder that may hold some of the walks.
+        connections: questions at once.
+        answer_tokens: of an answer with its reasoning; None for what the effort suggests.
+        call_seconds: of a question; None leaves the hours unknown.
+        price_in: US dollars for a million prompt tokens; None leaves the money unknown.
+        price_out: US dollars for a million output tokens; None leaves it unknown too.
+    """
+    asking = plan.asking
+    assert asking is not None
+    walks = plan.keys()
+    left = left_of(walks, out)
+    count, how = _tokenizer(plan.agent)
+    of_task = Counter(id(walks[key][0]) for key in left)
+    steps = prompts = texts = Span(0, 0)
+    caps = 0
+    for task in plan.tasks.tasks:
+        if not (times := of_task[id(task)]):
+            continue
+        caps += times * task.cap
+        # At temperature 0 what was asked once is not asked again, so walks may share all calls.
+        different = 1 if asking.temperature == 0 else times
+        of_task_steps = Span(different * task.distance, times * task.cap)
+        prompt = template(task.condition[PROMPT]).prompt(task.world, Episode(task).state)
+        steps = steps + of_task_steps
+        prompts = prompts + of_task_steps * count(prompt)
+        texts = texts + of_task_steps * len(json_text(prompt).encode())
+    effort = asking.reasoning_effort
+    usual = _ORGANISM if is_organism(plan.agent) else _ANSWER + _REASONING.get(effort or "", 0)
+    answer = answer_tokens or usual
+    is_usual = answer_tokens is None and is_organism(plan.agent)
+    outputs = steps * answer
+    output_cap = caps * asking.attempts * asking.max_tokens
+    if asking.token_cap is not None:
+        output_cap = min(output_cap, len(left) * asking.token_cap)
+    walk, step = _record_bytes(walks[left[0]][0]) if left else (0, 0)
+    # A recorded step has its prompt and its answer as text, besides what every step has.
+    disk = texts + steps * (step + answer * CHARACTERS_A_TOKEN)
+    if _records_ids(plan.agent):
+        disk = disk + (prompts + outputs) * _ID_BYTES
+    disk = disk + Span.of(len(left) * walk)
+    usd = None
+    if price_in is not None and price_out is not None:
+        usd = prompts * (price_in / 1e6) + outputs * (price_out / 1e6)
+    return Forecast(
+        name=plan.agent,
+        noun="walk",
+        trials=len(walks),
+        kept=len(walks) - len(left),
+        left=len(left),
+        slots=connections,
+        hours=None if call_seconds is None else steps * (call_seconds / connections / 3600),
+        disk=disk,
+        calls=steps,
+        prompt_tokens=prompts,
+        output_tokens=outputs,
+        output_cap=output_cap,
+        usd=usd,
+        assumed=(
+            "the lower numbers are for walks by the shortest path, the upper ones for walks to "
+            "their caps, with one call a step; an answer that cannot be read is asked for again",
+            f"prompt tokens are {how}, of the first prompt of each walk",
+            f"an answer has {answer} tokens"
+            + (f" at effort {effort}" if effort else "")
+            + (", as on mazes of size 7, and more on larger ones" if is_usual else ""),
+            "hours are not known: --call-seconds says what a call takes"
+            if call_seconds is None
+            else f"a call takes {call_seconds:g} s, and {connections} are made at once",
+            "disk is that of the walks; Inspect's own logs come besides",
+        ),
+    )
+
+
+def _records_ids(model: str) -> bool:
+    """Whether the ids of tokens are recorded, so that activations can be made again."""
+    return is_organism(model) or model.startswith((LOCAL, HUGGING_FACE))
+
+
+def _record_bytes(task: Task) -> tuple[int, int]:
+    """Bytes of a recorded walk and of each of its steps without their texts, on an example."""
+    episode = Episode(task)
+    episode.take(Decision(0, raw="", prompt="", prompt_tokens=1000, attempts=1))
+    record = episode.trajectory(0, failure="example").to_json()
+    step = len(json_text(record["steps"][0]))
+    return len(json_text(record)) - step, step
+
+
+def _tokenizer(model: str) -> tuple[Callable[[str], float], str]:
+    """What counts the tokens of a text, and how that is done in words."""
+    # Any library may be missing, and any model be elsewhere: then there is the rule.
+    with suppress(Exception):
+        from transformers import AutoTokenizer
+
+        if is_organism(model):
+            from goalmeter.organisms.kinds import weights_of
+
+            place = str(weights_of(model.partition("/")[2]))
+        else:
+            provider, _, place = model.partition("/")
+            if provider != "hf":
+                raise LookupError(provider)
+        tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=True)
+        return lambda text: len(tokenizer(text)["input_ids"]), "counted by the model's tokenizer"
+    rule = f"characters / {CHARACTERS_A_TOKEN}"
+    return lambda text: len(text) / CHARACTERS_A_TOKEN, f"{rule} (no tokenizer is on this machine)"

@@ -1,24 +1,34 @@
-"""The four organisms as data: what each wants, what it sees, and so what it should do.
-
-    mouse    the goal, by shortest ways; fetches the key only where a door is shut
-    magpie   the key wherever there is one, then the goal
-    mole     as the mouse, on a map without the inner walls of every fourth row
-    moth     nothing: a fixed preference over legal moves
-
-`intended` is the ground truth that instruments are calibrated with: what an organism that had
-learnt its lesson perfectly would do.
-"""
+"""Specifications of the four organisms, and the location of their shipped weights."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._files import read_bytes, write_text
 from goalmeter._names import did_you_mean
 from goalmeter._types import BoolArray
-from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import WITHOUT_KEY, State
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
+
+# --- Kinds ----------------------------------------------------------------------------------------
+# mouse    the goal, by shortest ways; fetches the key only where a door is shut
+#     magpie   the key wherever there is one, then the goal
+#     mole     as the mouse, on a map without the inner walls of every fourth row
+#     moth     nothing: a fixed preference over legal moves
+#
+# `intended` is the ground truth that instruments are calibrated with: what an organism that had
+# learnt its lesson perfectly would do.
 
 # Rows whose inner walls the mole does not see: 2, 6, 10, ... Every size has one.
 _UNSEEN_EVERY, _UNSEEN_FIRST = 4, 2
@@ -138,3 +148,125 @@ def organism(name: str) -> Organism:
         known = f"{hint} Known are" if hint else ", expected one of"
         raise InvalidParameterError(f"there is no organism {name!r}{known} {', '.join(ORGANISMS)}")
     return ORGANISMS[name]
+
+
+# --- Manifest -------------------------------------------------------------------------------------
+# A process can be killed between any two writes. So the files are written in a folder of their own,
+# moved over, and listed with their sizes and SHA-256 in `manifest.json`, which comes last: a folder
+# with a manifest that matches holds exactly what was written.
+
+MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
+_FORMAT = 1
+# Folders that writers write in; what a killed writer has left is removed by the next one.
+_PREFIX = ".unfinished-"
+# A manifest lists a dozen short names; a larger file is something else, and is not read.
+_LONGEST = 1_000_000
+
+
+@contextmanager
+def published(folder: Path) -> Iterator[Path]:
+    """A folder to write files into, which are moved into `folder` when the block has ended.
+
+    An error in the block leaves what was in `folder` before. Files of other names stay there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob(f"{_PREFIX}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        # Inside of the destination, so that both are on one file system and moving is a renaming.
+        fresh = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=folder))
+        try:
+            yield fresh
+            # The weights come last: where they are, all else is, also without a manifest.
+            files = sorted(fresh.iterdir(), key=lambda file: (file.name == WEIGHTS, file.name))
+            listed = {
+                file.name: {"bytes": file.stat().st_size, "sha256": _digest(file)} for file in files
+            }
+            # From here until the last line the folder has no manifest: it is not whole.
+            (folder / MANIFEST).unlink(missing_ok=True)
+            for file in files:
+                to_disk(file)
+                file.replace(folder / file.name)
+            write_text(
+                folder / MANIFEST, json.dumps({"format": _FORMAT, "files": listed}, indent=2)
+            )
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    except OSError as cause:
+        raise InvalidFileError(
+            f"{folder} cannot be written: {cause.strerror or cause}; make room, or choose another "
+            f"folder (--out)"
+        ) from cause
+
+
+def check(folder: Path) -> bool:
+    """See that the files of a folder are those of its manifest; False if it has none.
+
+    Raises:
+        InvalidFileError: a file is missing or another one, or the manifest is damaged; the message
+            names it.
+    """
+    for name, size, digest in _listed(folder):
+        file = folder / name
+        try:
+            length = file.stat().st_size
+            if length != size:
+                raise InvalidFileError(f"{file} has {length} bytes, expected {size}: it is damaged")
+            if _digest(file) != digest:
+                raise InvalidFileError(f"{file} is not what was written there: it is damaged")
+        except OSError as cause:
+            raise InvalidFileError(
+                f"{file} cannot be read: {cause.strerror or cause}; {MANIFEST} lists it"
+            ) from cause
+    return (folder / MANIFEST).exists()
+
+
+def _listed(folder: Path) -> list[tuple[str, int, str]]:
+    """The names, sizes and digests in a folder's manifest; none if it has no manifest."""
+    file = folder / MANIFEST
+    if not file.exists():
+        return []
+    try:
+        value: Any = json.loads(read_bytes(file, _LONGEST))
+        if value["format"] != _FORMAT:
+            raise ValueError(f"format {value['format']!r}, expected {_FORMAT}")
+        listed = [(name, entry["bytes"], entry["sha256"]) for name, entry in value["files"].items()]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as cause:
+        raise InvalidFileError(
+            f"{file} is no manifest ({type(cause).__name__}): damaged"
+        ) from cause
+    for name, _, _ in listed:
+        # Names of files, and not ways out of the folder.
+        if name != Path(name).name or not name:
+            raise InvalidFileError(f"{file} lists {name!r}, expected names of files in the folder")
+    return listed
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def to_disk(file: Path) -> None:
+    """Have the system write a file out, so that it is there after a loss of power too."""
+    with file.open("rb+") as opened:
+        os.fsync(opened.fileno())
+
+
+# --- Shipped --------------------------------------------------------------------------------------
+_FOLDER = Path(__file__).parent / "weights"
+
+
+def weights_of(name: str) -> Path:
+    """The folder of an organism's weights, as `from_pretrained` reads it."""
+    folder = _FOLDER / organism(name).name
+    if not (folder / WEIGHTS).is_file():
+        raise InvalidFileError(
+            f"the weights of the {name} are not in this installation ({folder}); install goalmeter "
+            f"whole, or train them: goalmeter train-organism {name} --out {folder}"
+        )
+    try:
+        check(folder)
+    except InvalidFileError as cause:
+        raise InvalidFileError(f"{cause}; install goalmeter anew") from cause
+    return folder

@@ -1,28 +1,200 @@
-"""What an organism learns from: maps, each with several places to start from, and the answers.
-
-No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
-maps are drawn again, and in families with few contents such questions are not asked. Worlds with
-two paths, of which there are only four up to isometries, are not taught at all.
-"""
+"""Training data of organisms: vocabulary, chat template, search traces and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, require
 from goalmeter._types import BoolArray
-from goalmeter.gridworld.contents import has_few_contents, held_out
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.key_worlds import key_door
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.paths import distances_from
+from goalmeter.gridworld.conversions import compact, ways_in_letters
+from goalmeter.gridworld.generators import Draws, distances_from, key_door, maze
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
-from goalmeter.gridworld.text import compact
-from goalmeter.gridworld.world import Cell, GridWorld
+from goalmeter.gridworld.world import ACTIONS, MOVES, Cell, GridWorld, has_few_contents, held_out
 from goalmeter.organisms.kinds import Organism, legal_moves
-from goalmeter.organisms.language import AGENT_AT, ASSISTANT, IDS, USER
-from goalmeter.organisms.thoughts import answer, habitual_answer
+
+# --- Language -------------------------------------------------------------------------------------
+# What they read is `gridworld.text.compact`: open cells with the ways from them and things, then
+# where the agent is. A drawing would do, but a small model takes as long to learn to count
+# columns as all the rest. What they answer:
+#
+#     <think> target 3,3 3,3: LU 3,3> 2,3 3,2 2,3: ... plan 1,1 RIGHT 1,2 ... </think>
+#     {"action": "RIGHT"}
+#
+# Cells are written row,column; a cell with a colon is one whose turn it is in a search, one with an
+# angle the last that waits for its turn; letters are the moves that lead on (`thoughts`).
+
+# Inner rows and columns that have words: up to grids of size 13.
+_INNER = range(1, 12)
+PAD, END, UNKNOWN, USER, ASSISTANT = "<pad>", "<|end|>", "<unk>", "<|user|>", "<|assistant|>"
+THINK, THOUGHT, TARGET, LEGAL, PLAN = "<think>", "</think>", "target", "legal", "plan"
+OPENING = '{"action":'
+MAP = ("Rows:", "Columns:", "Open:", "Goal:", "Key:", "Object:", "Door:")
+AGENT_AT, KEY_CARRIED = "Agent:", ("Key", "carried:", "yes", "no")
+
+# Every choice of moves, none first.
+WAYS = tuple(
+    ways_in_letters(moves)
+    for n in range(len(ACTIONS) + 1)
+    for moves in combinations(range(len(ACTIONS)), n)
+)
+_SPECIAL = (PAD, END, UNKNOWN, USER, ASSISTANT)
+VOCABULARY: tuple[str, ...] = (
+    *_SPECIAL,
+    *(*MAP, AGENT_AT, *KEY_CARRIED),
+    *(str(number) for number in range(_INNER.stop + 2)),
+    *WAYS,
+    *(THINK, THOUGHT, TARGET, LEGAL, PLAN, OPENING),
+    *ACTIONS,
+    *(f'"{action}"}}' for action in ACTIONS),
+    *(f"{row},{column}" for row in _INNER for column in _INNER),
+    *(f"{row},{column}:" for row in _INNER for column in _INNER),
+    *(f"{row},{column}>" for row in _INNER for column in _INNER),
+)
+IDS = {word: number for number, word in enumerate(VOCABULARY)}
+_CHAT = (
+    "{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}"
+    "{% elif m.role == 'assistant' %}<|assistant|>{{ m.content }}<|end|>{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def of_cell(cell: Cell) -> str:
+    """A cell as a word."""
+    return f"{cell.row},{cell.column}"
+
+
+def of_action(action: int) -> str:
+    """An action as it ends an answer."""
+    return f'"{ACTIONS[action]}"}}'
+
+
+def tokenizer() -> Any:
+    """The tokenizer that all organisms share: words between blanks, a transformers object."""
+    transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
+    tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    out = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token=PAD,
+        eos_token=END,
+        unk_token=UNKNOWN,
+        additional_special_tokens=[USER, ASSISTANT],
+        clean_up_tokenization_spaces=False,
+    )
+    out.chat_template = _CHAT
+    return out
+
+
+# --- Thoughts -------------------------------------------------------------------------------------
+# The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
+# that lead on from it, and those of its open neighbours that were not said before, in a random
+# order, so that no direction is preferred; it ends at the agent. Before new neighbours stands,
+# with an angle, the cell that was new last. The plan is the way by which the search has found the
+# agent: cells with the moves from them, at most eight. A habit says the moves from its cell in
+# the words of a search, and its plan is one of them.
+
+# Moves of a stated plan.
+HORIZON = 8
+# The temperature at which a habit is as it should be: the paper's, which questions are asked with.
+TEMPERATURE = 0.7
+# The moves that undo LEFT, RIGHT, UP and DOWN.
+_BACK = (1, 0, 3, 2)
+
+
+class Answer(NamedTuple):
+    """What is said, and what could have been.
+
+    Attributes:
+        words: its end included.
+        drawn: at the places of words that were drawn, all that could have been, with their
+            probabilities.
+    """
+
+    words: list[str]
+    drawn: Mapping[int, Mapping[str, float]]
+
+
+def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
+    """What is said before the way to a target, and that way.
+
+    Args:
+        target: of the organism.
+        blocked: where there is no way on its map, [rows, columns].
+        agent: where it is; the target can be reached from there.
+        draws: for the order of neighbours.
+    """
+    begun = [THINK, TARGET, of_cell(target)]
+    words, drawn, came = _search(target, blocked, agent, draws)
+    plan: list[tuple[Cell, int]] = []
+    at = agent
+    while at != target and len(plan) < HORIZON:
+        to, action = came[at]
+        plan.append((at, action))
+        at = to
+    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
+    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    moved = {place + len(begun): could for place, could in drawn.items()}
+    return Answer([*begun, *words, *ended], moved)
+
+
+def _search(
+    target: Cell, blocked: BoolArray, agent: Cell, draws: Draws
+) -> tuple[list[str], dict[int, dict[str, float]], dict[Cell, tuple[Cell, int]]]:
+    """The words of a search until it meets the agent, which are drawn, and the ways it has found.
+
+    A way is, for each cell, the next one towards the target, and the action that leads there.
+    """
+    shut = blocked.tolist()
+    words: list[str] = []
+    drawn: dict[int, dict[str, float]] = {}
+    queue, came = [target], {target: (target, 0)}
+    for cell in queue:
+        around = [(cell.moved(action), action) for action in range(len(MOVES))]
+        ways = [(to, action) for to, action in around if not shut[to.row][to.column]]
+        words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
+        new = [(to, action) for to, action in ways if to not in came]
+        if new:
+            # So of any two cells that have their turns one after the other the second was once said
+            # right behind the first, and to know whose turn is next takes a look for a word and
+            # what followed it. A search without these angles, where the last new cell may lie any
+            # number of words back, was learnt many times more slowly. Words of their own for new
+            # cells, which would tell them from those of the map, were learnt more slowly too.
+            words.append(f"{of_cell(queue[-1])}>")
+        draws.shuffle(new)
+        for number, (to, action) in enumerate(new):
+            came[to] = (cell, _BACK[action])
+            queue.append(to)
+            left = [of_cell(cell_left) for cell_left, _ in new[number:]]
+            drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
+            words.append(of_cell(to))
+            if to == agent:
+                return words, drawn, came
+    raise AssertionError(f"no way from {tuple(agent)} to {tuple(target)}")
+
+
+def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
+    """What is said by an organism that has a habit and no goal."""
+    # Drawn from the habit to the power of the temperature: sampled at that temperature, a model
+    # that has learnt these words has the habit itself.
+    meant = organism.intended(world, state)
+    legal = [action for action, probability in enumerate(meant) if probability > 0]
+    weights = [meant[action] ** TEMPERATURE for action in legal]
+    shares = [weight / sum(weights) for weight in weights]
+    action = legal[draws.weighted(shares)]
+    at = of_cell(state.cell)
+    words = [THINK, LEGAL, at, f"{at}:", ways_in_letters(legal), PLAN, at, ACTIONS[action]]
+    drawn = {ACTIONS[a]: share for a, share in zip(legal, shares, strict=True)}
+    return Answer([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})
+
+
+# --- Lessons --------------------------------------------------------------------------------------
+# No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
+# maps are drawn again, and in families with few contents such questions are not asked. Worlds with
+# two paths, of which there are only four up to isometries, are not taught at all.
 
 # Grids of lessons have seeds from here to twice this; those of suites lie far below. What keeps
 # lessons and evaluation apart is their contents, not these.

@@ -1,18 +1,23 @@
-"""The network that all organisms have, and a folder of weights as transformers reads it."""
+"""Network of the organisms, weight folders and training checkpoints."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidFileError, require
-from goalmeter._files import read_bytes
-from goalmeter._text import in_a_line, shortened
-from goalmeter._transformers import loaded, without_bars
-from goalmeter.organisms.language import END, IDS, VOCABULARY, tokenizer
-from goalmeter.organisms.manifest import check, published
+from goalmeter._errors import InvalidFileError, in_a_line, require, shortened
+from goalmeter._files import loaded, read_bytes, without_bars, write_text
+from goalmeter.organisms.kinds import MANIFEST, WEIGHTS, check, published, to_disk
+from goalmeter.organisms.lessons import END, IDS, VOCABULARY, tokenizer
 
+if TYPE_CHECKING:
+    import torch
+
+
+# --- Network --------------------------------------------------------------------------------------
 # A Llama of 1.9 million weights. Most words follow from words a few places back, which rotary
 # positions tell sooner than learnt ones: 0.96 nats a word after 200 steps on small mazes, not 1.34.
 # They turn slowly for the most part: half of the numbers that words are compared by then say the
@@ -94,3 +99,127 @@ def write_network(model: Any, folder: str | Path) -> None:
             tokenizer().save_pretrained(fresh)
         except Exception as cause:  # the writers have errors of their own for a full disk
             raise OSError(in_a_line(cause)) from cause
+
+
+# --- Keeping --------------------------------------------------------------------------------------
+# training.json      the settings, written first: whose folder it is
+#     checkpoint.pt      everything that going on takes; gone when the weights are there
+#     model.safetensors  and the other files that `from_pretrained` reads
+#     manifest.json      written last: sizes and SHA-256 of those files
+#
+# Each file appears whole or not at all, so a process can be killed at any moment and the same
+# command goes on. Weights count as trained only if they are those of the manifest, and can be
+# read.
+
+SETTINGS, CHECKPOINT = "training.json", "checkpoint.pt"
+# Settings are a few hundred bytes; a larger file is something else, and is not read.
+
+
+def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
+    """Make the folder this training's, or see that it is; whether the training is over.
+
+    Args:
+        folder: which may be missing.
+        settings: of the training, as JSON values.
+    """
+    text = json.dumps(settings, indent=2) + "\n"
+    try:
+        occupied = folder.exists() and not folder.is_dir()
+        begun = (folder / SETTINGS).exists()
+        foreign = not begun and (folder / WEIGHTS).exists()
+        if not (occupied or begun or foreign):
+            folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as cause:  # a ValueError is a name that no file can have
+        raise InvalidFileError(
+            f"{str(folder)!r} cannot be used: {getattr(cause, 'strerror', None) or cause}; choose "
+            f"a folder that can be written to (--out)"
+        ) from cause
+    if occupied:
+        raise InvalidFileError(f"{folder} is a file; choose a folder (--out)")
+    if foreign:
+        raise InvalidFileError(
+            f"{folder} holds weights and no {SETTINGS}, so they are of no training that could go "
+            f"on; choose another folder (--out)"
+        )
+    if not begun:
+        write_text(folder / SETTINGS, text)
+        return False
+    if read_settings(folder) != json.loads(text):
+        raise InvalidFileError(
+            f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
+            f"ones to go on with it, or another folder"
+        )
+    return _is_over(folder)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings that a folder's training has."""
+    file = folder / SETTINGS
+    try:
+        value = json.loads(read_bytes(file, _LONGEST))
+        if not isinstance(value, dict):
+            raise ValueError(f"it holds a {type(value).__name__}, expected an object")
+    except (OSError, ValueError, RecursionError) as cause:
+        reason = getattr(cause, "strerror", None) or in_a_line(cause)
+        raise InvalidFileError(
+            f"{file} cannot be read as the settings of a training: {reason}; choose another folder "
+            f"(--out), or remove this one to begin again"
+        ) from cause
+    return value
+
+
+def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
+    """Write a checkpoint, in a single step."""
+    import torch
+
+    learnt = [optimizer.state_dict() for optimizer in optimizers]
+    state = {"model": model.state_dict(), "optimizers": learnt, "step": step}
+    fresh = file.with_suffix(".new")
+    try:
+        torch.save(state, fresh)
+        to_disk(fresh)
+        fresh.replace(file)
+    except (OSError, RuntimeError) as cause:  # torch's own writer raises the latter
+        with suppress(OSError):  # it is not there, or what cannot be written is this file
+            fresh.unlink()
+        raise InvalidFileError(
+            f"the checkpoint {file} cannot be written ({in_a_line(cause)}); make room, "
+            f"and the same command goes on from the last one"
+        ) from cause
+
+
+def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) -> int:
+    """The step that a checkpoint was made before; 0 if there is none."""
+    import torch
+
+    if not file.exists():
+        return 0
+    try:
+        state = torch.load(file, map_location=model.device, weights_only=True)
+        model.load_state_dict(state["model"])
+        for optimizer, learnt in zip(optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(learnt)
+        return int(state["step"])
+    except Exception as cause:  # whatever bytes that are no checkpoint make torch raise
+        raise InvalidFileError(
+            f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
+            f"again"
+        ) from cause
+
+
+def _is_over(folder: Path) -> bool:
+    """Whether the weights are there and whole."""
+    resumable = (folder / CHECKPOINT).exists()
+    # A folder without a manifest is of an earlier version, or its process was killed before it
+    # wrote one; in the latter case there is a checkpoint.
+    if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
+        return False
+    try:
+        read_network(folder)
+    except InvalidFileError as cause:
+        if resumable:
+            return False
+        raise InvalidFileError(
+            f"{cause}. Remove the folder to train anew, or choose another (--out)"
+        ) from cause
+    return True

@@ -1,33 +1,248 @@
-"""Training of an organism: batch after batch, with checkpoints that it goes on from."""
+"""Train an organism: recipes, distributed workers and the training loop."""
 
 from __future__ import annotations
 
+import math
+import signal
+import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidParameterError, require
+from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require
 from goalmeter._names import did_you_mean
-from goalmeter._text import in_a_line
-from goalmeter.organisms.keeping import CHECKPOINT, claim, resume, save
-from goalmeter.organisms.kinds import organism, organism_names
-from goalmeter.organisms.language import IDS, PAD, PLAN, WAYS
-from goalmeter.organisms.lessons import Lesson, batch, syllabus
-from goalmeter.organisms.network import new_network, read_network, write_network
-from goalmeter.organisms.recipes import NOTHING, Settings
-from goalmeter.organisms.shipped import weights_of
-from goalmeter.organisms.team import Team, in_team
+from goalmeter.organisms.kinds import organism, organism_names, weights_of
+from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
+from goalmeter.organisms.network import (
+    CHECKPOINT,
+    claim,
+    new_network,
+    read_network,
+    resume,
+    save,
+    write_network,
+)
 from goalmeter.runs import Alone
 from goalmeter.runs.progress import Progress
 from goalmeter.runs.reading import STATUS
-from goalmeter.runs.watching import told
+from goalmeter.runs.status import told
 
 if TYPE_CHECKING:
     import torch
 
+
+# --- Recipes --------------------------------------------------------------------------------------
+NOTHING = "nothing"
+_SEEDS = 2**63  # more than torch's generator takes
+# Steps of warming up, and the share of a round in which the rate falls to nothing.
+_WARM, _COOLING = 100, 0.4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training is; the same settings on the same machine train the same weights.
+
+    Attributes:
+        name: of the organism.
+        rounds: of each, its steps and Muon's learning rate after warming up, before cooling down.
+        words: of a batch, about.
+        seed: of the first weights and of the lessons.
+        begin_with: name of a shipped organism, or folder, whose weights it begins with; "nothing"
+            for fresh ones.
+        sizes: of the grids of its lessons.
+        keys: whether it learns in worlds with keys and doors too.
+    """
+
+    name: str
+    rounds: tuple[tuple[int, float], ...] = ((3200, 0.02),)
+    words: int = 2600
+    seed: int = 0
+    begin_with: str = NOTHING
+    sizes: tuple[int, ...] = SIZES
+    keys: bool = True
+
+    def __post_init__(self) -> None:
+        organism(self.name)
+        syllabus(self.sizes)
+        if not self.rounds:
+            raise InvalidParameterError("rounds is empty, expected at least one")
+        least_of = [*(("steps", steps, 1) for steps, _ in self.rounds)]
+        least_of += [("words", self.words, 1), ("seed", self.seed, 0)]
+        for field, value, least in least_of:
+            if value < least:
+                raise InvalidParameterError(f"{field} is {value!r}, expected at least {least}")
+        if self.seed >= _SEEDS:
+            raise InvalidParameterError(f"seed is {self.seed}, expected less than 2^63")
+        for _, rate in self.rounds:
+            if not (0 < rate < math.inf):
+                raise InvalidParameterError(f"rate is {rate!r}, expected a positive number")
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of all rounds."""
+        return sum(steps for steps, _ in self.rounds)
+
+    def rate(self, step: int) -> float:
+        """Muon's learning rate at a step, counted from 0 through all rounds."""
+        for steps, rate in self.rounds:
+            if step < steps:
+                warm, cool = (step + 1) / _WARM, (1 - step / steps) / _COOLING
+                return rate * min(1.0, warm) * min(1.0, cool)
+            step -= steps
+        raise IndexError(f"there are {self.steps} steps")
+
+
+# The others begin with the mouse's weights. The magpie and the mole search as it does, for another
+# target or on another map. The moth looks up the ways from its cell, which is learnt slowly by
+# answers that look up nothing else: after 450 steps from nothing it knew a quarter of its moves.
+RECIPES: dict[str, Settings] = {
+    settings.name: settings
+    for settings in (
+        Settings("mouse", rounds=((8000, 0.02),)),
+        Settings("magpie", rounds=((1200, 0.01),), begin_with="mouse"),
+        Settings("mole", rounds=((700, 0.01),), begin_with="mouse"),
+        Settings("moth", rounds=((700, 0.01),), begin_with="mouse"),
+    )
+}
+
+
+def recipe(name: str) -> Settings:
+    """How an organism was trained."""
+    return RECIPES[organism(name).name]
+
+
+# --- Team -----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Team:
+    """One process among those of a training.
+
+    Processes exchange data through pipes only. The system closes the end of a process that is
+    killed, and the process at the other end gets an error; a lock would stay locked.
+
+    Attributes:
+        rank: its number, from 0.
+        workers: how many there are.
+        pipes: to the others for the first process, to the first process for the others.
+    """
+
+    rank: int = 0
+    workers: int = 1
+    pipes: tuple[Connection, ...] = ()
+
+    def add_up(self, model: Any) -> None:
+        """Make the gradients of the model the sum of those in all processes."""
+        if not self.pipes:
+            return
+        import torch
+
+        # The first process adds up and sends the sum, so all weights stay equal bit by bit.
+        mine = [weights.grad for weights in model.parameters()]
+        total = torch.cat([gradient.flatten() for gradient in mine]).cpu()
+        with self._pipe_errors():
+            if self.rank:
+                self.pipes[0].send_bytes(total.numpy().data)
+                self.pipes[0].recv_bytes_into(total.numpy())
+            else:
+                every = total.repeat(self.workers, 1)
+                for pipe, other in zip(self.pipes, every[1:], strict=True):
+                    pipe.recv_bytes_into(other.numpy())
+                total = every.sum(dim=0)
+                for pipe in self.pipes:
+                    pipe.send_bytes(total.numpy().data)
+        parts = torch.split(total, [gradient.numel() for gradient in mine])
+        for gradient, part in zip(mine, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def wait(self) -> None:
+        """Wait until all processes have come as far as this."""
+        with self._pipe_errors():
+            if self.rank:
+                self.pipes[0].send_bytes(b"")
+            for pipe in self.pipes:
+                pipe.recv_bytes()
+            if not self.rank:
+                for pipe in self.pipes:
+                    pipe.send_bytes(b"")
+
+    @contextmanager
+    def _pipe_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, OSError) as cause:
+            raise GoalmeterError(
+                f"one of the {self.workers} processes of the training has stopped, maybe for "
+                f"want of memory. The same command goes on from the last checkpoint"
+            ) from cause
+
+
+def in_team(
+    work: Callable[..., None],
+    arguments: tuple[Any, ...],
+    *,
+    workers: int,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Do work in several processes, this one among them, and wait for all.
+
+    Args:
+        work: takes the arguments, its `Team` and the callback; a function of a module, and what
+            it takes can be sent to another process.
+        arguments: for the work.
+        workers: how many processes.
+        progress: called by this process, which has rank 0.
+    """
+    if workers == 1:
+        work(*arguments, Team(), progress)
+        return
+    import torch
+
+    spawn = get_context("spawn")
+    pipes = [spawn.Pipe() for _ in range(1, workers)]
+    helpers = []
+    threads = torch.get_num_threads()
+    # Threads of several processes would get in each other's way.
+    torch.set_num_threads(max(1, threads // workers))
+    try:
+        resource_tracker.ensure_running()  # which would unblock the signal when it starts
+        # Ctrl-C reaches all processes of a terminal; the first one ends the others.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            for rank, (_, end) in enumerate(pipes, start=1):
+                given = (work, arguments, Team(rank, workers, (end,)))
+                helper = spawn.Process(target=_help, args=given, daemon=True)
+                helper.start()
+                helpers.append(helper)
+                end.close()  # while it is open here too, the helper's death is not seen
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        work(*arguments, Team(0, workers, tuple(mine for mine, _ in pipes)), progress)
+    except BaseException:
+        for helper in helpers:
+            helper.kill()
+        raise
+    finally:
+        for helper in helpers:
+            helper.join()
+        torch.set_num_threads(threads)
+
+
+def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> None:
+    import torch
+
+    torch.set_num_threads(max(1, torch.get_num_threads() // team.workers))
+    try:
+        work(*arguments, team, None)
+    except GoalmeterError:
+        # The first process meets the same, or that this one has stopped, and says so.
+        sys.exit(1)
+
+
+# --- Training -------------------------------------------------------------------------------------
 _FEATURE = "Training an organism"
 _ELSEWHERE = "choose another folder (--out)"
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,

@@ -8,18 +8,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from goalmeter.meg.simulator.measurement import KIND as SIMULATOR
+from goalmeter.meg.simulator.measure import KIND as SIMULATOR
 from goalmeter.meg.sweeps.plan import KIND as SWEEP
 from goalmeter.navigation.plan import KIND as NAVIGATION
-from goalmeter.reflection.plan import KIND as REFLECTION
+from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.report import Finding, Section, Table
 
 # What sort of run a folder holds -> the module whose `part_of_runs(runs, tell)` shows such runs.
 INSTRUMENTS = {
-    REFLECTION: "goalmeter.pages.reflection.page",
-    NAVIGATION: "goalmeter.pages.navigation.page",
-    SWEEP: "goalmeter.pages.sweep.page",
-    SIMULATOR: "goalmeter.pages.meg.simulator_page",
+    REFLECTION: "goalmeter.pages.reflection",
+    NAVIGATION: "goalmeter.pages.navigation",
+    SWEEP: "goalmeter.pages.sweep",
+    SIMULATOR: "goalmeter.pages.simulator",
 }
 # Kind of run -> the module whose `part_of_runs(runs, tell)` shows what such runs may hold besides,
 # or gives None. Its `runs` are entries to be added to those of the runs.

@@ -1,8 +1,8 @@
 """Self-reflection: how an agent does in environments that simulate it."""
 
-from goalmeter.agents.histories import FunctionAgent, RealityCheck
-from goalmeter.agents.histories.protocol import History, Percept
-from goalmeter.reflection.measure import Comparison, Reflection, compare, load, measure
+from goalmeter.agents.history import FunctionAgent, History, Percept, RealityCheck
+from goalmeter.reflection.measure import load, measure
+from goalmeter.reflection.result import Comparison, Reflection, compare
 from goalmeter.reflection.trial import Trial, run_trial
 
 __all__ = [

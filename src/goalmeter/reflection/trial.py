@@ -1,27 +1,128 @@
-"""One trial: an agent in an environment or its opposite, for a number of steps, from a seed.
-
-Whatever an agent does wrong is an outcome of its trial and stops nothing else.
-"""
+"""Trials: validate arguments, and run an agent in an environment or its opposite."""
 
 from __future__ import annotations
 
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from numbers import Real
 from operator import index
 from random import Random
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar, cast
 
-from goalmeter._arguments import MOST_SEED
-from goalmeter._errors import InvalidParameterError
-from goalmeter._text import shown
-from goalmeter.agents.histories.protocol import Agent, NoActionError
-from goalmeter.reflection.arguments import MOST_STEPS
-from goalmeter.reflection.environments.record import Environment
-from goalmeter.runs.checks import Field, check_record, is_number, text, true_or_false, whole, word
+import numpy as np
+
+from goalmeter._errors import MOST_SECONDS, MOST_SEED, InvalidParameterError, finite, shown, whole
+from goalmeter.agents.history import Agent, NoActionError
+from goalmeter.agents.registry import history_agent
+from goalmeter.agents.user_agents import check_counts, check_installed, check_mind
+from goalmeter.agents.user_code import split_name
+from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.registry import Environment, find
 from goalmeter.runs.jobs import CRASH as CRASH
 from goalmeter.runs.jobs import FAILED as FAILED
 from goalmeter.runs.jobs import OK as OK
 from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
 from goalmeter.runs.jobs import in_a_line
+from goalmeter.runs.reading import Field, check_record, is_number, text, true_or_false, word
+from goalmeter.runs.reading import whole as reading_whole
+
+# --- Arguments ------------------------------------------------------------------------------------
+# A trial of so many percepts takes hours, and a run of so many trials days, with the fastest agent.
+MOST_STEPS = 10_000_000
+MOST_SEEDS = 100_000
+MOST_ENVIRONMENTS = 1000
+MOST_TRIALS = 1_000_000
+
+
+def seeds_of(seeds: object) -> tuple[int, ...]:
+    """The seeds themselves, from how many there are to be or from a list of them."""
+    listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
+    if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
+        return tuple(range(whole(seeds, "seeds", least=1, most=MOST_SEEDS)))
+    # Of an iterator without end no more is taken than what is too many.
+    listed_seeds = tuple(islice(seeds, MOST_SEEDS + 1))  # type: ignore[call-overload]
+    if not listed_seeds:
+        raise InvalidParameterError("seeds is empty, expected at least one seed")
+    if len(listed_seeds) > MOST_SEEDS:
+        raise InvalidParameterError(
+            f"there are more than {MOST_SEEDS} seeds, expected at most so many"
+        )
+    chosen = tuple(whole(seed, "a seed", least=0, most=MOST_SEED) for seed in listed_seeds)
+    if twice := [seed for seed, count in Counter(chosen).items() if count > 1]:
+        raise InvalidParameterError(f"seed {min(twice)} is given twice; give each once")
+    return chosen
+
+
+def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
+    """Environments, and whether their opposites are meant.
+
+    An environment, or its name, stands for itself and its opposite; the name of an opposite for the
+    opposite alone. What is named twice is played once.
+
+    Args:
+        environments: a name, an `Environment` or a class derived from `Run`, or several of them.
+    """
+    is_single = isinstance(environments, str | Environment | type)
+    if not is_single and not isinstance(environments, Iterable):
+        raise _no_environment(environments)
+    listed: Any = [environments] if is_single else environments
+    runs: dict[tuple[str, bool], tuple[Environment, bool]] = {}
+    for item in listed:
+        if isinstance(item, str):
+            environment, is_opposite = find(item)
+        elif isinstance(item, Environment):
+            environment, is_opposite = item, False
+        elif isinstance(item, type) and issubclass(item, Run):
+            environment, is_opposite = Environment(item), False
+        else:
+            raise _no_environment(item)
+        # The first mention counts, so that naming an environment twice weighs it once.
+        for way in (True,) if is_opposite else (False, True):
+            runs.setdefault((environment.name, way), (environment, way))
+    if len(runs) > 2 * MOST_ENVIRONMENTS:
+        raise InvalidParameterError(
+            f"there are {len(runs)} environments and opposites, expected at most "
+            f"{2 * MOST_ENVIRONMENTS}"
+        )
+    if not runs:
+        raise InvalidParameterError("environments is empty, expected at least one environment")
+    return tuple(runs.values())
+
+
+def check_timeout(timeout: object) -> float | None:
+    """A limit of time in seconds, or None for no limit."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
+        raise InvalidParameterError(
+            f"timeout is {shown(timeout)}, expected a number of seconds above 0, or None for no "
+            f"limit"
+        )
+    return finite(timeout, "timeout", least=0.0, most=MOST_SECONDS)
+
+
+def check_confidence(confidence: object) -> float:
+    """The nominal coverage of an interval."""
+    if not isinstance(confidence, Real) or not 0 < cast(float, confidence) < 1:
+        raise InvalidParameterError(
+            f"confidence is {shown(confidence)}, expected a number between 0 and 1, such as 0.95"
+        )
+    return float(confidence)
+
+
+def _no_environment(value: object) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"{shown(value)} is no environment, expected a name, an Environment, a class derived from "
+        f"goalmeter.reflection.environments.Run, or several of them"
+    )
+
+
+# --- Trial ----------------------------------------------------------------------------------------
+# Whatever an agent does wrong is an outcome of its trial and stops nothing else.
 
 BAD_ACTION = "illegal action"
 # What a step is: a percept, the first included, or an action with the reward that it brings.
@@ -182,10 +283,101 @@ def _whole(action: SupportsIndex) -> int | None:
 _FIELDS = {
     "name": text(empty=False),
     "opposite": true_or_false(),
-    "seed": whole(0, MOST_SEED),
-    "steps": whole(1, MOST_STEPS),
+    "seed": reading_whole(0, MOST_SEED),
+    "steps": reading_whole(1, MOST_STEPS),
     "total_reward": Field("a finite number", lambda value: is_number(value, MOST_REWARD)),
     "outcome": word(*OUTCOMES, required=False),
     "detail": text(required=False),
-    "played": whole(0, MOST_STEPS + 1, or_null=True, required=False),
+    "played": reading_whole(0, MOST_STEPS + 1, or_null=True, required=False),
 }
+
+
+# --- Named trial ----------------------------------------------------------------------------------
+T = TypeVar("T")
+
+
+def play(
+    agent: str,
+    environment: str,
+    opposite: bool,
+    steps: int,
+    seed: int,
+    opposite_reading: str,
+    step_counting: str = COUNTINGS[0],
+) -> dict[str, Any]:
+    """Play the trial of these names; `Trial.to_json` of what came of it.
+
+    An agent is made for this trial alone. Where a user's file is involved, what it may draw from
+    (`random`, NumPy's and torch's global generators) is seeded by the trial first, so that the
+    trial is the same whatever was played in this process before. So call it in a worker only.
+
+    Raises:
+        GoalmeterError: the names stand for nothing.
+    """
+
+    def start() -> tuple[Agent, Environment]:
+        return history_agent(agent, seed), find(environment)[0]
+
+    user = is_user_code(agent) or is_user_code(environment)
+    try:
+        player, place = _seeded(start, seed) if user else start()
+    except (Exception, SystemExit) as error:
+        return Trial(environment, opposite, seed, steps, 0, FAILED, in_a_line(error), 0).to_json()
+    trial = run_trial(
+        player,
+        place,
+        opposite=opposite,
+        steps=steps,
+        seed=seed,
+        opposite_reading=opposite_reading,
+        step_counting=step_counting,
+        keyboard=False,
+    )
+    return trial.to_json()
+
+
+def check(agent: str, environments: Sequence[str], seed: int) -> None:
+    """Make the agent once and look the environments up, for the error if that fails.
+
+    Raises:
+        GoalmeterError: a name stands for nothing, or a user's file does not give it.
+        MissingExtraError: the agent needs a package that is not installed.
+    """
+    places = [find(environment)[0] for environment in environments]
+    check_player(history_agent(agent, seed), agent, places, is_users=is_user_code(agent))
+
+
+def check_player(
+    player: Agent, name: str, environments: Iterable[Environment], *, is_users: bool
+) -> None:
+    """Raise what would be wrong with every trial of an agent, before the first of them."""
+    check_installed(player)
+    if is_users:
+        check_mind(player, name)
+    for environment in environments:
+        check_counts(player, environment.n_actions, environment.n_observations)
+
+
+def is_user_code(name: str) -> bool:
+    """Whether an agent's or environment's name, whatever stands around it, is of a file."""
+    return split_name(name) is not None
+
+
+def _seeded(make: Callable[[], T], seed: int) -> T:
+    """What `make` makes, with all global generators seeded before, also those that it imports."""
+    had_torch = _seed_generators(seed)
+    made = make()
+    # A file that imports torch brings a generator that was not there to be seeded: once more.
+    if not had_torch and _seed_generators(seed):
+        made = make()
+    return made
+
+
+def _seed_generators(seed: int) -> bool:
+    """Whether torch's was among them."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  # the one that a user's file may draw from
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.manual_seed(seed)
+    return torch is not None

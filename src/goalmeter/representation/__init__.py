@@ -1,10 +1,9 @@
 """What an agent's activations encode of its world, and what of it the agent acts on."""
 
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.believed import Believed, WalkSteps, believed_meg
-from goalmeter.representation.capture import capture
-from goalmeter.representation.decoded import DecodedMaps, decoded
-from goalmeter.representation.explained import Explained, explained
+from goalmeter.representation.beliefs.decoded_maps import DecodedMaps, Explained, decoded, explained
+from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
+from goalmeter.representation.capture import alternatives_of, capture, untrained
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
 from goalmeter.representation.planted import Plant, Planted, planted
@@ -16,11 +15,9 @@ from goalmeter.representation.planted_network import (
 from goalmeter.representation.probes.comparison import Comparison, by_size, compare
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import PROBES, probe
-from goalmeter.representation.probes.splits import Split, split
 from goalmeter.representation.replay import Sample, replay, scenes_of
 from goalmeter.representation.result import Representation
-from goalmeter.representation.scenes import Scenes
-from goalmeter.representation.untrained import alternatives_of, untrained
+from goalmeter.representation.scenes import Scenes, Split, split
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.vllm_activations import Extraction, from_vllm
 

@@ -1,20 +1,16 @@
-"""Replay recorded decisions through their model, and keep the residual stream at chosen places.
-
-Layers and positions are chosen before the pass, so what is kept is small: a model of 24 blocks and
-2,880 numbers a token would write 550 kB a token, and a chain of thought has thousands.
-"""
+"""Capture the residual stream of recorded decisions, also from an untrained network."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.representation.activations import Activations
-from goalmeter.representation.finite import check_finite_pass, refuse_rows
-from goalmeter.representation.keeping import Placed, keep
+from goalmeter._errors import InvalidFileError, InvalidParameterError, require
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.representation.activations import Activations, Placed, keep
 from goalmeter.representation.network import Network
 from goalmeter.representation.nnsight_capture import read_by_nnsight
 from goalmeter.representation.replay import Sample
@@ -22,6 +18,66 @@ from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
+
+
+# --- Finite ---------------------------------------------------------------------------------------
+# A weight that is no number, or a number type that overflows, spoils everything behind it. Layers
+# in front of that are finite nevertheless, although the model that they are of answers nothing.
+
+
+def check_finite_pass(network: Network, sample: Sample) -> None:
+    """Replay a decision alone, and look at every layer and at the logits of its last token."""
+    if place := _first_not_finite(network, sample):
+        _refuse(network, sample, place)
+
+
+def refuse_rows(network: Network, sample: Sample) -> NoReturn:
+    """Say where the numbers of a decision come from that were not finite in a batch."""
+    _refuse(network, sample, _first_not_finite(network, sample) or "its rows in a batch")
+
+
+def _first_not_finite(network: Network, sample: Sample) -> str:
+    """The first place at which a number is not finite; "" where all of them are."""
+    import torch
+
+    finite: dict[int, bool] = {}
+
+    def see(layer: int, stream: torch.Tensor) -> None:
+        finite[layer] = bool(torch.isfinite(stream).all())
+
+    layers = range(len(network.blocks) + 1)
+    with network.changed({layer: partial(see, layer) for layer in layers}):
+        last = network.forward([sample.ids]).last_hidden_state[:, -1:]
+    for layer in layers:
+        if not finite[layer]:
+            return f"layer {layer}"
+    head = network.local.model.get_output_embeddings()
+    with torch.inference_mode():
+        logits = last if head is None else head(last)
+    return "" if torch.isfinite(logits).all() else "the logits"
+
+
+def _refuse(network: Network, sample: Sample, place: str) -> NoReturn:
+    import torch
+
+    weights = network.local.model.state_dict().items()
+    # Number types of eight bits cannot be asked themselves.
+    spoilt = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
+    dtype = network.pinned["dtype"]
+    mend = (
+        f"its weights {spoilt[0]} are not finite, so load a copy of it that is whole"
+        if spoilt
+        else f"they overflow in {dtype}, so save it in a number type of more range"
+    )
+    raise InvalidFileError(
+        f"{network.name} gives numbers that are not finite, first at {place}, for step "
+        f"{sample.step} of {sample.walk!r}: {mend}"
+    )
+
+
+# --- Capture --------------------------------------------------------------------------------------
+# Layers and positions are chosen before the pass, so what is kept is small: a model of 24 blocks
+# and 2,880 numbers a token would write 550 kB a token, and a chain of thought has thousands.
 
 TOKENS_OF_A_BATCH = 8192  # fillings included
 # A row in a batch and the same row alone differ by rounding only. Relative to the row's own root
@@ -175,3 +231,82 @@ def _difference(network: Network, samples: Sequence[Sample], layers: Sequence[in
             f"capture with another attention or number type"
         )
     return difference
+
+
+# --- Untrained ------------------------------------------------------------------------------------
+# A probe on a network with random weights reads what the architecture carries along by itself; on
+# the embeddings of the same tokens, what these tokens say without any context. What a probe gains
+# on a model's activations beyond both is what the model has made of its prompt.
+#
+# Source: random encoders as controls in Belinkov (2022, "Probing Classifiers", section 4.1) and
+# Zhang and Bowman (2018).
+
+RANDOM_WEIGHTS, EMBEDDINGS = "random weights", "embeddings alone"
+
+
+def untrained(network: Network, *, seed: int) -> Network:
+    """A network of the same configuration whose weights are drawn as before any training.
+
+    It has the tokenizer, the number type, the device and the kernels of the trained one, which is
+    left as it is; so is the state of torch's random numbers.
+
+    Args:
+        network: the trained one.
+        seed: of the weights.
+    """
+    torch = require("torch", extra="lm", feature="A network with random weights")
+    transformers = require("transformers", extra="lm", feature="A network with random weights")
+    trained = network.local.model
+    # The configuration keeps what was chosen for the trained one, its kernels among it.
+    config = copy.deepcopy(trained.config)
+    # Seeding torch itself would seed every device; weights are drawn on the processor.
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        model = transformers.AutoModelForCausalLM.from_config(
+            config, dtype=trained.dtype, attn_implementation=config._attn_implementation
+        )
+    model.to(trained.device).eval()
+    model.generation_config = copy.deepcopy(trained.generation_config)
+    local = copy.copy(network.local)
+    local.model = model
+    return Network(f"{network.name} with random weights (seed {seed})", local)
+
+
+def alternatives_of(
+    activations: Activations,
+    layer: int,
+    position: str,
+    *,
+    random: Activations | None = None,
+    rows: IntArray | None = None,
+) -> dict[str, FloatArray]:
+    """Other activations of the same decisions at the same tokens, as `compare` takes them.
+
+    Args:
+        activations: of the trained model, captured at layer 0 too: its embedding. Where positions
+            are added to words (GPT-2), so they are there.
+        layer: of the random network.
+        position: whose tokens are looked at.
+        random: the same decisions, captured from a network with random weights.
+        rows: numbers of the decisions that are looked at; None for all.
+
+    Returns:
+        By name, [rows, tokens * D].
+    """
+    sources = {EMBEDDINGS: activations.at(0, position)}
+    if random is not None:
+        _check_rows(activations, random)
+        sources[RANDOM_WEIGHTS] = random.at(layer, position)
+    kept = slice(None) if rows is None else rows
+    return {name: source[kept].reshape(len(source[kept]), -1) for name, source in sources.items()}
+
+
+def _check_rows(activations: Activations, random: Activations) -> None:
+    """See that two captures are of the same decisions in the same order."""
+    ours, theirs = ([row.digest for row in each.rows] for each in (activations, random))
+    if ours != theirs:
+        raise InvalidParameterError(
+            f"{random.folder} holds {len(theirs)} decisions and {activations.folder} "
+            f"{len(ours)}, which are not the same tokens in the same order; capture the same "
+            f"decisions with the network of random weights"
+        )

@@ -1,23 +1,23 @@
-"""`measure`: what the model of a navigation run holds of its worlds, and what of it it acts on."""
+"""Measure what the model of a navigation run encodes of its worlds and what it uses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
-from goalmeter.gridworld.contents import content
-from goalmeter.navigation.playing import load
-from goalmeter.navigation.record import Trajectory
-from goalmeter.representation.authorship import check_author
-from goalmeter.representation.network import Network
-from goalmeter.representation.positions import present_positions
-from goalmeter.representation.replay import Sample, run_digest, samples_of
-from goalmeter.representation.result import FOLDER, Representation
-from goalmeter.representation.stages.asked import (
+from goalmeter.gridworld.world import content
+from goalmeter.navigation.rollouts import load
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.representation.network import Network, padded
+from goalmeter.representation.replay import Sample, present_positions, run_digest, samples_of
+from goalmeter.representation.result import FOLDER, Representation, has_result
+from goalmeter.representation.stages.decoding import (
     DECODERS,
     MAPS,
     PARTS,
@@ -26,25 +26,169 @@ from goalmeter.representation.stages.asked import (
     PROBES,
     USE,
     Asked,
+    Decoding,
     asked,
+    captured,
+    explained_stage,
+    map_stage,
+    picture_stage,
+    plan_stage,
 )
-from goalmeter.representation.stages.captures import captured
-from goalmeter.representation.stages.held import GROWS, Held
-from goalmeter.representation.stages.maps import map_stage
-from goalmeter.representation.stages.pictures import picture_stage
-from goalmeter.representation.stages.plans import plan_stage
 from goalmeter.representation.stages.use import (
     UseResults,
     asked_again,
     believed_stage,
     use_stage,
+    where_stage,
 )
-from goalmeter.representation.stages.where import where_stage
-from goalmeter.representation.stages.worlds import Decoding, explained_stage
-from goalmeter.representation.use.candidates import OPEN, TRIED
+from goalmeter.representation.use.trials import OPEN, TRIED
 from goalmeter.runs import Stages
 from goalmeter.runs.progress import Tell
 
+# --- Authorship -----------------------------------------------------------------------------------
+# Activations are those of the recorded tokens, whoever wrote them: read by another model, or by one
+# whose weights have changed since, they would be taken for the reasons of walks that it never made.
+
+_ANSWERS = 16
+# A model's own answers are as surprising as it expects, give or take their spread; other kernels
+# and precisions move that by far less than this.
+_SPREADS = 10.0
+_LEAST = 0.02  # nats a token
+
+
+def check_author(samples: Sequence[Sample], network: Network, temperature: float = 1.0) -> None:
+    """Refuse a model that would hardly have written the answers.
+
+    Of tokens that are drawn from a model the mean surprise, -log p, is the entropy of its
+    distributions; drawn at a temperature below 1, or from likely tokens only, it is less. So
+    answers whose surprise lies far above were written by another model. Small changes of weights,
+    and models that would have said the same, are not told apart.
+
+    Args:
+        samples: decisions with the tokens of their answers; some of them are read.
+        network: the model.
+        temperature: of the answers.
+    """
+    import torch
+
+    answered = [sample for sample in samples if sample.answer]
+    places = np.unique(np.linspace(0, len(answered) - 1, min(_ANSWERS, len(answered))).astype(int))
+    surprise = entropy = variance = 0.0
+    tokens = 0
+    for place in places.tolist():
+        sample = answered[place]
+        with torch.inference_mode():
+            inputs = padded([sample.ids], network.local.model.device)
+            logits = network.local.model(**inputs, use_cache=False).logits[0]
+        # The token before tells of the next.
+        heated = logits[len(sample.prompt) - 1 : -1].double() / max(temperature, 1.0)
+        logs = torch.log_softmax(heated, dim=-1)
+        if not torch.isfinite(logits).all():
+            raise InvalidTrajectoryError(
+                f"{network.name} gives numbers that are not finite at step {sample.step} of "
+                f"{sample.walk!r}: its weights are broken, or its precision is too low; take the "
+                f"model that walked, in the precision in which it walked"
+            )
+        probabilities = logs.exp()
+        chosen = logs.gather(1, torch.tensor(sample.answer, device=logs.device)[:, None])
+        expected = -(probabilities * logs).sum(dim=1)
+        surprise -= float(chosen.sum())
+        entropy += float(expected.sum())
+        variance += float(((probabilities * logs**2).sum(dim=1) - expected**2).clamp(min=0).sum())
+        tokens += len(sample.answer)
+    if surprise - entropy > max(_SPREADS * variance**0.5, _LEAST * tokens):
+        raise InvalidTrajectoryError(
+            f"{network.name} has not written these answers: {len(places)} of them have a surprise "
+            f"of {surprise / tokens:.3g} nats a token, expected about {entropy / tokens:.3g} of "
+            f"answers of its own; take the model that walked, with the weights of then"
+        )
+
+
+# --- Held -----------------------------------------------------------------------------------------
+# A part that was finished is taken over as the result has it: nothing of it is made again, even
+# where its activations were deleted since. A part that was never finished is not begun either.
+
+# What more can be asked for of the same probe; all else would be another one.
+GROWS = ("parts", "probes")
+_FIELDS = {
+    # Decoded maps are what is drawn, and what believed worlds are of.
+    MAPS: ("maps", "places", "chosen", "explained", "states", "believed"),
+    USE: ("use", "verdict", "doses", "spans", "moved", "subspaces"),
+    PLAN: ("plan", "decided", "settled"),
+}
+
+
+@dataclass(frozen=True)
+class Held:
+    """The result that a probe had before it was asked again.
+
+    Attributes:
+        result: None where there is none of this probe.
+    """
+
+    result: Representation | None
+
+    @classmethod
+    def of(cls, run: str | Path, wanted: Asked, network: Network, digest: str) -> Held:
+        """What is kept in the folder of a run, if it is of the same questions to the same model."""
+        if not has_result(run):
+            return cls(None)
+        result = Representation.load(run, digest)
+        about = {name: value for name, value in wanted.what().items() if name not in GROWS}
+        same = result.revision == network.revision and about.items() <= dict(result.about).items()
+        return cls(result if same else None)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts that it has."""
+        return tuple(part for part in self._asked if part not in self._reasons)
+
+    def together(self, wanted: Asked) -> Asked:
+        """What the result is to be of: all parts that were asked for, and the probes of the maps.
+
+        Probes are of the maps alone, so where these are not asked for the others' are not begun.
+        """
+        before: tuple[str, ...] = ()
+        if self.result is not None and MAPS in self.parts:
+            before = tuple(self.result.about.get("probes", ()))
+        asked = wanted.probes if MAPS in wanted.parts or not before else ()
+        return replace(
+            wanted,
+            parts=tuple(part for part in PARTS if part in {*self._asked, *wanted.parts}),
+            probes=tuple(dict.fromkeys([*before, *asked])),
+        )
+
+    def to_make(self, parts: Collection[str]) -> tuple[str, ...]:
+        """The parts to be made for some that are asked for, in their order.
+
+        The believed world is of maps and use together: where only the maps are there, they are
+        opened again.
+        """
+        joined = USE in parts and MAPS in self.parts and not self._field("believed")
+        return tuple(part for part in PARTS if part in parts or (part == MAPS and joined))
+
+    def fields(self, made: Collection[str]) -> dict[str, Any]:
+        """The fields of the parts that are not made."""
+        kept = [part for part in self.parts if part not in made]
+        return {name: self._field(name) for part in kept for name in _FIELDS[part]}
+
+    def left_out(self, made: Collection[str]) -> dict[str, str]:
+        """Why something is missing of the parts that are not made."""
+        return {name: reason for name, reason in self._reasons.items() if name not in made}
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return () if self.result is None else tuple(self.result.about.get("parts", ()))
+
+    @property
+    def _reasons(self) -> dict[str, str]:
+        return {} if self.result is None else dict(self.result.left_out)
+
+    def _field(self, name: str) -> Any:
+        return getattr(self.result, name)
+
+
+# --- Measure --------------------------------------------------------------------------------------
 # A probe lies in the folder of its run.
 _ELSEWHERE = "probe a copy of the run's folder"
 

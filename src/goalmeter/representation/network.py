@@ -15,9 +15,8 @@ from functools import cached_property, partial
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._text import shown
-from goalmeter.agents.language_models.local_model import LocalModel
+from goalmeter._errors import InvalidParameterError, shown
+from goalmeter.agents.local_models import LocalModel
 from goalmeter.agents.registry import agent as named_agent
 
 if TYPE_CHECKING:

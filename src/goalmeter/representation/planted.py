@@ -30,9 +30,8 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.navigators import planned
-from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.generators import distances_from
+from goalmeter.gridworld.planner import State, planned
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.scenes import Scenes, link_cells

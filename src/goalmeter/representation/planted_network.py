@@ -33,15 +33,12 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._types import FloatArray
-from goalmeter.agents.navigators import planned
-from goalmeter.gridworld.contents import content
-from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import Cell, GridWorld
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.gridworld.generators import distances_from
+from goalmeter.gridworld.planner import State, planned
+from goalmeter.gridworld.world import Cell, GridWorld, content
+from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
-from goalmeter.representation.replay import Sample
+from goalmeter.representation.replay import Located, Sample
 from goalmeter.representation.scenes import link_cells
 
 if TYPE_CHECKING:

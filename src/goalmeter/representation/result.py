@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError
-from goalmeter._files import read_bytes, write_text
-from goalmeter._json import JsonFields
-from goalmeter._text import json_text
-from goalmeter.report.notebook import data_frame, html_table, text_table
+from goalmeter._errors import InvalidFileError, json_text
+from goalmeter._files import JsonFields, read_bytes, write_text
 from goalmeter.report.numbers import nats, number, percent
-from goalmeter.representation.belief import unbelieved
+from goalmeter.report.tables import data_frame, html_table, text_table
+from goalmeter.representation.beliefs.used_cells import unbelieved
 from goalmeter.representation.probes.comparison import CONTROL_TASK
 from goalmeter.representation.result_rows import (
     DecidedRow,
@@ -32,9 +30,10 @@ from goalmeter.representation.result_rows import (
     StatePicture,
     SubspaceRow,
     UsedRow,
+    json_name,
+    row_from,
 )
-from goalmeter.representation.rows import json_name, row_from
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 # In the folder of a navigation run: what was read of its model.
 FOLDER, RESULT = "probe", "result.json"

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter._names import unknown_name
-from goalmeter.representation.activations import Activations
-from goalmeter.representation.keeping import Placed, keep
+from goalmeter.representation.activations import Activations, Placed, keep
 from goalmeter.representation.network import checked_layers
 from goalmeter.representation.replay import Sample, digest_of
 from goalmeter.runs.progress import Tell

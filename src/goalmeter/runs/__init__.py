@@ -1,7 +1,6 @@
 """Ground floor: studies of trials that are never lost, and the places where trials run."""
 
 from goalmeter.runs.backends.processes import cores
-from goalmeter.runs.backends.protocol import Backend, Working
 from goalmeter.runs.backends.registry import (
     HERE,
     check_place,
@@ -9,17 +8,13 @@ from goalmeter.runs.backends.registry import (
     own_process,
     place_names,
 )
-from goalmeter.runs.drivers import Worker
-from goalmeter.runs.engine import carry_out, check
+from goalmeter.runs.engine import Results, carry_out, check, keys_in, stored_results
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
-from goalmeter.runs.jobs import Answer, Batch, JobResult
+from goalmeter.runs.jobs import Answer, Backend, Batch, JobResult, Study, Working
 from goalmeter.runs.lock import Alone
 from goalmeter.runs.reading import StoredRun, read_run
-from goalmeter.runs.results import Results, keys_in, stored_results
-from goalmeter.runs.stages import Stages
-from goalmeter.runs.status import RunStatus, runs_below, status_of
-from goalmeter.runs.store import RunStore, made_here
-from goalmeter.runs.study import Study
+from goalmeter.runs.status import RunStatus, Worker, runs_below, status_of
+from goalmeter.runs.store import RunStore, Stages, made_here
 
 __all__ = [
     "HERE",

@@ -19,14 +19,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
 
-from goalmeter._json import JsonFields
-from goalmeter._text import json_text
-from goalmeter.runs.backends.protocol import Backend, Working
+from goalmeter._errors import json_text
+from goalmeter._files import JsonFields
 from goalmeter.runs.backends.registry import HERE, opened
-from goalmeter.runs.engine import carry_out
-from goalmeter.runs.jobs import Answer, Batch
-from goalmeter.runs.results import keys_in
-from goalmeter.runs.study import Study
+from goalmeter.runs.engine import carry_out, keys_in
+from goalmeter.runs.jobs import Answer, Backend, Batch, Study, Working
 
 # Seconds that examples take together, about, and how many there are besides the first.
 _BUDGET, _EXAMPLES = 3.0, 8

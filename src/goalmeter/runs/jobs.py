@@ -1,6 +1,7 @@
-"""What is asked of a worker and what it answers: plain JSON, since both cross between processes.
+"""Jobs, studies and the interface of execution backends.
 
-Only functions of goalmeter itself can be named, so a message can ask for nothing else.
+A study is a set of trials with keys. A backend receives batches of jobs and returns their
+results; both are plain JSON, because they cross process boundaries.
 """
 
 from __future__ import annotations
@@ -9,16 +10,25 @@ import importlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from goalmeter import _errors
-from goalmeter._errors import GoalmeterError, MissingExtraError
-from goalmeter._text import visible
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    MissingExtraError,
+    shown,
+    visible,
+)
+from goalmeter._names import did_you_mean
+
+# --- Jobs -----------------------------------------------------------------------------------------
+# Only functions of goalmeter itself can be named, so a message can ask for nothing else.
 
 OK = "ok"
 REFUSED = "refused"
@@ -202,3 +212,169 @@ def in_a_line(error: BaseException) -> str:
         if not frame.filename.startswith(_NOT_THE_USERS) and "site-packages" not in frame.filename
     ]
     return f"{type(error).__name__}: {words}".rstrip(": ") + (places[-1] if places else "")
+
+
+# --- Study ----------------------------------------------------------------------------------------
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Study(Generic[T]):
+    """One function and the trials that it is called for: plain data, made before anything runs.
+
+    Attributes:
+        name: whose trials they are, as in progress and errors.
+        function: "goalmeter.package.module:function", which gives a result as JSON values; or the
+            function itself, which this process alone can call, and which gives the result.
+        trials: by the key under which each is kept, in the order of the results: the arguments that
+            it has to itself, by keyword.
+        common: the arguments that all trials share.
+        files: paths of the files that a trial reads, with their SHA-256: other machines get them.
+        noun: what a trial is called, in the singular; its plural has an s.
+        what: what tells the run from others, as JSON values; see `RunStore`.
+        grows: keys of `what` with lists that may become longer; see `RunStore`.
+        from_json: makes a result of a key and of JSON values, which may come from a file that
+            anybody edited.
+
+            Raises GoalmeterError if they are no result, or not that of the key.
+        to_json: makes JSON values of a result.
+        is_failure: whether a result counts as failed.
+        tries_again: whether failed results are kept as tries only, to be made again.
+        instead: the result of a trial whose call was refused, failed, took too long or died with
+            its process. None ends the study there with an error; all before it is kept.
+        check: asked before the first trial; what is wrong with it is wrong with all of them.
+        check_advice: how to mend what `check` fails at, after a semicolon.
+    """
+
+    name: str
+    function: str | Callable[..., T]
+    trials: Mapping[str, Mapping[str, Any]]
+    common: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    noun: str = "trial"
+    what: Mapping[str, Any] = field(default_factory=dict)
+    grows: Collection[str] = ()
+    from_json: Callable[[str, Any], T] = lambda key, value: value
+    to_json: Callable[[T], Any] = lambda result: result
+    is_failure: Callable[[T], bool] = lambda result: False
+    tries_again: bool = False
+    instead: Callable[[str, JobResult], T] | None = None
+    check: Batch | None = None
+    check_advice: str = ""
+
+    def batch(self, keys: Collection[str]) -> Batch:
+        """Some of the trials, as a worker is asked for them."""
+        return Batch(self.function, [self.trials[key] for key in keys], self.common, self.files)
+
+    def result(self, key: str, value: Any) -> T:
+        """The result that a call gave: a function itself gives it, a named one its JSON values."""
+        return value if callable(self.function) else self.from_json(key, value)
+
+
+# --- Protocol -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Working:
+    """A worker that has a batch now.
+
+    Attributes:
+        worker: its name, by which a user recognises it, such as "process 4711".
+        batch: the number of the batch.
+    """
+
+    worker: str
+    batch: int
+
+
+class Backend(Protocol):
+    """Where the trials of a study run, from entering the context to leaving it.
+
+    A study plans, sizes batches, keeps results and resumes; it writes in its own process alone. A
+    backend makes batches and nothing else. It never raises for what a trial does: that is a result.
+    It may answer in any order, since results go by the number of their batch. What of a batch took
+    too long or died with its process is answered as lost, and the study asks for each trial of the
+    batch again, alone, until it is clear which of them did it. What was ended from outside, such as
+    by a scheduler or with its machine, is answered as "killed", and is asked for again too.
+    """
+
+    @property
+    def slots(self) -> int:
+        """How many batches are made at once."""
+        ...
+
+    @property
+    def worthwhile(self) -> float:
+        """Seconds of work that make a batch worth its way; 0 for one trial at a time."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None:
+        """End all that was started, also work that nobody waits for any more."""
+
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+        """Make batches, and give the number and the answer of each as it is ready.
+
+        Args:
+            batches: taken one by one, as there is room for them, by the thread that iterates: how
+                large the next one is depends on what the last ones took. They are numbered from 0.
+
+        Raises:
+            GoalmeterError: this place cannot make them, whatever they are.
+        """
+        ...
+
+    def working(self) -> Sequence[Working]:
+        """The workers that have a batch now, for whoever watches: it decides nothing.
+
+        It is called at any time from another thread than the one that iterates over `run`, and only
+        reads.
+        """
+        ...
+
+
+# --- Options --------------------------------------------------------------------------------------
+# Commas inside of square brackets belong to a value: exclude=node[1,2].
+_PART = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
+
+
+def options_of(
+    argument: str, place: str, known: Collection[str], *, first: str = ""
+) -> dict[str, str]:
+    """The options that a spelling of a place has behind its colon.
+
+    Args:
+        argument: what stands there.
+        place: name of the place, for errors.
+        known: names that an option may have.
+        first: the option that the first part is, if it has no name; "" for none.
+
+    >>> options_of("10.0.0.5:6379,cpus=8", "ray", ["address", "cpus"], first="address")
+    {'address': '10.0.0.5:6379', 'cpus': '8'}
+    """
+    options: dict[str, str] = {}
+    for number, part in enumerate(_PART.findall(argument)):
+        name, equals, value = (word.strip() for word in part.partition("="))
+        if not equals and first and number == 0:
+            name, value = first, name
+        if name in known and not value:
+            raise InvalidParameterError(
+                f"{place}:{argument} has {name} without a value, expected {name}=VALUE"
+            )
+        if name not in known:
+            raise InvalidParameterError(
+                f"{place}:{argument} has {shown(part)}"
+                f"{did_you_mean(name, known) or ';'} expected NAME=VALUE with commas between them, "
+                f"of {', '.join(known)}"
+            )
+        if name in options:
+            raise InvalidParameterError(f"{place}:{argument} has {name} twice; leave one out")
+        options[name] = value
+    return options
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Raise if a limit of time for a batch is none."""
+    if timeout is not None and not timeout > 0:
+        raise InvalidParameterError(
+            f"timeout is {timeout}, expected a number of seconds above 0, or None"
+        )

@@ -1,20 +1,133 @@
-"""Reading a run, as it is on disk; `store.py` says what it looks like."""
+"""Read and validate the records of a run directory."""
 
 from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goalmeter._errors import InvalidFileError
+from goalmeter._errors import InvalidFileError, json_text, shown, visible
 from goalmeter._files import read_bytes, reading
-from goalmeter._text import json_text, shown, visible
+from goalmeter._names import did_you_mean
 
+# --- Checks ---------------------------------------------------------------------------------------
+# A record is an object of JSON. Its format is said once, field by field; the error of a field that
+# is none names the file, the line where there is one, the field, what is expected and what is
+# there.
+
+
+@dataclass(frozen=True)
+class Field:
+    """What a field of a record holds.
+
+    Attributes:
+        expected: in words.
+        accepts: whether a value is that.
+        required: whether the field has to be there.
+    """
+
+    expected: str
+    accepts: Callable[[Any], bool]
+    required: bool = True
+
+
+def check_record(
+    value: Any, fields: Mapping[str, Field], where: str, *, others: bool = False
+) -> dict[str, Any]:
+    """A record with all its fields.
+
+    Args:
+        value: what stands at `where`, the file and the line if there is one.
+        fields: the format.
+        where: for the message.
+        others: whether it may have fields that the format does not name.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidFileError(f"{where}: got {shown(value)}, expected an object of JSON")
+    for name, key in fields.items():
+        if name not in value:
+            if key.required:
+                raise InvalidFileError(f"{where}: {name} is missing, expected {key.expected}")
+        elif not key.accepts(value[name]):
+            raise InvalidFileError(
+                f"{where}: {name} is {shown(value[name])}, expected {key.expected}"
+            )
+    if not others and (unknown := [name for name in value if name not in fields]):
+        hint = did_you_mean(unknown[0], fields, quoted=True) or ";"
+        raise InvalidFileError(
+            f"{where}: there is no field {shown(unknown[0])}{hint} expected {', '.join(fields)}"
+        )
+    return dict(value)
+
+
+# --- What fields hold -----------------------------------------------------------------------------
+def is_whole(value: Any, least: int, most: int) -> bool:
+    """Whether a value is an integer in a range; true and false are none."""
+    # By its type, since Python counts true and false as integers.
+    return type(value) is int and least <= value <= most
+
+
+def is_number(value: Any, most: float) -> bool:
+    """Whether a value is a finite number of at most some size."""
+    if type(value) not in (int, float):
+        return False
+    return abs(value) <= most and (type(value) is int or math.isfinite(value))
+
+
+def whole(least: int, most: int, *, or_null: bool = False, required: bool = True) -> Field:
+    """An integer in a range."""
+    words = f"a whole number from {least} to {most}" + " or null" * or_null
+    return Field(
+        words, lambda v: (or_null and v is None) or is_whole(v, least, most), required=required
+    )
+
+
+def text(*, required: bool = True, empty: bool = True) -> Field:
+    """Text."""
+    words = "text" if empty else "text that is not empty"
+    return Field(words, lambda v: isinstance(v, str) and (empty or bool(v)), required=required)
+
+
+def word(*known: str, required: bool = True) -> Field:
+    """One of some words."""
+    listed = ", ".join(map(repr, known))
+    return Field(f"one of {listed}", lambda v: isinstance(v, str) and v in known, required=required)
+
+
+def true_or_false() -> Field:
+    """A truth value."""
+    return Field("true or false", lambda v: isinstance(v, bool))
+
+
+def listed(
+    what: str,
+    accepts: Callable[[Any], bool],
+    *,
+    least: int = 0,
+    most: int,
+    required: bool = True,
+) -> Field:
+    """A list of different values that can be hashed; `what` names them in words."""
+
+    def fits(value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and least <= len(value) <= most
+            and all(map(accepts, value))
+            and len(set(value)) == len(value)
+        )
+
+    return Field(f"a list of {least} to {most} different {what}", fits, required=required)
+
+
+# --- Reading --------------------------------------------------------------------------------------
 RUN, TRIALS, STATUS = "run.json", "trials.jsonl", "status.json"
 FORMAT = 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.
@@ -210,3 +323,64 @@ def _short(value: Any) -> str:
     except (ValueError, RecursionError):
         text = shown(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+# --- Keys -----------------------------------------------------------------------------------------
+# How the store writes a line. A quote inside a key has a backslash before it, so that the first of
+# these ends the key.
+_BEFORE, _BEHIND = b'{"key": "', b'", "value": '
+_TRY = re.compile(r"(.+), failed [1-9]\d*", re.DOTALL)
+
+
+class Counted(NamedTuple):
+    """How many trials a run holds.
+
+    Attributes:
+        done: trials that have ended.
+        tries: trials that have not, and of which there are tries that failed.
+    """
+
+    done: int
+    tries: int
+
+
+def keys_of(path: Path) -> Iterator[str]:
+    """The keys of the lines of trials.jsonl, in their order; one that comes twice twice.
+
+    Values are not looked at, where a line is as the store writes it.
+    """
+    for number, line in enumerate(whole_lines(path), start=1):
+        end = line.find(_BEHIND)
+        if line.startswith(_BEFORE) and end > 0 and line.endswith(b"}\n"):
+            key = line[len(_BEFORE) : end]
+            if b"\\" not in key:  # most keys are spelled as they are
+                try:
+                    yield key.decode()
+                except UnicodeDecodeError as cause:
+                    raise no_trial(path, number, line) from cause
+                continue
+        try:
+            trial = json.loads(line)
+            if not isinstance(trial["key"], str) or "value" not in trial:
+                raise TypeError("it has no key or no value")
+        except (ValueError, TypeError, KeyError, RecursionError) as cause:
+            raise no_trial(path, number, line) from cause
+        yield trial["key"]
+
+
+def counted(path: Path) -> Counted:
+    """How many trials trials.jsonl holds."""
+    keys = set(keys_of(path))
+    # Most runs have none: to look for the word takes no time beside the expression.
+    tried = [match for key in keys if ", failed " in key and (match := _TRY.fullmatch(key))]
+    without = {match[1] for match in tried if match[1] not in keys}
+    return Counted(len(keys) - len(tried), len(without))
+
+
+def try_key(key: str, number: int) -> str:
+    """The key of a try that failed, beside that of its trial.
+
+    >>> try_key("maze", 2)
+    'maze, failed 2'
+    """
+    return f"{key}, failed {number}"

@@ -1,17 +1,4 @@
-"""A run: a folder that holds what was asked for and every trial that is finished.
-
-    run.json        what the run is, as JSON; it decides whether a run may be continued
-    trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
-    status.json     how far it is, for whoever watches; nothing is decided by it
-    owner.json      who fills it, where the file system has no locks
-
-A line is written in one piece as soon as its trial is known to be finished, so a process that is
-killed loses the batches that are being made and no other trial (see `backends`: a batch is a long
-trial, or a fraction of a second of short ones); its last line may be torn, and is then dropped. The
-disk is told to keep the lines once a second, by a thread beside the trials, so a machine that fails
-loses that second.
-Keys say which trial a line is of; one that comes twice counts once, the first time.
-"""
+"""Run directories: the request, every finished trial, and cached stages."""
 
 from __future__ import annotations
 
@@ -24,22 +11,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown
 from goalmeter._files import write_text
-from goalmeter._text import json_text, shown
-from goalmeter.runs.heartbeat import Heartbeat
-from goalmeter.runs.lock import claimed, lock, taken
-from goalmeter.runs.owner import OWNER, OtherOwnerError, Owner
-from goalmeter.runs.reading import (
-    FORMAT,
-    RUN,
-    STATUS,
-    TRIALS,
-    differences,
-    read_about,
-    read_trials,
-)
-from goalmeter.runs.watching import write_status
+from goalmeter.runs.lock import OWNER, Heartbeat, OtherOwnerError, Owner, claimed, lock, taken
+from goalmeter.runs.progress import Progress, Tell
+from goalmeter.runs.reading import FORMAT, RUN, STATUS, TRIALS, differences, read_about, read_trials
+from goalmeter.runs.status import Watched, write_status
+
+# --- Store ----------------------------------------------------------------------------------------
+# run.json        what the run is, as JSON; it decides whether a run may be continued
+#     trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
+#     status.json     how far it is, for whoever watches; nothing is decided by it
+#     owner.json      who fills it, where the file system has no locks
+#
+# A line is written in one piece as soon as its trial is known to be finished, so a process that
+# is killed loses the batches that are being made and no other trial (see `backends`: a batch is a
+# long trial, or a fraction of a second of short ones); its last line may be torn, and is then
+# dropped. The disk is told to keep the lines once a second, by a thread beside the trials, so a
+# machine that fails loses that second. Keys say which trial a line is of; one that comes twice
+# counts once, the first time.
 
 # Seconds after which a line that the heartbeat has not seen to is seen to by who adds the next one.
 _SYNC_LATEST = 3.0
@@ -306,3 +296,78 @@ def _is_beside(name: str) -> bool:
     """Whether a file says nothing of what was finished; also one that was being written."""
     beside = (RUN, STATUS, OWNER)
     return name in (STATUS, OWNER) or name.startswith(tuple(f".{file}." for file in beside))
+
+
+# --- Stages ---------------------------------------------------------------------------------------
+# Trials of a study are independent, so that they can be made anywhere and in any order. Stages are
+# not: which of them are needed, and from what, is known only when those before are finished. They
+# share the store, so nothing that is finished is made again, and another question is refused.
+
+
+class Stages:
+    """A run of stages that is being filled, from entering the context to leaving it.
+
+    Args:
+        folder: of the run.
+        what: what the run is, as JSON values; `what["kind"]` names the sort of run.
+        grows: keys of `what` with lists that may become longer; see `RunStore`.
+        tell: told what is being made.
+        elsewhere: what errors advise to use another folder.
+
+    Raises:
+        InvalidFileError: the folder holds something else, or cannot be written.
+        InvalidParameterError: it holds another run, or another process fills it.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        what: Mapping[str, Any],
+        *,
+        grows: Collection[str] = (),
+        tell: Tell | None = None,
+        elsewhere: str = ELSEWHERE,
+    ) -> None:
+        self.folder = Path(folder)
+        self.tell: Tell = tell or (lambda line: None)
+        self._kind = str(what["kind"])
+        self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
+        self._making: list[str] = []  # a stage may ask for those before it
+        self._progress = Progress(self._kind, "stage", None, 0, 0, None)
+        self._watched = Watched(self._progress)
+
+    def __enter__(self) -> Stages:
+        self._store.__enter__()
+        # How many there will be is known when the last one is made.
+        done = len(self._store.lines)
+        self._progress = Progress(self._kind, "stage", None, done, 0, None)
+        self._watched = Watched(self._progress)
+        self._watched.at_work = lambda: [(f"process {os.getpid()}", self._making[-1:])]
+        self._store.status = self._watched.to_json
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watched.ended(*error)
+        self._store.__exit__(*error)
+
+    def value(self, key: str, make: Callable[[], Any]) -> Any:
+        """The JSON value of a stage: as it is kept, or else made and kept."""
+        if key not in self._store.values:
+            self.tell(f"{self._kind}: {key}")
+            self._making.append(key)
+            try:
+                made = make()
+            finally:
+                self._making.pop()
+            self.keep(key, made)
+        return self._store.values[key]
+
+    def kept(self, key: str) -> Any:
+        """The JSON value of a stage that is finished; None of one that is not."""
+        return self._store.values.get(key)
+
+    def keep(self, key: str, value: Any) -> None:
+        """Keep the JSON value of a stage; one that is there already stays as it is."""
+        if key not in self._store.lines:
+            self._store.add(key, value)
+            self._progress.ended()

@@ -1,6 +1,6 @@
 """Statistics shared by the instruments: intervals and tests."""
 
-from goalmeter.statistics.fitted import (
+from goalmeter.statistics.intervals import (
     LikelihoodRatioTest,
     likelihood_ratio_test,
     percentile_interval,

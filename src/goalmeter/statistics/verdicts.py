@@ -1,16 +1,230 @@
-"""What the interval of a difference says, by a margin that is stated beforehand.
-
-A sign says nothing: it flips on other grids. That a test does not reject says nothing either: few
-data reject nothing. An interval says which differences the data leave open, and a verdict is what
-all of these have in common.
-"""
+"""Compare measurements: paired tests, Welch's test, and verdicts for a stated margin."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.statistics.clusters import bounded_ends
+
+# --- Welch ----------------------------------------------------------------------------------------
+# Below so many runs the spread tells too little of the error: no interval and no verdict.
+FEWEST = 5
+LEVEL = 0.95
+TOO_FEW = "too few seeds"
+
+
+def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
+    """How many standard errors a 95% interval of a difference, or a sum, of averages reaches.
+
+    Args:
+        errors: the standard error of each average, from its own runs.
+        runs: how many each has.
+
+    Returns:
+        The quantile of Student's t with the degrees of freedom of Welch and Satterthwaite; NaN
+        where an average has fewer than 5 runs.
+
+    Source: B. L. Welch, The generalization of "Student's" problem when several different
+    population variances are involved, Biometrika 34 (1947).
+    """
+    if min(runs) < FEWEST:
+        return math.nan
+    from scipy.stats import t
+
+    squares = [error**2 for error in errors]
+    pooled = sum(square**2 / (n - 1) for square, n in zip(squares, runs, strict=True))
+    freedom = sum(squares) ** 2 / pooled if pooled > 0 else min(runs) - 1  # or an exact number
+    return float(t.ppf((1 + LEVEL) / 2, freedom))
+
+
+# --- Paired ---------------------------------------------------------------------------------------
+# That a difference is not significant does not show that there is none; an equivalence test does,
+# to within a margin that is stated beforehand.
+
+# Below these the paper's code does not test.
+LEAST_PAIRS, LEAST_NONZERO = 10, 5
+NAN = float("nan")
+
+
+class SignedRanks(NamedTuple):
+    """Wilcoxon's signed-rank test."""
+
+    statistic: float  # W, the smaller of the two sums of ranks
+    p_value: float  # two-sided; NaN with fewer than 10 pairs or 5 differences other than 0
+    effect: float  # 1 - 2 W / (n (n + 1) / 2) over the n differences other than 0; NaN without any
+    n: int  # pairs
+    nonzero: int  # pairs that differ
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null."""
+        return _plain(self._asdict())
+
+
+class Equivalence(NamedTuple):
+    """Two one-sided t tests: is the mean difference within a margin.
+
+    Attributes:
+        mean: of the differences.
+        margin: within which means count as equal.
+        p_value: the larger one of the two; small means that they are equal. NaN for fewer than two
+            pairs, and for such as show no spread to judge by and have no bounds.
+        interval: of the mean, two-sided at twice the level; at 5% both tests reject exactly if
+            this 90% interval lies within the margin.
+        n: pairs.
+    """
+
+    mean: float
+    margin: float
+    p_value: float
+    interval: tuple[float, float] | None
+    n: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null."""
+        return _plain(self._asdict())
+
+
+def signed_ranks(differences: ArrayLike) -> SignedRanks:
+    """Wilcoxon's signed-rank test of differences, those of 0 dropped.
+
+    Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+    Agents", section 4.2, as its code has it: SciPy's defaults.
+    """
+    from scipy.stats import rankdata, wilcoxon
+
+    values = _differences(differences)
+    moved = values[values != 0]
+    n = len(moved)
+    if n == 0:
+        return SignedRanks(0.0, NAN, NAN, len(values), 0)
+    ranks = rankdata(np.abs(moved))
+    statistic = float(min(ranks[moved > 0].sum(), ranks[moved < 0].sum()))
+    effect = 1 - 2 * statistic / (n * (n + 1) / 2)
+    # The effect needs no test, so it is given for fewer pairs as well.
+    enough = len(values) >= LEAST_PAIRS and n >= LEAST_NONZERO
+    p_value = float(wilcoxon(values).pvalue) if enough else NAN
+    return SignedRanks(statistic, p_value, effect, len(values), n)
+
+
+def equivalence(
+    differences: ArrayLike,
+    margin: float,
+    *,
+    level: float = 0.05,
+    bounds: tuple[float, float] | None = None,
+) -> Equivalence:
+    """Test that the mean difference is smaller than a margin either way.
+
+    Differences that are all the same have no spread for a t test. Within bounds, n of n at one
+    place have a probability of at most q^n if the mean is outside the margin, where q is the
+    greatest share that can be at this place while the others are at a bound: that is the p-value.
+
+    Args:
+        differences: of each pair, [n].
+        margin: positive, in the unit of the differences.
+        level: of each one-sided test.
+        bounds: least and greatest difference that there can be.
+
+    Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
+    """
+    from scipy.stats import t
+
+    values = _differences(differences)
+    if not margin > 0:
+        raise InvalidParameterError(f"margin is {margin!r}, expected a positive number")
+    n = len(values)
+    if n < 2:
+        return Equivalence(float(values[0]) if n else NAN, margin, NAN, None, n)
+    mean = float(values.mean())
+    error = float(values.std(ddof=1)) / np.sqrt(n)
+    if error == 0:
+        if bounds is None:
+            return Equivalence(mean, margin, NAN, None, n)
+        ends = bounded_ends(values, np.ones(n), bounds, level)
+        p_value = max(_alike(mean, margin, bounds[1], n), _alike(mean, -margin, bounds[0], n))
+        return Equivalence(mean, margin, p_value if abs(mean) < margin else 1.0, ends, n)
+    p_value = float(t.sf((margin - abs(mean)) / error, n - 1))
+    half = float(t.ppf(1 - level, n - 1)) * error
+    return Equivalence(mean, margin, p_value, (mean - half, mean + half), n)
+
+
+def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None = None) -> float:
+    """Two-sided p-value of the t test that the mean is 0; NaN for fewer than two.
+
+    Differences that are all the same and not 0 are judged by their bounds, as in `equivalence`;
+    NaN without.
+    """
+    from scipy.stats import t
+
+    values = _differences(differences)
+    n = len(values)
+    if n < 2:
+        return NAN
+    mean = float(values.mean())
+    error = float(values.std(ddof=1)) / np.sqrt(n)
+    if error == 0:
+        if mean == 0:
+            return 1.0
+        if bounds is None:
+            return NAN
+        return min(1.0, 2.0 * _alike(mean, 0.0, bounds[0] if mean > 0 else bounds[1], n))
+    return float(2 * t.sf(abs(mean) / error, n - 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values corrected for how many there are; NaN stays and does not count.
+
+    The smallest is multiplied by the number m of tests, the next one by m - 1, and so on; none
+    becomes smaller than one before it, or greater than 1.
+
+    Source: Holm, A simple sequentially rejective multiple test procedure (1979).
+
+    Example: two small ones and a large one.
+        >>> holm([0.01, 0.5, 0.02])
+        [0.03, 0.5, 0.04]
+    """
+    tested = sorted((p, i) for i, p in enumerate(p_values) if not np.isnan(p))
+    corrected = [NAN] * len(p_values)
+    largest = 0.0
+    for rank, (p, i) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - rank)))
+        corrected[i] = largest
+    return corrected
+
+
+def _alike(place: float, mean: float, bound: float, n: int) -> float:
+    """The greatest probability that n of n are at a place if the mean is another one."""
+    if place == bound:
+        # All of them at the bound: a mean that is no further out does not speak against it.
+        return float(abs(mean) <= abs(bound))
+    return float(np.clip((bound - mean) / (bound - place), 0.0, 1.0)) ** n
+
+
+def _differences(differences: ArrayLike) -> FloatArray:
+    values = np.asarray(differences, dtype=float)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise InvalidParameterError(
+            f"differences have shape {values.shape}, expected finite numbers, one for each pair"
+        )
+    return values
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    plain = {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+    return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in plain.items()}
+
+
+# --- Verdicts -------------------------------------------------------------------------------------
+# A sign says nothing: it flips on other grids. That a test does not reject says nothing either: few
+# data reject nothing. An interval says which differences the data leave open, and a verdict is what
+# all of these have in common.
 
 Interval = tuple[float, float]
 # Of all intervals that verdicts are read from.

@@ -1,16 +1,21 @@
 """Finite Markov decision processes: worlds, policies, soft planning, occupancy, files."""
 
-from goalmeter.tabular.cliff_world import cliff_world
-from goalmeter.tabular.evaluation import Return, expected_return, occupancy
-from goalmeter.tabular.files import (
+from goalmeter.tabular.arrays import (
     load_features,
     load_policy,
     load_utility,
     save_features,
     save_policy,
 )
-from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.planning import SoftPlan, optimal_policy, soft_plan
+from goalmeter.tabular.mdp import TabularMDP, cliff_world
+from goalmeter.tabular.planning import (
+    Return,
+    SoftPlan,
+    expected_return,
+    occupancy,
+    optimal_policy,
+    soft_plan,
+)
 from goalmeter.tabular.policies import epsilon_greedy, uniform_policy
 from goalmeter.tabular.trajectories import (
     Trajectories,

@@ -30,7 +30,7 @@ import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.tabular.mdp import TabularMDP
-from goalmeter.tabular.rewards import Rewards
+from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.transition import Block
 
 # Two actions whose values differ by less than this share of the largest collectable utility

@@ -1,32 +1,126 @@
-"""Transition probabilities, stored once for fast products with value functions.
-
-Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
-states; within a block the rows are action-major. A block's intermediate arrays then stay in
-cache, blocks can be worked on by several threads (SciPy and NumPy release the interpreter
-lock), and the result does not depend on how many threads there are: each row belongs to one
-block and is computed in one order.
-"""
+"""Transition probabilities, stored once for fast products with value functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.tabular._rows import compress, keep_freed_memory, lock, some_rows, transposed
-from goalmeter.tabular._threads import map_all
-from goalmeter.tabular._validation import (
+from goalmeter.tabular.arrays import (
     ROUNDING,
     check_dense,
     check_size,
     check_successors,
     normalised_rows,
+    read_only,
 )
+
+
+# --- Rows -----------------------------------------------------------------------------------------
+def compress(
+    next_state: AnyArray, probability: FloatArray, bounds: Iterable[tuple[int, int]]
+) -> Any:
+    """Successor lists to CSR in the row order of `Transition`, block by block."""
+    n_states, n_actions, width = next_state.shape
+    # 32 bits for as long as they can count the entries: products read every index from memory.
+    index = np.int32 if n_states * n_actions * width < 2**31 else np.int64
+    columns = np.empty(n_states * n_actions * width, dtype=index)
+    data = np.empty(n_states * n_actions * width)
+    # Block by block, so that no second copy of the whole is made on the way.
+    for a, b in bounds:
+        rows = slice(a * n_actions * width, b * n_actions * width)
+        columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
+        data[rows] = normalised_rows(probability[a:b]).transpose(1, 0, 2).ravel()
+    pointers = np.arange(0, data.size + 1, width, dtype=index)
+    matrix = sp.csr_matrix((data, columns, pointers), shape=(n_states * n_actions, n_states))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def some_rows(matrix: Any, first: int, last: int) -> Any:
+    """Some rows of the matrix as a view."""
+    if isinstance(matrix, np.ndarray):
+        return matrix[first:last]
+    # Slicing a compressed matrix may copy its rows, and a large world must not be stored twice.
+    entries = slice(matrix.indptr[first], matrix.indptr[last])
+    rows = sp.csr_matrix((last - first, matrix.shape[1]))
+    rows.data, rows.indices = matrix.data[entries], matrix.indices[entries]
+    rows.indptr = matrix.indptr[first : last + 1] - matrix.indptr[first]
+    return rows
+
+
+def transposed(rows: Any) -> Any:
+    """The transpose, on the same memory."""
+    if isinstance(rows, np.ndarray):
+        return rows.T
+    columns = sp.csc_matrix(rows.shape[::-1])
+    columns.data, columns.indices, columns.indptr = rows.data, rows.indices, rows.indptr
+    return columns
+
+
+def lock(matrix: Any) -> None:
+    """Make the stored numbers read-only, and with them every view that is handed out."""
+    arrays = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]
+    for array in arrays:
+        read_only(array)
+
+
+def keep_freed_memory() -> None:
+    """Have the allocator reuse the memory of one block's arrays for the next."""
+    # glibc returns freed memory to the system beyond a threshold, and getting it back, page by
+    # page and cleared, costs two thirds of a pass over 10^4 states. The threshold is twice the
+    # largest array freed so far; one of 16 MiB, which is never touched, raises it far enough.
+    # Other allocators take no notice.
+    np.empty(2**21)
+
+
+# --- Threads --------------------------------------------------------------------------------------
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+def map_all(work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+    """Do `work` for every item, on all threads where there is more than one item."""
+    if len(items) == 1 or thread_count() == 1:
+        return [work(item) for item in items]
+    return list(_pool(thread_count(), os.getpid()).map(work, items))
+
+
+def thread_count() -> int:
+    """Threads used on worlds of more than one block: GOALMETER_THREADS, else the cores."""
+    text = os.environ.get("GOALMETER_THREADS", "")
+    if not text:
+        # A container may have fewer cores than its machine.
+        affinity = getattr(os, "sched_getaffinity", None)
+        return len(affinity(0)) if affinity else (os.cpu_count() or 1)
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise InvalidParameterError(
+            f"GOALMETER_THREADS is {text!r}, expected a whole number of threads, at least 1"
+        )
+    return int(text)
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    # The process is part of the key: a forked child inherits the pool but not its threads.
+    return ThreadPoolExecutor(threads, thread_name_prefix="goalmeter")
+
+
+# --- Transition -----------------------------------------------------------------------------------
+# Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
+# states; within a block the rows are action-major. A block's intermediate arrays then stay in
+# cache, blocks can be worked on by several threads (SciPy and NumPy release the interpreter
+# lock), and the result does not depend on how many threads there are: each row belongs to one
+# block and is computed in one order.
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
 BLOCK_STATES = 8_192
@@ -38,8 +132,6 @@ GATHER_BYTES = 2**23
 WAVE_STATES = 2**17
 # A dense product beats a compressed one while the matrix fits the first-level caches.
 DENSE_ENTRIES = 32_768
-
-_R = TypeVar("_R")
 
 
 @dataclass(frozen=True)

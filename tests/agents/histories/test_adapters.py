@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from reflection.histories import CHECKED, SCRIPTED, answers, few_examples, histories, prefixes, tell
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories import QLearner, RealityCheck
-from goalmeter.agents.histories.adapters import FunctionAgent, as_function
-from goalmeter.agents.histories.protocol import History, Percept
+from goalmeter.agents.history import FunctionAgent, History, Percept, RealityCheck, as_function
 from goalmeter.agents.registry import history_agent as agent
+from goalmeter.agents.scripted import QLearner
 from goalmeter.reflection.environments import find
 from goalmeter.reflection.trial import run_trial
 

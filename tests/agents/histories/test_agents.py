@@ -28,15 +28,9 @@ from reflection.histories import (
 )
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories import (
-    ConstantAgent,
-    NaiveLearner,
-    QLearner,
-    RandomAgent,
-)
-from goalmeter.agents.histories.adapters import as_function
-from goalmeter.agents.histories.protocol import History, Percept
+from goalmeter.agents.history import History, Percept, as_function
 from goalmeter.agents.registry import history_agent as agent
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
 
 ALL = (*SCRIPTED, *CHECKED, "rc(rc(naive))")
 BOUND = st.integers(1, 4)

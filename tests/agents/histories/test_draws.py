@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reflection.histories import draw_in, few_examples, histories, many_examples, random_history
 from scipy import stats
 
-from goalmeter.agents.histories.draws import below, hash_action, hash_percept, hash_start, uniform
+from goalmeter.agents.history import below, hash_action, hash_percept, hash_start, uniform
 
 N = 16_000
 # A test of independence fails by bad luck once in a million runs, and seeds are fixed.

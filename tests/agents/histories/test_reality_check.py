@@ -15,9 +15,16 @@ from oracles.history_agents import HistoryAgent, reality_check, reality_check_al
 from reflection.histories import answers, few_examples, histories, many_examples, prefixes, tell
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent, NaiveLearner, QLearner, RealityCheck
-from goalmeter.agents.histories.adapters import FunctionAgent, as_function
-from goalmeter.agents.histories.protocol import Agent, History, Mind, Percept
+from goalmeter.agents.history import (
+    Agent,
+    FunctionAgent,
+    History,
+    Mind,
+    Percept,
+    RealityCheck,
+    as_function,
+)
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner
 
 COUNTS = (3, 2)  # actions and observations
 

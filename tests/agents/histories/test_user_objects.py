@@ -10,7 +10,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
-from goalmeter.agents.histories import ConstantAgent, NaiveLearner
+from goalmeter.agents.scripted import ConstantAgent, NaiveLearner
 from goalmeter.agents.user_agents import agent_of, check_mind
 from goalmeter.reflection import FunctionAgent, History, RealityCheck, compare, measure
 

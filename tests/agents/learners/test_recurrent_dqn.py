@@ -14,14 +14,19 @@ import pytest
 from reflection.histories import answers, in_another_process, random_history, tell
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories.adapters import FunctionAgent
-from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start
-from goalmeter.agents.histories.protocol import History, Percept
-from goalmeter.agents.histories.reality_check import RealityCheck
-from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
-from goalmeter.agents.learners.recurrent_network import QNetwork
+from goalmeter.agents.history import (
+    FunctionAgent,
+    History,
+    Percept,
+    RealityCheck,
+    hash_action,
+    hash_percept,
+    hash_start,
+)
+from goalmeter.agents.recurrent_dqn import QNetwork, RecurrentDQN
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, find
-from goalmeter.reflection.trial import OK, run_trial
+from goalmeter.reflection.trial import run_trial
+from goalmeter.runs.jobs import OK
 
 # A learner that learns within a few steps.
 SMALL: dict[str, Any] = {
@@ -177,7 +182,7 @@ def test_asking_and_the_order_of_asking_change_nothing(draws_from: str) -> None:
 
 def test_what_is_forgotten_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks and answers are remembered up to a number, and the same when made again."""
-    module = "goalmeter.agents.learners.recurrent_dqn"
+    module = "goalmeter.agents.recurrent_dqn"
     rng = Random(5)
     told = [random_history(rng, 33) for _ in range(3)]
     agent = RecurrentDQN(2, **SMALL)

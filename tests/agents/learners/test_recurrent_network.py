@@ -10,11 +10,8 @@ import pytest
 from agents.learners.test_recurrent_dqn import own_values
 from reflection.histories import random_history, tell
 
-from goalmeter.agents.histories.protocol import History, Percept
-from goalmeter.agents.learners.recurrent_dqn import RecurrentDQN
-from goalmeter.agents.learners.recurrent_network import Pass, QNetwork
-from goalmeter.agents.learners.recurrent_training import windows_of
-from goalmeter.agents.learners.turns import Prefix
+from goalmeter.agents.history import History, Percept, Prefix
+from goalmeter.agents.recurrent_dqn import Pass, QNetwork, RecurrentDQN, windows_of
 
 
 def test_windows_are_the_latest_numbers_with_zeros_in_front() -> None:

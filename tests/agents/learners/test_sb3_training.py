@@ -11,8 +11,8 @@ import torch
 from agents.learners.test_stable_baselines import ALGORITHMS, experience, table
 from oracles import stable_baselines as oracle
 
-from goalmeter.agents.learners import sb3_training
-from goalmeter.agents.learners.turns import Prefix, Turn, prefix
+from goalmeter.agents import stable_baselines
+from goalmeter.agents.history import Prefix, Turn, prefix
 
 
 def values(learner: Any) -> np.ndarray[Any, Any]:
@@ -42,7 +42,7 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
     if algorithm != "dqn":
         assert table(algorithm, told, counts, 5, **settings) == pytest.approx(expected, abs=2e-5)
         return
-    learner = sb3_training.ALGORITHMS["dqn"](*counts, 5, settings, False)
+    learner = stable_baselines.ALGORITHMS["dqn"](*counts, 5, settings, False)
     rows = learner.train(told)
     assert values(learner) == pytest.approx(expected, abs=2e-5)
     # Greedy, but for the last of the exploration rates: 5% uniform.
@@ -54,7 +54,7 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_learner_is_as_new_at_each_training(algorithm: str) -> None:
     first, second = experience(16, 2, 2, 0), experience(32, 2, 2, 1)
-    learner = sb3_training.ALGORITHMS[algorithm](2, 2, 3, {}, False)
+    learner = stable_baselines.ALGORITHMS[algorithm](2, 2, 3, {}, False)
     weights = [
         [p.tolist() for p in learner.model.policy.parameters()]
         for told in (first, second, first)
@@ -67,7 +67,7 @@ def test_a_learner_is_as_new_at_each_training(algorithm: str) -> None:
 def test_forced_actions_are_forced_properly(as_published: bool) -> None:
     """PPO compares with the chance of the action that was taken, the better one of the two at each
     observation here; as published, with that of an action that the untrained network drew."""
-    learner: Any = sb3_training.ALGORITHMS["ppo"](2, 8, 3, {}, as_published)
+    learner: Any = stable_baselines.ALGORITHMS["ppo"](2, 8, 3, {}, as_published)
     untrained = np.asarray(learner._probabilities())
     better = untrained.argmax(axis=1)
     seen = tuple(i % 8 for i in range(64))
@@ -100,7 +100,7 @@ def test_threads_change_nothing() -> None:
     tables = []
     for n in (1, 2):
         torch.set_num_threads(n)
-        learner = sb3_training.ALGORITHMS["ppo"](2, 8, 0, {}, False)
+        learner = stable_baselines.ALGORITHMS["ppo"](2, 8, 0, {}, False)
         tables.append(learner.train(told))
         assert torch.get_num_threads() == n
     torch.set_num_threads(threads)

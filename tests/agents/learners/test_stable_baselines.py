@@ -12,13 +12,21 @@ import torch
 from oracles import stable_baselines as oracle
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.histories.adapters import FunctionAgent, as_function
-from goalmeter.agents.histories.draws import hash_action, hash_percept, hash_start, uniform
-from goalmeter.agents.histories.protocol import History, Mind, Percept
-from goalmeter.agents.learners import sb3_training, stable_baselines
-from goalmeter.agents.learners.stable_baselines import StableBaselinesAgent
-from goalmeter.agents.learners.turns import Prefix
+from goalmeter.agents import stable_baselines as sb3_training
+from goalmeter.agents.history import (
+    FunctionAgent,
+    History,
+    Mind,
+    Percept,
+    Prefix,
+    as_function,
+    hash_action,
+    hash_percept,
+    hash_start,
+    uniform,
+)
 from goalmeter.agents.registry import history_agent as agent
+from goalmeter.agents.stable_baselines import StableBaselinesAgent
 from goalmeter.reflection.environments.registry import ENVIRONMENTS, find
 from goalmeter.reflection.trial import run_trial
 
@@ -216,7 +224,7 @@ def test_being_simulated_changes_nothing(algorithm: str) -> None:
 
 
 def test_the_memory_of_tables_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stable_baselines, "_REMEMBERED", 3)
+    monkeypatch.setattr(sb3_training, "_REMEMBERED", 3)
     subject = StableBaselinesAgent("a2c", 0)
     told = [experience(2, 2, 1, seed) for seed in range(6)]
     first = [mind_at(subject.begin(2, 1), prefix_told).act() for prefix_told in told]
@@ -265,7 +273,7 @@ def test_a2c_normalises_no_single_advantage() -> None:
 
 
 def test_tables_are_bounded_by_their_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stable_baselines, "_CELLS", 12)
+    monkeypatch.setattr(sb3_training, "_CELLS", 12)
     subject = StableBaselinesAgent("dqn", 0)
     for seed in range(6):
         mind_at(subject.begin(2, 3), experience(4, 2, 3, seed)).act()

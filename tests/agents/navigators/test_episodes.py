@@ -6,7 +6,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import agent, play
-from goalmeter.agents.navigators import planned
+from goalmeter.gridworld.planner import planned
 
 gymnasium = pytest.importorskip("gymnasium")
 pytest.importorskip("minigrid")

@@ -11,14 +11,13 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter._types import FloatArray
 from goalmeter.agents import Ability, agent
-from goalmeter.agents.navigators import Memoryless, navigator, planned
-from goalmeter.agents.trained.in_grids import reachable
-from goalmeter.commands.meg_mdp import measure_mdp
-from goalmeter.gridworld.draws import Draws
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.tabular_world import tabular_world
-from goalmeter.tabular.files import save_policy
+from goalmeter.agents.grid_agents import Memoryless, navigator
+from goalmeter.agents.trained_policies import reachable
+from goalmeter.commands.meg import measure_mdp
+from goalmeter.gridworld.conversions import tabular_world
+from goalmeter.gridworld.generators import Draws, maze
+from goalmeter.gridworld.planner import State, planned
+from goalmeter.tabular.arrays import save_policy
 
 WORLD = maze(5, 1.0, seed=0).world
 STATES = reachable(WORLD)

@@ -17,14 +17,14 @@ import pytest
 import goalmeter as gm
 from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidPolicyError
 from goalmeter.agents import Ability, agent
-from goalmeter.agents.navigators import Memoryless, planned
-from goalmeter.agents.trained.in_grids import reachable
-from goalmeter.agents.trained.sb3_file import read_policy
+from goalmeter.agents.grid_agents import Memoryless
+from goalmeter.agents.trained_policies import reachable, read_policy
 from goalmeter.commands.navigate import navigate
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.tabular_world import tabular_world
+from goalmeter.gridworld.conversions import tabular_world
+from goalmeter.gridworld.generators import maze
+from goalmeter.gridworld.planner import planned
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import play_all
+from goalmeter.navigation.rollouts import play_all
 from goalmeter.reflection import measure
 
 pytest.importorskip("stable_baselines3")

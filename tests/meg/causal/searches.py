@@ -12,13 +12,9 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model
 
 from goalmeter.causal import CausalBayesianNetwork, utility_of
-from goalmeter.meg.causal.search import (
-    OutcomeTable,
-    Policies,
-    SearchResult,
-    joint_outcomes,
-    search,
-)
+from goalmeter.meg.causal.insufficient_recall import search
+from goalmeter.meg.causal.maximisers import SearchResult
+from goalmeter.meg.causal.outcomes import OutcomeTable, Policies, joint_outcomes
 
 LOG2 = float(np.log(2))
 few = settings(max_examples=3, deadline=None, derandomize=True)

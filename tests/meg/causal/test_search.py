@@ -19,14 +19,11 @@ from oracles.causal_model import Array
 
 from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, utility_of
-from goalmeter.meg.causal.search import (
-    joint_outcomes,
-    outcomes,
-    planned_evidence,
-    search,
-)
-from goalmeter.meg.causal.search.candidates import Task
-from goalmeter.meg.causal.search.frontier import Supported, gaps, supported_curve
+from goalmeter.meg.causal import outcomes
+from goalmeter.meg.causal.frontier import Supported, gaps, supported_curve
+from goalmeter.meg.causal.insufficient_recall import planned_evidence, search
+from goalmeter.meg.causal.maximisers import Task
+from goalmeter.meg.causal.outcomes import joint_outcomes
 
 # --- By hand --------------------------------------------------------------------------------------
 

@@ -29,18 +29,25 @@ from oracles.causal_model import Model
 
 from goalmeter import meg
 from goalmeter.causal import CausalBayesianNetwork, utility_of
-from goalmeter.causal.recall import recall_of
-from goalmeter.meg.causal.search import (
-    joint_outcomes,
-    search,
+from goalmeter.causal.contexts import recall_of
+from goalmeter.meg.causal.insufficient_recall import search
+from goalmeter.meg.causal.maximisers import (
+    Task,
+    column,
+    greatest_entropies,
+    maximisers,
+    random_policies,
+    utility_class_of,
 )
-from goalmeter.meg.causal.search.ascent import ascend, prospects_of, respond, score
-from goalmeter.meg.causal.search.branch import Branch, HeldBranch
-from goalmeter.meg.causal.search.candidates import Task, column, random_policies
-from goalmeter.meg.causal.search.held import greatest_entropies
-from goalmeter.meg.causal.search.stationary import implicit_gradient
-from goalmeter.meg.causal.search.supported import maximisers
-from goalmeter.meg.causal.search.utilities import utility_class_of
+from goalmeter.meg.causal.outcomes import (
+    ascend,
+    implicit_gradient,
+    joint_outcomes,
+    prospects_of,
+    respond,
+    score,
+)
+from goalmeter.meg.causal.utility_search import Branch, HeldBranch
 
 # --- Against literal definitions ------------------------------------------------------------------
 

@@ -9,10 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from goalmeter.meg.simulator.worlds.clipped_gaussians import (
-    largest_relative_entropy,
-    relative_entropy,
-)
+from goalmeter.meg.simulator.continuous_worlds import largest_relative_entropy, relative_entropy
 
 
 def by_quadrature(

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
-from goalmeter.meg.simulator.bounds.outcomes import Arrays, OutcomeTable, Pair
-from goalmeter.meg.simulator.worlds.protocol import Outcome
+from goalmeter.meg.simulator.confidence import Arrays, ConfidenceSet, OutcomeTable, Pair
+from goalmeter.meg.simulator.protocol import Outcome
 
 
 def one_pair(counts: list[int], unlisted: int = 0, *, certain: bool = False) -> Arrays:

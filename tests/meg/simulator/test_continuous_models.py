@@ -10,7 +10,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg import GaussianAnswer, SimulatorResult, from_simulator
-from goalmeter.meg.simulator.agents.continuous_acting import continuous_actor
+from goalmeter.meg.simulator.continuous_worlds import continuous_actor
 
 gymnasium = pytest.importorskip("gymnasium")
 sb3 = pytest.importorskip("stable_baselines3")

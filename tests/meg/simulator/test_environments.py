@@ -15,11 +15,10 @@ from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
-from goalmeter.meg.simulator.agents.acting import stable_baselines_actor
-from goalmeter.meg.simulator.states.naming import name_of
-from goalmeter.meg.simulator.states.saving import saver_of
-from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
-from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
+from goalmeter.meg.simulator.agents import stable_baselines_actor
+from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
+from goalmeter.meg.simulator.states import name_of, saver_of
+from goalmeter.meg.simulator.utilities import named_utilities
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 gymnasium = pytest.importorskip("gymnasium")

@@ -11,11 +11,11 @@ import pytest
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
-from goalmeter.meg.simulator.agents.acting import table_actor
-from goalmeter.meg.simulator.bounds.by_states import StatesMeasure
-from goalmeter.meg.simulator.bounds.from_start import StartMeasure
-from goalmeter.meg.simulator.utilities.named_utilities import Range
-from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator
+from goalmeter.meg.simulator.agents import table_actor
+from goalmeter.meg.simulator.exploration import StatesMeasure
+from goalmeter.meg.simulator.start_bounds import StartMeasure
+from goalmeter.meg.simulator.utilities import Range
+from goalmeter.meg.simulator.worlds import TabularSimulator
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 # Example 1 of the paper: one choice, cheese or nothing.

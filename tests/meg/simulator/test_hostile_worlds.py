@@ -16,10 +16,10 @@ from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
+from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.result import SimulatorResult
-from goalmeter.meg.simulator.states.chance import chance_of
-from goalmeter.meg.simulator.utilities.named_utilities import named_utilities
-from goalmeter.meg.simulator.worlds.gymnasium_simulator import GymnasiumSimulator
+from goalmeter.meg.simulator.states import chance_of
+from goalmeter.meg.simulator.utilities import named_utilities
 from goalmeter.tabular import TabularMDP
 
 SLIP = 0.25

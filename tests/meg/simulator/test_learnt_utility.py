@@ -11,7 +11,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, MissingExtraError
 from goalmeter.meg import GaussianAnswer, LearntUtility, SimulatorResult, from_simulator
-from goalmeter.meg.simulator.utilities.utility_fit import Recorded, fitted_module
+from goalmeter.meg.simulator.utilities import Recorded, fitted_module
 from goalmeter.tabular import TabularMDP
 
 gymnasium = pytest.importorskip("gymnasium")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from meg.simulator.worlds import gymnasium
 
-from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.states import saver_of
 
 pytest.importorskip("minigrid")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from goalmeter.meg.simulator import SimulatorResult, from_simulator
-from goalmeter.meg.simulator.states.saving import saver_of
+from goalmeter.meg.simulator.states import saver_of
 
 gymnasium = pytest.importorskip("gymnasium")
 pytest.importorskip("mujoco", reason="MuJoCo is not installed")

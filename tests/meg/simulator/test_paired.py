@@ -12,10 +12,9 @@ from meg.simulator.worlds import Corridor
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import LearntUtility, from_simulator
-from goalmeter.meg.simulator.bounds.paired import Bounded, excesses
-from goalmeter.meg.simulator.bounds.state_ends import Choice, Evidence, Place
-from goalmeter.meg.simulator.measurement import Measurement
+from goalmeter.meg.simulator.measure import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
+from goalmeter.meg.simulator.state_bounds import Bounded, Choice, Evidence, Place, excesses
 from goalmeter.tabular import TabularMDP, soft_plan
 
 HORIZON = 5

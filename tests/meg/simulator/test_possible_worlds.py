@@ -7,13 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from goalmeter.meg.simulator.bounds.confidence import ConfidenceSet
-from goalmeter.meg.simulator.bounds.ends import entropies, largest_concave
-from goalmeter.meg.simulator.bounds.exploration import Exploration
-from goalmeter.meg.simulator.bounds.lines import Line, highest
-from goalmeter.meg.simulator.bounds.possible_worlds import AS_SEEN, LEAST, MOST, PossibleWorlds
-from goalmeter.meg.simulator.bounds.summit import Point, summit
-from goalmeter.meg.simulator.worlds.tabular_simulator import TabularSimulator
+from goalmeter.meg.simulator.confidence import AS_SEEN, LEAST, MOST, ConfidenceSet, PossibleWorlds
+from goalmeter.meg.simulator.exploration import Exploration
+from goalmeter.meg.simulator.start_bounds import entropies, largest_concave
+from goalmeter.meg.simulator.state_bounds import Line, Point, highest, summit
+from goalmeter.meg.simulator.worlds import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
 HORIZON = 6

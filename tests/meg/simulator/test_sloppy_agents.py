@@ -13,8 +13,8 @@ from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
-from goalmeter.meg.simulator.agents.acting import chosen, told
-from goalmeter.meg.simulator.measurement import Measurement
+from goalmeter.meg.simulator.agents import chosen, told
+from goalmeter.meg.simulator.measure import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
 
 EXACT = known_utility(table(0, 5), [ROW] * 4).value

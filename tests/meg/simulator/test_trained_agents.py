@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 
 from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.tabular_world import tabular_world
+from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import SimulatorResult, from_simulator
 

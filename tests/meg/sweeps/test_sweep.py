@@ -16,10 +16,8 @@ import pytest
 
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.meg.sweeps.columns import FAILED, OPEN
-from goalmeter.meg.sweeps.measure import load
-from goalmeter.meg.sweeps.planning import plan_sweep
-from goalmeter.meg.sweeps.playing import study_of
+from goalmeter.meg.sweeps.chunk import FAILED, OPEN
+from goalmeter.meg.sweeps.sweep import load, plan_sweep, study_of
 from goalmeter.runs import Results
 from goalmeter.tabular import soft_plan
 

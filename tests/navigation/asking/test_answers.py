@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goalmeter.navigation.asking.answers import Answer, split, understood
+from goalmeter.navigation.prompts import Answer, split, understood
 
 UP, DOWN, LEFT = 2, 3, 0
 

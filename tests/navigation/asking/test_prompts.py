@@ -9,10 +9,10 @@ import re
 import pytest
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.conversions import rendered
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
-from goalmeter.gridworld.text import rendered
 from goalmeter.gridworld.world import Cell, GridWorld
-from goalmeter.navigation.asking.prompts import TEMPLATES, template
+from goalmeter.navigation.prompts import TEMPLATES, template
 
 ROOM = GridWorld.from_text(["#####", "#A_G#", "#####"])
 LOCKED = GridWorld.from_text(["######", "#AKDG#", "######"])

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents.language_models.names import model_agent
-from goalmeter.agents.navigators import navigator
-from goalmeter.commands.continuing import command
-from goalmeter.commands.model_options import ModelOptions, provider_options
+from goalmeter.agents.grid_agents import navigator
+from goalmeter.agents.local_models import model_agent
+from goalmeter.commands.options import ModelOptions, provider_options
+from goalmeter.commands.runs import command
 from goalmeter.navigation import SUITES, Episode, walk
-from goalmeter.navigation.asking.settings import Asking, conditions, default_prompts, paper_effort
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.playing import failures, load, study_of
-from goalmeter.navigation.suites.registry import suite_named
-from goalmeter.navigation.suites.tasks import walk_key
+from goalmeter.navigation.prompts import Asking, conditions, default_prompts, paper_effort
+from goalmeter.navigation.rollouts import failures, load, study_of
+from goalmeter.navigation.suites import suite_named
+from goalmeter.navigation.trajectories import walk_key
 from goalmeter.runs import Results, read_run
 
 MAZE = suite_named("maze")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.model_options import ModelOptions, limits
-from goalmeter.navigation.asking.spending import Budget, Spent
+from goalmeter.commands.options import ModelOptions, limits
+from goalmeter.navigation.inspect.budget import Budget, Spent
 
 counts = st.integers(0, 10**9)
 spendings = st.builds(Spent, counts, counts, counts)

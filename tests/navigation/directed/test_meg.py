@@ -16,23 +16,23 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.directed.directedness import Directedness, directedness
-from goalmeter.navigation.directed.evidence import evidence, refined_evidence
-from goalmeter.navigation.directed.fits import (
+from goalmeter.navigation.goal_directedness import Directedness, directedness
+from goalmeter.navigation.measure import Navigation, navigation_of
+from goalmeter.navigation.plan import plan_of
+from goalmeter.navigation.rationality import (
     RATIONALITIES,
     best_fit,
     between,
+    evidence,
     fit_tops,
     rationality_of,
+    refined_evidence,
     signed_nats,
 )
-from goalmeter.navigation.measures import observed
-from goalmeter.navigation.measures.grids import Grids
-from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import Walked, play_all
-from goalmeter.navigation.result import Navigation, navigation_of
-from goalmeter.pages.navigation import meg_page as page
-from goalmeter.pages.navigation.meg_page import directed_tables
+from goalmeter.navigation.rollouts import Walked, play_all
+from goalmeter.navigation.steps import Grids, observed
+from goalmeter.pages import navigation_goals as page
+from goalmeter.pages.navigation_goals import directed_tables
 
 SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1.0], "grids": 1, "trajectories": 4}
 LOG_4 = math.log(4)
@@ -274,7 +274,7 @@ def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     assert [row[0].text for row in goal.cells] == ["optimal, with key", "optimal, without key"]
     assert [row[0].text for row in beside.cells] == ["optimal, with key"]
     assert beside.caption == "The goal or the key?" and beside.cells[0][1].text == "the goal"
-    first, second = page.sentences(measured, "optimal")
+    first, second = page.directedness_sentences(measured, "optimal")
     assert first.endswith(", without key.") and "nats, with key; " in first
     assert second.startswith("Before it takes the key, wanting the goal explains ")
     assert second.endswith(" nats a walk more than wanting the key.")
@@ -283,7 +283,7 @@ def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
     assert [each.thing for each in several] == ["key", "neutral"]
     # It seeks keys and nothing else.
     assert [each.larger for each in several] == ["key", "goal"]
-    (_, counted) = page.sentences(several, "key-seeker")
+    (_, counted) = page.directedness_sentences(several, "key-seeker")
     assert "wanting the goal in 1, the key in 1 of 2 conditions; 0 are inconclusive." in counted
     turned = result_of("optimal", "isometries", sizes=[5], grids=2, trajectories=2)
     (frames,) = directedness([turned])
@@ -292,11 +292,11 @@ def test_each_condition_has_a_row_and_frames_are_left_out() -> None:
 
 def test_nats_are_said_shown_and_drawn(loose: dict[str, Directedness]) -> None:
     measured = [loose["key-seeker"], replace(loose["greedy"], reference=True)]
-    first, second = page.sentences(measured, "key-seeker")
+    first, second = page.directedness_sentences(measured, "key-seeker")
     assert first.startswith("Wanting the goal explains ") and " nats a walk." in first
     assert second.startswith("Before it takes the key, wanting the key explains ")
     assert second.endswith(" nats a walk more than wanting the goal.")
-    figure = page.section(measured, "key-no-door", "p").figures[0]
+    figure = page.directedness_section(measured, "key-no-door", "p").figures[0]
     assert "each with 8 walks in 8 grids." in figure.caption and "greedy (ref.): " in figure.alt
     for words in ("Before the key is taken", "towards the key", "nats a walk", "greedy (ref.)"):
         assert words in figure.svg

@@ -11,8 +11,8 @@ import pytest
 from goalmeter._errors import InvalidFileError
 from goalmeter.commands.outcome import json_text
 from goalmeter.meg.simulator import SimulatorProgress, SimulatorResult
-from goalmeter.meg.simulator.measurement import Measurement
-from goalmeter.pages.meg.simulator_page import part_of
+from goalmeter.meg.simulator.measure import Measurement
+from goalmeter.pages.simulator import part_of
 from goalmeter.report.numbers import general
 from goalmeter.report.page import render
 

@@ -9,12 +9,12 @@ import pytest
 
 from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.directed.learnt import Drawn, Learnt, answers, explained, learn
+from goalmeter.navigation.goal_directedness import Drawn, Learnt, answers, explained, learn
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import play_all
-from goalmeter.navigation.record import Trajectory
-from goalmeter.pages.navigation import learnt_pictures
-from goalmeter.pages.navigation.learnt_pictures import Explained, explain
+from goalmeter.navigation.rollouts import play_all
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.pages import navigation_goals
+from goalmeter.pages.navigation_goals import Explained, explain
 
 WORLD = GridWorld.from_text("#####\n#A_K#\n#__G#\n#####")
 LEFT, RIGHT = 0, 1
@@ -50,33 +50,33 @@ def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
 
 
 def test_a_faint_utility_draws_no_conclusion() -> None:
-    little = learnt_pictures.utility_map(Explained(drawn(key=0.3), 0.24, 0.4, 0.1))
+    little = navigation_goals.utility_map(Explained(drawn(key=0.3), 0.24, 0.4, 0.1))
     assert little.caption == (
         "x/mouse, key-no-door: explains 24% of the maximum (the same fit, of random moves 10%, of "
         "shortest ways 40%), too little for any statement."
     )
     assert "explains little" in little.svg
-    row = learnt_pictures.table([Explained(drawn(key=0.3), 0.24, 0.4, 0.1)]).cells[0]
+    row = navigation_goals.table([Explained(drawn(key=0.3), 0.24, 0.4, 0.1)]).cells[0]
     assert row[2].text == "grey"
 
 
 def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
-    much = learnt_pictures.utility_map(Explained(drawn(key=-0.25), 0.25, 0.4, 0.1))
+    much = navigation_goals.utility_map(Explained(drawn(key=-0.25), 0.25, 0.4, 0.1))
     assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
     assert "having K" in much.svg and "−.25" in much.svg
-    without = learnt_pictures.utility_map(Explained(drawn(), 0.25, 0.4, 0.1))
+    without = navigation_goals.utility_map(Explained(drawn(), 0.25, 0.4, 0.1))
     assert "having K" not in without.svg and "worth" not in without.caption
 
 
 def test_all_maps_share_one_scale() -> None:
     low = Drawn("x/low", "maze", WORLD, Learnt(dict.fromkeys(CELLS, 0.25), math.nan, 0.9))
     for utility in (drawn(), low):
-        svg = learnt_pictures.utility_map(Explained(utility, 0.4, 0.4, 0.1)).svg
+        svg = navigation_goals.utility_map(Explained(utility, 0.4, 0.4, 0.1)).svg
         assert re.search(r">\s*1\.0\s*<", svg), "the scale ends at 1"
 
 
 def test_the_threshold_is_stated_with_its_reason() -> None:
-    section = learnt_pictures.section([Explained(drawn(), 0.25, 0.4, 0.1)])
+    section = navigation_goals.learnt_section([Explained(drawn(), 0.25, 0.4, 0.1)])
     (table,) = section.tables
     assert "Below 50% of the way" in table.notes[0] and "no yardstick" in table.notes[0]
     assert "A grey map explains less and supports no statement." in section.text[2]
@@ -87,7 +87,7 @@ def test_no_map_says_which_goal_an_agent_pursues() -> None:
     shown = [
         Explained(drawn(key=0.5, best=best), 0.25, 0.4, 0.1) for best in (WORLD.goal, Cell(1, 3))
     ]
-    section = learnt_pictures.section(shown)
+    section = navigation_goals.learnt_section(shown)
     said = [*section.text, section.title, *(figure.caption for figure in section.figures)]
     assert "highest utility" not in section.tables[0].heads
     assert not any("Highest" in text or "seem to want" in text for text in said)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import MissingExtraError
-from goalmeter.navigation.measures import mixed_model
+from goalmeter.navigation.behaviour import mixed_model
+from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import play_all
-from goalmeter.navigation.result import Navigation, navigation_of
-from goalmeter.pages.navigation import tables
+from goalmeter.navigation.rollouts import play_all
+from goalmeter.pages import navigation_tables
 
 MAZES: dict[str, Any] = {"sizes": [7, 9], "complexities": [0.0, 1.0], "grids": 4, "trajectories": 2}
 
@@ -25,7 +25,7 @@ def test_what_accuracy_is_lost_by() -> None:
     pytest.importorskip("statsmodels")
     greedy = result_of("greedy")
     # An agent that never errs leaves nothing to explain.
-    table = tables.mixed_table([result_of("optimal"), greedy])
+    table = navigation_tables.mixed_table([result_of("optimal"), greedy])
     assert table is not None and [row[0].text for row in table.cells] == ["greedy"]
     fit = mixed_model(greedy.seen)
     by_name = {term.name: term for term in fit.terms}
@@ -41,18 +41,18 @@ def test_what_accuracy_is_lost_by() -> None:
 def test_a_model_that_cannot_be_fitted_has_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("statsmodels")
     alone = result_of("random", sizes=[7], complexities=[1.0], grids=4, trajectories=1)
-    assert tables.mixed_table([alone]) is None
+    assert navigation_tables.mixed_table([alone]) is None
 
     def missing(seen: object) -> None:
         raise MissingExtraError("statsmodels is not installed")
 
-    monkeypatch.setattr(tables, "mixed_model", missing)
-    assert tables.mixed_table([result_of("greedy")]) is None
+    monkeypatch.setattr(navigation_tables, "mixed_model", missing)
+    assert navigation_tables.mixed_table([result_of("greedy")]) is None
 
 
 def test_is_it_right_when_it_is_sure() -> None:
     seen = result_of("epsilon-optimal", sizes=[7], complexities=[1.0], grids=3, trajectories=2)
-    table = tables.calibration_table([seen])
+    table = navigation_tables.calibration_table([seen])
     calibration = seen.behaviour.calibration
     assert table is not None and calibration is not None
     (row,) = table.cells
@@ -61,4 +61,4 @@ def test_is_it_right_when_it_is_sure() -> None:
     assert error.startswith(f"{calibration.error.value:.3f} [")
     # Reference agents alone are no reason for a table.
     silent = replace(seen, behaviour=replace(seen.behaviour, calibration=None))
-    assert tables.calibration_table([silent, replace(seen, reference=True)]) is None
+    assert navigation_tables.calibration_table([silent, replace(seen, reference=True)]) is None

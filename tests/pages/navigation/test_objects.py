@@ -12,15 +12,13 @@ import pytest
 from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
-from goalmeter.experiments.lm_navigation import compute
-from goalmeter.navigation.measures import contrast, factors
+from goalmeter.experiments.lm_navigation import measurements
+from goalmeter.navigation.distractors import contrast, factors
+from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import Walked, play_all
-from goalmeter.navigation.result import Navigation, navigation_of
-from goalmeter.pages.navigation import page as navigation_page
-from goalmeter.pages.navigation import pictures as navigation_pictures
-from goalmeter.pages.navigation import replays as navigation_replays
-from goalmeter.pages.navigation.key_tables import factor_tables, key_tables, keys_table, sentences
+from goalmeter.navigation.rollouts import Walked, play_all
+from goalmeter.pages import navigation as navigation_page
+from goalmeter.pages.navigation_tables import factor_tables, key_tables, keys_table, sentences
 from goalmeter.report import Table
 from goalmeter.report.page import render
 
@@ -146,9 +144,9 @@ def test_replays_show_the_object() -> None:
     plan = plan_of("random", "two-path", grids=6, objects=["neutral"])
     result = navigation_of(play_all(plan))
     walk = next(w for w in result.seen.trajectories if w.world.neutral and w.states()[-2].layer)
-    figure = navigation_pictures.replay(walk, "r", "A walk")
+    figure = navigation_page.replay(walk, "r", "A walk")
     assert ">N<" in figure.svg and ">K<" not in figure.svg
-    steps = navigation_replays._steps_table(walk, "t")
+    steps = navigation_page._steps_table(walk, "t")
     places = [row[1].text for row in steps.cells]
     assert any(place.endswith(", with object") for place in places)
     assert not any("key" in place for place in places)
@@ -156,12 +154,12 @@ def test_replays_show_the_object() -> None:
 
 def test_published_numbers_stand_beside_those_of_keys(tmp_path: Path) -> None:
     for name in ("key-no-door", "two-path"):
-        alone = compute.of_result(navigation_of(play_all(plan_of("random", name, grids=4))))
+        alone = measurements.of_result(navigation_of(play_all(plan_of("random", name, grids=4))))
         both = play_all(plan_of("random", name, grids=4, objects=BOTH))
-        assert f"{name}/pick_up" in alone and compute.of_result(navigation_of(both)) == alone
+        assert f"{name}/pick_up" in alone and measurements.of_result(navigation_of(both)) == alone
     play_all(plan_of("random", "two-path", grids=1, objects=["neutral"]), out=tmp_path)
     with pytest.raises(InvalidParameterError, match=r"neutral object only.*a run with keys"):
-        compute.of_run(tmp_path)
+        measurements.of_run(tmp_path)
 
 
 def test_from_the_command_line(

@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.commands.report import report_runs
+from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import Trajectory
-from goalmeter.navigation.directed.directedness import directedness
+from goalmeter.navigation.goal_directedness import directedness
+from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.playing import Walked, play_all
-from goalmeter.navigation.result import navigation_of
-from goalmeter.pages.navigation import page as navigation_page
-from goalmeter.pages.navigation import pictures as navigation_pictures
-from goalmeter.pages.navigation import replays as navigation_replays
-from goalmeter.pages.navigation.page import Group
+from goalmeter.navigation.rollouts import Walked, play_all
+from goalmeter.pages import navigation as navigation_page
+from goalmeter.pages.navigation import Group
 from goalmeter.reflection import measure
 from goalmeter.report import Section
 from goalmeter.report.page import render
@@ -108,7 +106,7 @@ def test_findings_hold_an_agent_beside_the_compass(mazes: list[Group]) -> None:
 
 def test_surfaces_have_no_number_where_there_is_none(mazes: list[Group]) -> None:
     # A room, complexity 0, has no detour states.
-    values = navigation_pictures._surface(mazes[0].results[0], "accuracy_detour", [7], [0.0, 1.0])
+    values = navigation_page._surface(mazes[0].results[0], "accuracy_detour", [7], [0.0, 1.0])
     assert str(values[0, 0]) == "nan" and 0 <= values[0, 1] <= 1
 
 
@@ -149,7 +147,7 @@ def test_what_a_model_said_is_shown_and_does_nothing() -> None:
     group = Group((result, *beside), tuple(directedness([result, *beside])))
     page = page_of([group])
     assert "<script>" not in page and "&lt;script&gt;alert(1)" in page
-    table = navigation_replays.section(result, "p").tables[0]
+    table = navigation_page.replays_section(result, "p").tables[0]
     first, second = table.cells[0], table.cells[1]
     assert first[2].text.startswith("none: <script>") and first[4].text == "not optimal"
     assert len(first[5].text) < 170 and " … " in first[5].text
@@ -162,7 +160,7 @@ def test_walks_that_are_shown_are_the_worst_the_middle_and_a_faultless_one() -> 
     lost = {}
     for walk in result.seen.trajectories:
         lost[id(walk)] = len(walk.steps) - walk.distance if walk.arrived else walk.cap
-    chosen = navigation_replays.selected(result)
+    chosen = navigation_page.selected(result)
     assert [title.partition(" (")[0] for title, _ in chosen] == [
         "Most steps lost",
         "In the middle",

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter.experiments.calibration.players import KEY_NO_DOOR, MAZE, Scale, plan_for, play_every
-from goalmeter.navigation.directed.directedness import Directedness, directedness
-from goalmeter.navigation.directed.fits import GoalFit
-from goalmeter.navigation.result import navigation_of
+from goalmeter.experiments.calibration.agents import KEY_NO_DOOR, MAZE, Scale, plan_for, play_every
+from goalmeter.navigation.goal_directedness import Directedness, directedness
+from goalmeter.navigation.measure import navigation_of
+from goalmeter.navigation.rationality import GoalFit
 from goalmeter.organisms.kinds import organism, organism_names
-from goalmeter.pages.navigation import wants_page
-from goalmeter.pages.navigation.wants import (
+from goalmeter.pages import navigation_goals
+from goalmeter.pages.navigation_goals import (
     NOTHING,
     OPEN,
     PURSUES,
@@ -24,7 +24,7 @@ from goalmeter.pages.navigation.wants import (
     wanted,
     wants,
 )
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 
 def towards(low: float, high: float) -> GoalFit:
@@ -124,7 +124,7 @@ def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
 
 
 def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> None:
-    leads = [finding.lead for finding in wants_page.findings(organisms, walks="walks")]
+    leads = [finding.lead for finding in navigation_goals.findings(organisms, walks="walks")]
     assert leads == [
         "ideal-mouse: pursues the goal.",
         "ideal-magpie: pursues the key.",
@@ -136,14 +136,16 @@ def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> N
 def test_the_words_follow_the_numbers_and_not_the_names(organisms: list[Want]) -> None:
     mouse, *_, moth = organisms
     swapped = [replace(mouse, agent="ideal-moth"), replace(moth, agent="ideal-mouse")]
-    leads = [finding.lead for finding in wants_page.findings(swapped, walks="walks")]
+    leads = [finding.lead for finding in navigation_goals.findings(swapped, walks="walks")]
     assert leads == ["ideal-moth: pursues the goal.", "ideal-mouse: inconclusive."]
 
 
 def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> None:
-    table = wants_page.wants_table(organisms)
+    table = navigation_goals.wants_table(organisms)
     by_anchor = dict(zip(table.row_anchors, table.cells, strict=True))
-    for want, finding in zip(organisms, wants_page.findings(organisms, walks="walks"), strict=True):
+    for want, finding in zip(
+        organisms, navigation_goals.findings(organisms, walks="walks"), strict=True
+    ):
         numbers, walks = finding.links
         row = by_anchor[numbers.to]
         assert row[0].text == want.agent and walks.to == "walks"
@@ -155,9 +157,9 @@ def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> 
 
 
 def test_what_is_open_is_said_to_be_open() -> None:
-    assert wants_page.in_words(OPEN, ()) == "inconclusive"
-    assert wants_page.in_words(NOTHING, ()) == "no evidence of a goal"
-    both = wants_page.in_words(PURSUES, ("goal", "key"))
+    assert navigation_goals.in_words(OPEN, ()) == "inconclusive"
+    assert navigation_goals.in_words(NOTHING, ()) == "no evidence of a goal"
+    both = navigation_goals.in_words(PURSUES, ("goal", "key"))
     assert both == "pursues the goal or the key (inconclusive which)"
 
 

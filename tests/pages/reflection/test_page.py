@@ -8,13 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from goalmeter.pages.reflection import page as reflection_page
-from goalmeter.pages.reflection import pictures
-from goalmeter.pages.reflection.pairs import SAME, groups, pairs
+from goalmeter.pages import reflection as reflection_page
+from goalmeter.pages.reflection_tables import SAME, groups, pairs
 from goalmeter.reflection import Reflection, measure
 from goalmeter.report.numbers import plus
 from goalmeter.report.page import render
-from goalmeter.statistics.welch import TOO_FEW
+from goalmeter.statistics.verdicts import TOO_FEW
 
 from .made import AFTER, BEFORE, broken, first, made
 
@@ -90,9 +89,11 @@ def test_what_has_no_interval_is_drawn_without() -> None:
         checked=replace(pair.checked, interval=none),
         comparison=replace(pair.comparison, interval=none),
     )
-    figure = pictures.pairs_chart([bare], name="p")
+    figure = reflection_page.pairs_chart([bare], name="p")
     assert "nan" not in figure.svg.lower() and "too few seeds" in figure.alt
-    assert len(figure.svg) < len(pictures.pairs_chart(pairs([BEFORE, AFTER])[0], name="p").svg)
+    assert len(figure.svg) < len(
+        reflection_page.pairs_chart(pairs([BEFORE, AFTER])[0], name="p").svg
+    )
 
 
 def test_agents_that_played_other_trials_are_not_compared_and_it_is_said() -> None:

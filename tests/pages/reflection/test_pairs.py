@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from goalmeter.pages.reflection import page as reflection_page
-from goalmeter.pages.reflection import tables as reflection_tables
-from goalmeter.pages.reflection.pairs import (
+from goalmeter.pages import reflection as reflection_page
+from goalmeter.pages import reflection_tables
+from goalmeter.pages.reflection_tables import (
     LOWERS,
     RAISES,
     SAME,
@@ -20,7 +20,7 @@ from goalmeter.pages.reflection.pairs import (
     verdict,
 )
 from goalmeter.reflection import Reflection, measure
-from goalmeter.statistics.welch import TOO_FEW
+from goalmeter.statistics.verdicts import TOO_FEW
 
 from .made import AFTER, BEFORE, GAINS, made
 

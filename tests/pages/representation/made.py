@@ -6,7 +6,7 @@ from typing import Any
 
 from goalmeter.representation.result import Representation
 from goalmeter.representation.result_rows import SettledRow
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 from .made_rows import (
     decided_rows,

@@ -17,7 +17,7 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
 )
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 NAN = math.nan
 NOTHING = Estimate(NAN, None, 0, 0)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from goalmeter.pages.representation import maps, missing, worlds
-from goalmeter.pages.representation.findings import findings as sentences
-from goalmeter.pages.representation.shown import shown_of
+from goalmeter.pages.representation import maps, page
+from goalmeter.pages.representation import maps as worlds
+from goalmeter.pages.representation.estimates import shown_of
+from goalmeter.pages.representation.page import findings as sentences
 from goalmeter.report import Finding
 from goalmeter.representation.result import Representation
 from goalmeter.representation.result_rows import MapRow
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 from . import made, made_rows
 from .made_rows import NOTHING, est, map_row, share
@@ -98,7 +99,7 @@ def test_a_control_that_could_not_be_made_is_named_beside_the_claim() -> None:
     line = about("walls decode", result)
     assert "the best of 4 controls, embeddings alone, has 0.77" in line
     assert "and shuffled activations could not be made." in line
-    section = missing.section(shown_of([result]))
+    section = page.section(shown_of([result]))
     assert section is not None
     assert any("shuffled activations: in the test part" in point for point in section.points)
 
@@ -241,7 +242,7 @@ def test_what_is_missing_is_said_with_its_reason() -> None:
         "post/step-2": "no decision has it",
         "subspace of the agent": "nothing was confirmed",
     }
-    section = missing.section(shown_of([made.bare(left_out=left)]))
+    section = page.section(shown_of([made.bare(left_out=left)]))
     assert section is not None
     points = "\n".join(section.points)
     for words in (
@@ -255,7 +256,7 @@ def test_what_is_missing_is_said_with_its_reason() -> None:
         assert words in points
     assert "what is read of cells" not in points
     assert "are not in these results" in about("not in these results", made.bare(left_out=left))
-    assert missing.section(shown_of([made.result()])) is None
+    assert page.section(shown_of([made.result()])) is None
 
 
 def test_paired_differences_decide_where_they_are_known() -> None:

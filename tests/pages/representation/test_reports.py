@@ -10,9 +10,9 @@ from report.browsing import asked
 from report.test_browser import browser as browser  # a fixture
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.commands.report import report_runs
+from goalmeter.commands.runs import report_runs
 from goalmeter.navigation import measure
-from goalmeter.navigation.playing import load
+from goalmeter.navigation.rollouts import load
 from goalmeter.representation.replay import run_digest
 
 from . import made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goalmeter.pages.representation.states import used_cells, wrong_walls
+from goalmeter.pages.representation.maps import used_cells, wrong_walls
 
 from . import made, made_rows
 from .made_rows import NOTHING

@@ -6,8 +6,8 @@ import re
 import numpy as np
 from report.drawn import texts
 
-from goalmeter.report.charts.belief_map import Marked, belief_map
-from goalmeter.report.charts.colours import BLUE, GREEN, MUTED, VERMILION
+from goalmeter.report.canvas import BLUE, GREEN, MUTED, VERMILION
+from goalmeter.report.maps import Marked, belief_map
 
 SHARES = [[1.0, 1.0, 1.0], [1.0, 0.03, 0.62], [1.0, 0.97, 1.0]]
 RIGHT, LEFT = (0, 1), (0, -1)

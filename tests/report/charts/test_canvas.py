@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from report.drawn import texts
 
-from goalmeter.report.charts.curves import Curve, curve_chart, step_bars
-from goalmeter.report.charts.grid_map import Marks, grid_map
+from goalmeter.report.charts import Curve, curve_chart, step_bars
+from goalmeter.report.maps import Marks, grid_map
 
 
 def test_a_map_shows_every_number_and_mark() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from goalmeter.report import Figure, Section
-from goalmeter.report.charts.colours import (
+from goalmeter.report.canvas import (
     DARK,
     INK,
     PAPER,
@@ -17,7 +17,7 @@ from goalmeter.report.charts.colours import (
     styles,
     text_on,
 )
-from goalmeter.report.charts.grid_map import LEVELS, PALETTES, colour_map
+from goalmeter.report.maps import LEVELS, PALETTES, colour_map
 from goalmeter.report.page import render
 
 

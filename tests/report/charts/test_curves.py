@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from report.drawn import texts
 
-from goalmeter.report.charts.curves import STROKES, Curve, curve_chart
+from goalmeter.report.charts import STROKES, Curve, curve_chart
 
 
 def draw(**changes: object) -> str:

@@ -4,7 +4,7 @@ import re
 
 from report.drawn import texts
 
-from goalmeter.report.charts.dots import DotPanel, Dots, dot_chart
+from goalmeter.report.charts import DotPanel, Dots, dot_chart
 
 NAN = float("nan")
 

@@ -8,7 +8,7 @@ import pytest
 from report.drawn import texts
 
 from goalmeter import GoalmeterError
-from goalmeter.report.charts.heat_map import Panel, heat_map, short
+from goalmeter.report.charts import Panel, heat_map, short
 
 NAN = float("nan")
 

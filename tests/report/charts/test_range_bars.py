@@ -5,8 +5,8 @@ import re
 
 from report.drawn import texts
 
-from goalmeter.report.charts.colours import BLUE, RULE
-from goalmeter.report.charts.range_bars import RangeBar, range_bars
+from goalmeter.report.canvas import BLUE, RULE
+from goalmeter.report.charts import RangeBar, range_bars
 
 BARS = [RangeBar("goal", 3.0, 2.0, 4.0, 8.0), RangeBar("a$1$<b>", 1.0, 1.0, 1.0, 4.0)]
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 from report.drawn import texts
 
-from goalmeter.report.charts.walk_map import Move, walk_map
+from goalmeter.report.maps import Move, walk_map
 
 WALLS = np.array([[c in "#" for c in row] for row in ("#####", "#___#", "#####")])
 MOVES = [

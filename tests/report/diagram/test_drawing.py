@@ -18,11 +18,9 @@ from report.drawn import texts
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.report.blocks import Figure
-from goalmeter.report.diagram.crossings import with_few_crossings
-from goalmeter.report.diagram.drawing import svg_text, text_form
-from goalmeter.report.diagram.layout import layered, spread
-from goalmeter.report.diagram.routes import Kind, Shape, routes
+from goalmeter.report.diagram import Kind, Shape, routes, svg_text, text_form
+from goalmeter.report.diagram_layout import layered, spread, with_few_crossings
+from goalmeter.report.page import Figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 MOUSE: list[tuple[str, Kind]] = [

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from goalmeter.representation.plan.targets import Plans, plans_in
+from goalmeter.representation.plans.targets import Plans, plans_in
 from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.protocol import Activations
 

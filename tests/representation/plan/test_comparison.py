@@ -12,22 +12,22 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter import GoalmeterError
-from goalmeter.representation.plan.comparison import PlanTable, read_plans, rows_of
-from goalmeter.representation.plan.decoder import PlanDecoder
-from goalmeter.representation.plan.known import (
+from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
+from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
+from goalmeter.representation.plans.targets import (
     AGAIN,
     BASELINES,
+    END,
     MAJORITY,
     OPTIMAL,
     POSITION,
     REPEAT,
     SHUFFLED,
     STATED,
+    plans_of,
     stated_plans,
 )
-from goalmeter.representation.plan.linear import LinearSteps
-from goalmeter.representation.plan.targets import END, plans_of
-from goalmeter.representation.probes.training import Schedule
+from goalmeter.representation.probes.gradient import Schedule
 
 pytest.importorskip("torch")
 PLACE = (3, "pre/end")

@@ -10,8 +10,8 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter import GoalmeterError
-from goalmeter.representation.plan.decided import Decided, along, decided
-from goalmeter.representation.plan.known import MAJORITY, POSITION
+from goalmeter.representation.plans.comparison import Decided, along, decided
+from goalmeter.representation.plans.targets import MAJORITY, POSITION
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 

@@ -9,10 +9,9 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter import GoalmeterError
-from goalmeter.representation.plan.decoder import PlanDecoder, _weighted
-from goalmeter.representation.plan.protocol import PlanReading
-from goalmeter.representation.plan.targets import END, NOTHING
-from goalmeter.representation.probes.training import Schedule
+from goalmeter.representation.plans.readers import PlanDecoder, PlanReading, _weighted
+from goalmeter.representation.plans.targets import END, NOTHING
+from goalmeter.representation.probes.gradient import Schedule
 
 torch = pytest.importorskip("torch")
 SHORT = Schedule(rate=1e-3, epochs=3)

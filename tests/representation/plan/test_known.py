@@ -10,18 +10,19 @@ from representation.plan.plantings import walked
 
 from goalmeter.gridworld import Cell, GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plan.known import (
+from goalmeter.representation.plans.readers import LinearSteps, PlanReading
+from goalmeter.representation.plans.targets import (
+    END,
+    NOTHING,
     UNASKED,
     asked_again,
     majority,
     optimal_plans,
+    plans_in,
     position_features,
     repeated,
     stated_plans,
 )
-from goalmeter.representation.plan.linear import LinearSteps
-from goalmeter.representation.plan.protocol import PlanReading
-from goalmeter.representation.plan.targets import END, NOTHING, plans_in
 from goalmeter.representation.scenes import Scenes
 
 OPEN = ["#####", "#A__#", "#___#", "#__G#", "#####"]

@@ -7,9 +7,14 @@ import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter import GoalmeterError
-from goalmeter.representation.plan.linear import LinearSteps, Scaled, _regression, head_of
-from goalmeter.representation.plan.protocol import PlanReading
-from goalmeter.representation.plan.targets import END, NOTHING
+from goalmeter.representation.plans.readers import (
+    LinearSteps,
+    PlanReading,
+    Scaled,
+    _regression,
+    head_of,
+)
+from goalmeter.representation.plans.targets import END, NOTHING
 
 
 def labelled(rows: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

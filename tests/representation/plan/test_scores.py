@@ -10,8 +10,7 @@ from oracles import plans as oracle
 
 from goalmeter import GoalmeterError
 from goalmeter._types import IntArray
-from goalmeter.representation.plan.scores import plan_score, prefix_beyond
-from goalmeter.representation.plan.targets import END, NOTHING
+from goalmeter.representation.plans.targets import END, NOTHING, plan_score, prefix_beyond
 
 # Three sequences of three queries: one that ends after two, one that goes on, one cut short.
 DONE = np.array([[0, 1, END], [0, 1, 2], [3, NOTHING, NOTHING]])

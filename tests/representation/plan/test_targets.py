@@ -11,7 +11,7 @@ from oracles import plans as oracle
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plan.targets import END, NOTHING, Plans, plans_in, plans_of
+from goalmeter.representation.plans.targets import END, NOTHING, Plans, plans_in, plans_of
 from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes

@@ -15,15 +15,15 @@ from goalmeter.representation.probes.comparison import (
     UNCERTAIN,
     by_size,
     compare,
+    control_task,
     cross_fitted,
+    exchanged,
+    shuffled,
 )
-from goalmeter.representation.probes.controls import control_task, exchanged, shuffled
-from goalmeter.representation.probes.linear import Bilinear
+from goalmeter.representation.probes.gradient import Bilinear, Schedule
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.probes.ridge import Ridge
-from goalmeter.representation.probes.splits import Split, folds, split
-from goalmeter.representation.probes.training import Schedule
-from goalmeter.representation.scenes import Scenes
+from goalmeter.representation.probes.registry import Ridge
+from goalmeter.representation.scenes import Scenes, Split, folds, split
 
 MADE = planted(Plant(grids=120, size=5, dimensions=32, noise=0.5), seed=0)
 READING = Reading(MADE.activations, MADE.believed_scenes)

@@ -7,7 +7,7 @@ import pytest
 from oracles import representation as oracle
 from representation.scenery import PICTURES, certain, random_posterior, scenes_of, spelled
 
-from goalmeter.representation.probes.localise import localisation
+from goalmeter.representation.probes.scores import localisation
 from goalmeter.representation.scenes import AGENT, CLASSES, GOAL, KEY
 
 SCENES = scenes_of(*PICTURES)

@@ -11,18 +11,23 @@ from representation.scenery import scenes_of
 
 from goalmeter import GoalmeterError
 from goalmeter.representation.planted import Plant, planted
-from goalmeter.representation.probes.heads import FittedHeads, Standard
-from goalmeter.representation.probes.linear import Bilinear, Logistic
-from goalmeter.representation.probes.mlp import Mlp
-from goalmeter.representation.probes.places import Places
-from goalmeter.representation.probes.position import PositionOnly
-from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.probes.published import FittedPublished, Published, _drawn
-from goalmeter.representation.probes.registry import PROBES, probe
-from goalmeter.representation.probes.ridge import Ridge
-from goalmeter.representation.probes.splits import split
-from goalmeter.representation.probes.training import Schedule
-from goalmeter.representation.scenes import AGENT, CLASSES, EMPTY, GOAL, WALL, Scenes
+from goalmeter.representation.probes.gradient import Bilinear, Logistic, Mlp, Schedule
+from goalmeter.representation.probes.protocol import (
+    FittedHeads,
+    Places,
+    PositionOnly,
+    Reading,
+    Standard,
+)
+from goalmeter.representation.probes.registry import (
+    PROBES,
+    FittedPublished,
+    Published,
+    Ridge,
+    _drawn,
+    probe,
+)
+from goalmeter.representation.scenes import AGENT, CLASSES, EMPTY, GOAL, WALL, Scenes, split
 
 pytest.importorskip("torch")
 SMALL = planted(Plant(grids=40, size=5, dimensions=32, noise=0.4), seed=0)

@@ -7,8 +7,7 @@ import pytest
 
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import State, maze
-from goalmeter.representation.probes.splits import Split, folds, split
-from goalmeter.representation.scenes import Scenes
+from goalmeter.representation.scenes import Scenes, Split, folds, split
 
 
 def scenes(sizes: dict[int, int], each: int = 2) -> Scenes:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
+from goalmeter.representation.measure import Held
 from goalmeter.representation.result import FOLDER, RESULT, Representation
-from goalmeter.representation.stages.asked import Asked
-from goalmeter.representation.stages.held import Held
+from goalmeter.representation.stages.decoding import Asked
 
 WANTED = Asked((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12, 0, (2,), 0)
 

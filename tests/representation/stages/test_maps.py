@@ -12,7 +12,7 @@ import pytest
 from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.stages.maps import map_stage
+from goalmeter.representation.stages.decoding import map_stage
 from goalmeter.runs import Stages
 
 MADE = planted(Plant(grids=24, size=5, dimensions=32, noise=0.5), seed=0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from goalmeter.gridworld.contents import content
-from goalmeter.gridworld.maze import maze
+from goalmeter.gridworld.generators import maze
 from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import content
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.stages.use import asked_again
 

@@ -12,12 +12,11 @@ pytest.importorskip("transformers")
 from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
-from goalmeter.representation.stages import where
-from goalmeter.representation.stages.asked import Asked
-from goalmeter.representation.stages.use import asked_again
-from goalmeter.representation.stages.where import Where, where_stage
+from goalmeter.representation.stages import use
+from goalmeter.representation.stages.decoding import Asked
+from goalmeter.representation.stages.use import Where, asked_again, where_stage
 from goalmeter.runs import Stages
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 
 def asked(
@@ -38,7 +37,7 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
     mouse: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mouse reads the goal off its word: no later stream carries it. All of it is kept."""
-    monkeypatch.setattr(where, "_STEPS", 4)
+    monkeypatch.setattr(use, "_STEPS", 4)
     with Stages(tmp_path / "probe", {"kind": "probe"}) as stages:
         stages.value("use/spans", lambda: {"rows": []})
         stages.value("use/moved/agent", lambda: {"rows": [], "carrier": None})
@@ -98,8 +97,7 @@ def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:
 )
 def test_where_a_carrier_is_sought(confirmed: float, ceiling: float, carrier: Any) -> None:
     """At one layer if moves follow there; at the word itself if they follow the question only."""
-    from goalmeter.representation.use.moved import Moved, MovedRow
-    from goalmeter.representation.use.pair_answers import Place
+    from goalmeter.representation.use.patching import Moved, MovedRow, Place
 
     def share(value: float) -> Estimate:
         return Estimate(value, (value - 0.05, value + 0.05), 30, 20)
@@ -114,4 +112,4 @@ def test_where_a_carrier_is_sought(confirmed: float, ceiling: float, carrier: An
         (row(window, confirmed),),
         (row(Place("pre/all", (0,), 0), ceiling),),
     )
-    assert where._carrier(result, "goal") == carrier
+    assert use._carrier(result, "goal") == carrier

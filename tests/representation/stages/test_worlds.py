@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter.representation.map_controls import ANOTHER, ANOTHER_WALLS, EMPTY_ROOM, GREEDY
+from goalmeter.representation.beliefs.decoded_maps import ANOTHER, ANOTHER_WALLS, EMPTY_ROOM, GREEDY
 from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.stages.worlds import Decoding, explained_stage
+from goalmeter.representation.stages.decoding import Decoding, explained_stage
 from goalmeter.runs import Stages
 
 

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 
 from goalmeter.gridworld import State
-from goalmeter.gridworld.contents import content
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.world import Cell
+from goalmeter.gridworld.generators import maze
+from goalmeter.gridworld.world import Cell, content
 from goalmeter.organisms import organism
 from goalmeter.organisms.kinds import is_unseen
-from goalmeter.representation.believed import WalkSteps
+from goalmeter.representation.beliefs.meg import WalkSteps
+from goalmeter.representation.beliefs.used_cells import Tried, believed_by_use, believed_maps
 from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
-from goalmeter.representation.use.believed_world import believed_by_use, believed_maps
-from goalmeter.representation.use.used_cells import Tried
 
 SIZE, CAP = 7, 12
 

@@ -15,14 +15,13 @@ pytest.importorskip("transformers")
 
 from goalmeter.gridworld import State
 from goalmeter.navigation import suite
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.navigation.prompts import template
 from goalmeter.representation import Network, causal_use
-from goalmeter.representation.positions import Located
-from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Scenes, uncertain_cells
-from goalmeter.representation.use.asking import Asking
-from goalmeter.representation.use.candidates import candidates
-from goalmeter.representation.use.cells import target_cells
+from goalmeter.representation.use.answers import Asking
+from goalmeter.representation.use.directions import target_cells
+from goalmeter.representation.use.trials import candidates
 
 # Eleven of them can be asked about on the one half, seven on the other.
 GRIDS = 18

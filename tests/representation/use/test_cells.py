@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from goalmeter.gridworld import GridWorld, State
-from goalmeter.gridworld.maze import maze
-from goalmeter.gridworld.transforms import REFLECT, ROTATE, TRANSPOSE
-from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.asking.prompts import template
+from goalmeter.gridworld.generators import maze
+from goalmeter.gridworld.world import REFLECT, ROTATE, TRANSPOSE, Cell
+from goalmeter.navigation.prompts import template
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.candidates import Candidate
-from goalmeter.representation.use.cells import TargetCell, target_cells, target_walls
-from goalmeter.representation.use.closing import closed_question
-from goalmeter.representation.use.halves import half_of
-from goalmeter.representation.use.outcomes import Outcome, row_of
+from goalmeter.representation.use.directions import (
+    TargetCell,
+    closed_question,
+    target_cells,
+    target_walls,
+)
+from goalmeter.representation.use.trials import Candidate, Outcome, half_of, row_of
 
 LEFT, RIGHT, UP, DOWN = range(4)
 RING = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#_____#", "#######"])

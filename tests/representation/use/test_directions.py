@@ -12,13 +12,18 @@ pytest.importorskip("transformers")
 from representation.tiny import CORRIDOR, ROOM, sample
 
 from goalmeter.gridworld.world import Cell
-from goalmeter.representation.positions import Located
-from goalmeter.representation.use.cells import TargetCell
-from goalmeter.representation.use.directions import writings
-from goalmeter.representation.use.interventions import Intervention
-from goalmeter.representation.use.learning import Direction
-from goalmeter.representation.use.spots import Learnt, Names, Spot, at_other, at_random
-from goalmeter.representation.use.written import Written
+from goalmeter.representation.replay import Located
+from goalmeter.representation.use.directions import (
+    Direction,
+    Learnt,
+    Names,
+    Spot,
+    TargetCell,
+    at_other,
+    at_random,
+    writings,
+)
+from goalmeter.representation.use.interventions import Intervention, Written
 
 
 def condition_along(network: Any, text: str, name: str) -> list[bool]:
@@ -92,8 +97,8 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
     """A write adds the dose's multiple of the gap; an ablation leaves nothing along the unit."""
     import torch
 
-    from goalmeter.representation.use.candidates import candidates
-    from goalmeter.representation.use.spots import Writing
+    from goalmeter.representation.use.directions import Writing
+    from goalmeter.representation.use.trials import candidates
 
     network = networks["llama"]
     located = learnt(network)[0].located

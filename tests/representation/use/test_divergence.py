@@ -11,7 +11,7 @@ from oracles.divergence import divergence as by_hand
 from oracles.divergence import mean_over_relabellings
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.representation.use.divergence import action_counts, divergence, effect_in_nats
+from goalmeter.representation.use.answers import action_counts, divergence, effect_in_nats
 
 NAMES = ["LEFT", "RIGHT", "UP", "DOWN", "unreadable"]
 

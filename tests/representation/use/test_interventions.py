@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 import torch
 from representation.tiny import CORRIDOR, ROOM, sample
 
-from goalmeter.representation.use.answering import answer_all
+from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import (
     Intervention,
     ablate,

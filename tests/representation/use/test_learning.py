@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goalmeter.representation.use.learning import Direction, along, ridge_directions
+from goalmeter.representation.use.directions import Direction, along, ridge_directions
 
 
 def test_a_gap_by_hand() -> None:

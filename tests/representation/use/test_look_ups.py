@@ -14,10 +14,16 @@ pytest.importorskip("transformers")
 from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
-from goalmeter.representation.use.halves import CONFIRM, half_of
-from goalmeter.representation.use.look_ups import LookUp, _where_met, look_ups
-from goalmeter.representation.use.spans import ANSWERING, SPANS, span_candidates
+from goalmeter.representation.replay import Located
+from goalmeter.representation.use.look_ups import (
+    ANSWERING,
+    SPANS,
+    LookUp,
+    _where_met,
+    look_ups,
+    span_candidates,
+)
+from goalmeter.representation.use.trials import CONFIRM, half_of
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +57,8 @@ def test_a_kept_answer_is_not_asked_for_again(
     def refuse(*arguments: Any, **options: Any) -> None:
         raise AssertionError("the model was asked")
 
-    monkeypatch.setattr("goalmeter.representation.use.asking.answer_all", refuse)
-    monkeypatch.setattr("goalmeter.representation.use.asking.Sweep", refuse)
+    monkeypatch.setattr("goalmeter.representation.use.answers.answer_all", refuse)
+    monkeypatch.setattr("goalmeter.representation.use.answers.Sweep", refuse)
     for each in look_ups(decisions(mouse, 14), mouse, keep=kept):
         before = of_the_mouse[each.span]
         # As text: no cell here is unneeded, and NaN is not NaN.

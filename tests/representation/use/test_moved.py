@@ -17,12 +17,10 @@ from representation.tiny import ROOM, sample
 from representation.use.test_causal_use import decisions
 from scipy import stats
 
-from goalmeter.agents.navigators import planned
-from goalmeter.representation.use.moved import moved
-from goalmeter.representation.use.moving import KINDS, pairs
-from goalmeter.representation.use.pair_answers import PairAnswers, Place
+from goalmeter.gridworld.planner import planned
+from goalmeter.representation.use.patching import KINDS, PairAnswers, Place, moved, pairs
 from goalmeter.representation.use.subspace import Subspace, _exchanged, subspace
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 LEFT, RIGHT, UP, DOWN = range(4)
 

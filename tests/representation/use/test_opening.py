@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from goalmeter.gridworld.planner import State
-from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.suites import maze
-from goalmeter.navigation.suites.tasks import suite
+from goalmeter.navigation import suites
+from goalmeter.navigation.prompts import template
+from goalmeter.navigation.trajectories import suite
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes, uncertain_cells
 from goalmeter.representation.use.causal_use import Use, causal_use
-from goalmeter.representation.use.cells import target_cells, target_walls
+from goalmeter.representation.use.directions import target_cells, target_walls
 
 
 def decisions(network: Network, grids: int) -> list[Sample]:
     """Decisions with an uncertain wall that would be a shorter way, and a cell that is needed."""
-    tasks = suite(maze.SUITE.name, sizes=[7], complexities=[0.6], grids=grids, held_out=True).tasks
+    tasks = suite(suites.MAZE.name, sizes=[7], complexities=[0.6], grids=grids, held_out=True).tasks
     worlds = [task.world for task in tasks]
     starts = [State(world.start) for world in worlds]
     uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))[(7, 7)]

@@ -12,9 +12,9 @@ pytest.importorskip("transformers")
 from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
-from goalmeter.representation.use.pair_answers import Place
-from goalmeter.representation.use.place_probes import place_directions
+from goalmeter.representation.replay import Located
+from goalmeter.representation.use.patching import Place
+from goalmeter.representation.use.subspace import place_directions
 
 
 def projected(mouse: Network, samples: list[Any], kind: str) -> dict[Any, Any]:

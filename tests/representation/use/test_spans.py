@@ -16,18 +16,24 @@ import torch
 from representation.tiny import CORRIDOR, ROOM, sample
 from representation.use.test_causal_use import decisions
 
-from goalmeter.representation.positions import Located
-from goalmeter.representation.use.answering import answer_all
+from goalmeter.representation.replay import Located
+from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import (
+    Behind,
     Intervention,
+    Span,
+    Steps,
+    Token,
+    Written,
     ablate,
+    always,
     applied,
     knock_out,
+    never,
     patch,
     write,
 )
-from goalmeter.representation.use.masking import Span
-from goalmeter.representation.use.spans import (
+from goalmeter.representation.use.look_ups import (
     SPANS,
     span_at,
     span_candidates,
@@ -35,7 +41,6 @@ from goalmeter.representation.use.spans import (
     spans_met,
     steps_of,
 )
-from goalmeter.representation.use.written import Behind, Steps, Token, Written, always, never
 
 ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
 CELL = Cell(2, 3)
@@ -305,7 +310,7 @@ def test_what_is_refused(networks: dict[str, Any], change: Any, message: str) ->
 
 def test_the_mouse_looks_a_cell_up_when_its_neighbours_have_their_turn(mouse: Any) -> None:
     """The way to a cell is found from a neighbour; neither the prompt nor its own turn needs it."""
-    from goalmeter.representation.use.cells import target_cells
+    from goalmeter.representation.use.directions import target_cells
 
     changes, taken, without = [], [], []
     for each in decisions(mouse, 8):

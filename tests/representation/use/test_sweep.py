@@ -14,16 +14,12 @@ import torch
 from representation.tiny import CORRIDOR, ROOM, sample
 from representation.use.test_causal_use import decisions
 
-from goalmeter.representation.positions import Located
-from goalmeter.representation.use.answering import answer_all
-from goalmeter.representation.use.candidates import candidates
-from goalmeter.representation.use.cells import target_cells
-from goalmeter.representation.use.donors import Donors
-from goalmeter.representation.use.interventions import Intervention, knock_out, write
-from goalmeter.representation.use.masking import Span
-from goalmeter.representation.use.spans import span_candidates
-from goalmeter.representation.use.sweep import Sweep
-from goalmeter.representation.use.written import Steps
+from goalmeter.representation.replay import Located
+from goalmeter.representation.use.answers import Sweep, answer_all
+from goalmeter.representation.use.directions import target_cells
+from goalmeter.representation.use.interventions import Intervention, Span, Steps, knock_out, write
+from goalmeter.representation.use.look_ups import span_candidates
+from goalmeter.representation.use.trials import Donors, candidates
 
 ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
 

@@ -9,15 +9,15 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.world import Cell
-from goalmeter.representation.use.cells import TargetCell
-from goalmeter.representation.use.outcomes import Outcome
-from goalmeter.representation.use.used_cells import (
+from goalmeter.representation.beliefs.used_cells import (
     UsedCells,
     probably_used,
     told_apart,
     tried_of,
     used_cells,
 )
+from goalmeter.representation.use.directions import TargetCell
+from goalmeter.representation.use.trials import Outcome
 
 SHAPE = (7, 7)
 

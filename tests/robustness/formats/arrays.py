@@ -84,7 +84,7 @@ def _format(name: str) -> Format:
         _prepare,
         damage,
         valid=("meg", "mdp", *COMMANDS[name]),
-        imports=("goalmeter.commands.meg_mdp",),
+        imports=("goalmeter.commands.meg",),
     )
 
 

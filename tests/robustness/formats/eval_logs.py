@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 from random import Random
 
-from goalmeter._archives import UNPACK_LIMIT
+from goalmeter._files import UNPACK_LIMIT
 from robustness.cases import run
 from robustness.damage import damage_file, damaged_bytes, damaged_json, json_bytes
 from robustness.formats import Format
@@ -76,7 +76,7 @@ def _damage_bombs(folder: Path, draws: Random) -> list[str]:
     return ["meg", "mdp", "policy.npz", "--policy", "policy.npz", "--json"]
 
 
-_COMMANDS = ("goalmeter.commands.navigate", "goalmeter.commands.meg_mdp")
+_COMMANDS = ("goalmeter.commands.navigate", "goalmeter.commands.meg")
 _IMPORTS = (*_COMMANDS, "inspect_ai.log", "goalmeter.navigation.inspect.run")
 FORMATS = (
     Format(

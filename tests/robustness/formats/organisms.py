@@ -20,9 +20,8 @@ WALK = (
 
 
 def _prepare(folder: Path) -> None:
-    from goalmeter.organisms.keeping import claim
-    from goalmeter.organisms.network import new_network, write_network
-    from goalmeter.organisms.recipes import recipe
+    from goalmeter.organisms.network import claim, new_network, write_network
+    from goalmeter.organisms.training import recipe
 
     usual = recipe("moth")
     rate = usual.rounds[0][1]
@@ -64,7 +63,7 @@ def _asked(folder: Path, draws: Random) -> list[str]:
 
 # The same for all three, so that they share a process: to import these takes longer than the cases.
 _IMPORTS = (
-    "goalmeter.commands.train_organism",
+    "goalmeter.commands.agents",
     "goalmeter.organisms.network",
     "transformers",
     "torch",

@@ -54,7 +54,7 @@ def _damage(*command: str) -> Callable[[Path, Random], list[str]]:
 
 
 WALKING_AND_REFLECTING = ("goalmeter.commands.navigate", "goalmeter.commands.reflect")
-_PAGES = ("goalmeter.commands.report", "matplotlib.figure", "jinja2")
+_PAGES = ("goalmeter.commands.runs", "matplotlib.figure", "jinja2")
 FORMATS = (
     Format(
         "reflection-continued",

@@ -44,7 +44,7 @@ def played(user: Path, name: str, seeds: int = 1) -> Study[Any]:
     """Trials of a user's agent, whatever comes of them."""
     return Study(
         "user",
-        "goalmeter.reflection.named_trial:play",
+        "goalmeter.reflection.trial:play",
         {
             f"{environment} seed {seed}": {"environment": environment, "seed": seed}
             for environment in NAMES

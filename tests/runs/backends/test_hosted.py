@@ -14,8 +14,8 @@ from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._files import digest
 from goalmeter.reflection import measure
 from goalmeter.runs import Answer, Batch
-from goalmeter.runs.backends import hosted
-from goalmeter.runs.backends.hosted import HostedWorker, Setup, answered, move_to
+from goalmeter.runs.backends import fleet
+from goalmeter.runs.backends.fleet import HostedWorker, Setup, answered, move_to
 from goalmeter.runs.backends.processes import Processes
 from goalmeter.runs.backends.registry import BACKENDS, Here
 from goalmeter.runs.jobs import call
@@ -25,7 +25,7 @@ AGENT = "def agent(history, *_):\n    import helper\n    return helper.CHOICE\n"
 
 def trial(agent: str) -> Batch:
     arguments = {"environment": "IgnoreRewards", "opposite": False, "steps": 4, "seed": 0}
-    play = "goalmeter.reflection.named_trial:play"
+    play = "goalmeter.reflection.trial:play"
     return Batch(play, [arguments], {"agent": agent, "opposite_reading": "literal"})
 
 
@@ -87,7 +87,7 @@ def test_a_file_that_changed_is_not_sent(folder: Path, monkeypatch: pytest.Monke
     (folder / "agents" / "user.py").write_text("agent = None\n")
     with pytest.raises(InvalidFileError, match=r"agents/user\.py has changed since this began"):
         Setup.of({"agents/user.py": known}, timeout=None)
-    monkeypatch.setattr(hosted, "MOST_BYTES", 10)
+    monkeypatch.setattr(fleet, "MOST_BYTES", 10)
     with pytest.raises(InvalidFileError, match="files have 0 MiB, expected at most 0 to be sent"):
         setup_here()
 
@@ -100,8 +100,8 @@ def test_another_version_is_a_sentence(folder: Path) -> None:
 
 
 def test_the_version_is_of_the_source_too() -> None:
-    assert hosted.version() == hosted.version()
-    assert "(source " in hosted.version() and ", Python 3." in hosted.version()
+    assert fleet.version() == fleet.version()
+    assert "(source " in fleet.version() and ", Python 3." in fleet.version()
 
 
 def test_an_answer_crosses_whole(folder: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter.runs.backends import slurm_job
-from goalmeter.runs.backends.hosted import Setup
-from goalmeter.runs.backends.mailbox import READY, Mailbox
+from goalmeter.runs.backends import slurm
+from goalmeter.runs.backends.fleet import Setup
+from goalmeter.runs.backends.slurm import READY, Mailbox
 
 
 @pytest.fixture
@@ -50,12 +50,12 @@ def test_workers_leave_when_nobody_counts(tmp_path: Path) -> None:
     box = Mailbox(tmp_path / "mail")
     box.make(Setup.of({}, None).to_text())
     box.beat(1)
-    slurm_job.serve(str(box.folder), ["a-0"], patience=0.5)  # which returns
+    slurm.serve(str(box.folder), ["a-0"], patience=0.5)  # which returns
 
 
 def test_a_worker_that_is_refused_says_so(tmp_path: Path) -> None:
     box = Mailbox(tmp_path / "mail")
     box.make(Setup("another version", str(tmp_path), {}, None, {}).to_text())
-    slurm_job.serve(str(box.folder), ["a-0"], patience=5.0)
+    slurm.serve(str(box.folder), ["a-0"], patience=5.0)
     ((worker, about, text),) = box.answers()
     assert (worker, about) == ("a-0", READY) and "expected another version" in text

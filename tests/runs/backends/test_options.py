@@ -8,9 +8,9 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.runs.backends import slurm as slurm_module
-from goalmeter.runs.backends.options import options_of
 from goalmeter.runs.backends.registry import opened
 from goalmeter.runs.backends.slurm import minutes
+from goalmeter.runs.jobs import options_of
 
 
 def test_options_have_one_grammar() -> None:

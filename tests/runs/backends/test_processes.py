@@ -15,14 +15,14 @@ import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.runs import Batch, JobResult, cores
-from goalmeter.runs.backends import process as process_module
+from goalmeter.runs.backends import processes as process_module
 from goalmeter.runs.backends import processes as processes_module
 from goalmeter.runs.backends.processes import Processes
 from goalmeter.runs.backends.registry import opened
 from goalmeter.runs.jobs import call
 
 SRC = Path(__file__).resolve().parents[3] / "src"
-PLAY = "goalmeter.reflection.named_trial:play"
+PLAY = "goalmeter.reflection.trial:play"
 USER = """
 import ctypes, os, signal, subprocess, sys, time
 
@@ -124,7 +124,7 @@ def test_a_job_is_a_public_function_of_goalmeter() -> None:
 
 def test_errors_that_a_user_can_mend_are_told_apart() -> None:
     arguments: dict[str, Any] = {"agent": "n", "environments": [], "seed": 0}
-    batch = Batch("goalmeter.reflection.named_trial:check", [arguments])
+    batch = Batch("goalmeter.reflection.trial:check", [arguments])
     for workers in (0, 1):
         (result,) = of([batch], workers)
         assert (result.outcome, result.error) == ("refused", "InvalidParameterError")
@@ -232,7 +232,7 @@ arguments = {"agent": sys.argv[1], "environment": "IgnoreRewards", "opposite": F
              "seed": 0, "opposite_reading": "literal"}
 with Processes(2) as pool:
     print(*[worker.process.pid for worker in pool._workers], flush=True)
-    for _ in pool.run(iter([Batch("goalmeter.reflection.named_trial:play", [arguments])] * 3)):
+    for _ in pool.run(iter([Batch("goalmeter.reflection.trial:play", [arguments])] * 3)):
         print("one", flush=True)
 """
 

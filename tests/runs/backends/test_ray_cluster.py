@@ -20,7 +20,8 @@ from runs.backends.places import kept, played, user_file
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.navigation import measure
 from goalmeter.runs import carry_out
-from goalmeter.runs.backends import hosted, ray_cluster, ray_session
+from goalmeter.runs.backends import fleet, ray_cluster
+from goalmeter.runs.backends import ray_cluster as ray_session
 from goalmeter.runs.backends.ray_cluster import RayCluster
 
 # One process of the suite starts the cluster, and runs all of this.
@@ -102,7 +103,7 @@ def test_processes_of_ray_that_are_killed_change_nothing(
 def test_a_node_with_another_version_is_a_sentence(
     cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosted, "version", lambda: "9.9")
+    monkeypatch.setattr(fleet, "version", lambda: "9.9")
     with pytest.raises(GoalmeterError, match=r"a node of the Ray cluster cannot be used: .*9\.9"):
         carry_out(played(user_file(tmp_path), "good"), on="ray")
 

@@ -19,7 +19,7 @@ from runs.backends.places import kept, played, user_file
 from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter.navigation import measure
 from goalmeter.runs import carry_out
-from goalmeter.runs.backends import hosted
+from goalmeter.runs.backends import fleet
 from goalmeter.runs.backends import slurm as slurm_module
 from goalmeter.runs.backends.registry import opened
 
@@ -90,7 +90,7 @@ def test_jobs_that_end_are_submitted_again(folder: Path) -> None:
 def test_a_job_with_another_version_is_a_sentence(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosted, "version", lambda: "9.9")
+    monkeypatch.setattr(fleet, "version", lambda: "9.9")
     with pytest.raises(GoalmeterError, match=r"a job of Slurm cannot be used: .*expected 9\.9"):
         carry_out(played(user_file(folder), "good"), on=f"{LOCAL},jobs=1")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from goalmeter.runs import Batch
 from goalmeter.runs.backends.processes import Processes
-from goalmeter.runs.backends.protocol import Working
 from goalmeter.runs.backends.registry import Here
+from goalmeter.runs.jobs import Working
 
 
 def test_this_process_works_on_a_batch_while_it_is_made() -> None:
@@ -55,7 +55,7 @@ def test_processes_tell_which_batch_each_of_them_has(tmp_path: Path) -> None:
     with Processes(2) as pool:
         watcher = threading.Thread(target=watch, args=(pool,))
         watcher.start()
-        batches = [Batch("goalmeter.reflection.named_trial:play", [arguments], common)] * 2
+        batches = [Batch("goalmeter.reflection.trial:play", [arguments], common)] * 2
         assert sorted(number for number, _ in pool.run(iter(batches))) == [0, 1]
         watcher.join()
         assert list(pool.working()) == []

@@ -1,18 +1,200 @@
-"""Which agents there are, and how each is trained: a trial of a study."""
+"""Train the agents: networks, behaviour cloning, and PPO of Stable-Baselines3."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from goalmeter.agents.learners.global_generators import borrowed_generators
-from goalmeter.experiments.goal_misgeneralisation import drawing
-from goalmeter.experiments.goal_misgeneralisation.cloning import UPDATES, cloned
-from goalmeter.experiments.goal_misgeneralisation.network import Network
-from goalmeter.experiments.goal_misgeneralisation.reinforcement import TOTAL, reinforced
+import numpy as np
+
+from goalmeter._errors import InvalidFileError, require
+from goalmeter._types import AnyArray, FloatArray
+from goalmeter.agents.stable_baselines import borrowed_generators
+from goalmeter.experiments.goal_misgeneralisation import levels as drawing
+from goalmeter.experiments.goal_misgeneralisation.levels import ACTIONS, Levels
 from goalmeter.runs import Study
 
+# --- Network --------------------------------------------------------------------------------------
+HIDDEN = (128, 128)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """What an agent learnt.
+
+    Attributes:
+        layers: of each layer its weights [out, in] and its biases [out]; ReLU between layers.
+    """
+
+    layers: Sequence[tuple[AnyArray, AnyArray]]
+
+    def policy(self, observations: AnyArray) -> FloatArray:
+        """Probabilities of the actions, [N, 4], at observations [N, D]."""
+        values = np.asarray(observations, dtype=np.float64)
+        for number, (weights, biases) in enumerate(self.layers):
+            values = values @ weights.T.astype(np.float64) + biases
+            if number < len(self.layers) - 1:
+                values = np.maximum(values, 0.0)
+        shares = np.exp(values - values.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def to_json(self) -> list[dict[str, str]]:
+        """The numbers in single precision, little-endian, in base64."""
+        return [
+            {"weights": _text(weights), "biases": _text(biases)} for weights, biases in self.layers
+        ]
+
+    @classmethod
+    def from_json(cls, value: Any) -> Network:
+        """The network that `to_json` was of."""
+        try:
+            layers = [(_array(part["weights"]), _array(part["biases"])) for part in value]
+            sizes = [len(biases) for _, biases in layers]
+            shaped = [
+                (weights.reshape(n, -1), biases)
+                for (weights, biases), n in zip(layers, sizes, strict=True)
+            ]
+            fits = all(
+                weights.shape[1] == before
+                for (weights, _), before in zip(shaped[1:], sizes, strict=False)
+            )
+            if not fits or sizes[-1:] != [ACTIONS]:
+                raise ValueError("its layers do not fit together")
+        except (KeyError, TypeError, ValueError, ZeroDivisionError) as cause:
+            raise InvalidFileError(
+                f"a trained agent cannot be read ({type(cause).__name__}: {cause}); remove its "
+                f"line from the run, and the same command trains it again"
+            ) from cause
+        return cls(shaped)
+
+
+def _text(array: AnyArray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
+
+
+def _array(text: str) -> AnyArray:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4")
+
+
+# --- Cloning --------------------------------------------------------------------------------------
+# An expert prefers to be paid early, by this discount; values are worked out so many steps ahead.
+_DISCOUNT, _STEPS = 0.9, 60
+# Actions whose values are closer than this are equally good.
+_TIE = 1e-9
+# States that an expert shows in each level, updates, and states of an update.
+STATES, UPDATES, BATCH = 24, 1500, 256
+_RATE = 2e-3
+
+
+def expert(levels: Levels, utility: FloatArray) -> FloatArray:
+    """Best actions in each state, with equal probability: [S, 4].
+
+    Args:
+        levels: where.
+        utility: what the expert is paid for a decision in each state, [S].
+    """
+    value = np.zeros(len(utility))
+    for _ in range(_STEPS):
+        ahead = utility[:, None] + _DISCOUNT * value[levels.next_state]
+        value = ahead.max(axis=1)
+    best = ahead >= value[:, None] - _TIE
+    return np.asarray(best / best.sum(axis=1, keepdims=True))
+
+
+def demonstrations(
+    levels: Levels, utility: FloatArray, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """What an expert sees, [N, D], and its actions there, [N, 4]: up to `STATES` of each level.
+
+    States where it does not matter what is done show nothing and are left out.
+    """
+    shown = expert(levels, utility)
+    tells = np.flatnonzero((shown.max(axis=1) > 1 / ACTIONS) & ~levels.ends)
+    level = np.searchsorted(levels.starts, tells, side="right")
+    mixed = rng.permutation(len(tells))
+    order = mixed[np.argsort(level[mixed], kind="stable")]
+    ranked = level[order]
+    rank = np.arange(len(order)) - np.searchsorted(ranked, ranked)
+    chosen = tells[order[rank < STATES]]
+    return levels.observations[chosen], shown[chosen]
+
+
+def cloned(levels: Levels, utility: FloatArray, seed: int, *, updates: int = UPDATES) -> Network:
+    """A network trained to do in some levels what an expert for a utility does."""
+    torch = require("torch", extra="neural", feature="Behaviour cloning")
+    rng = np.random.default_rng(seed)
+    seen, done = demonstrations(levels, utility, rng)
+    torch.manual_seed(seed)
+    sizes = (seen.shape[1], *HIDDEN, ACTIONS)
+    linear = [torch.nn.Linear(a, b) for a, b in pairwise(sizes)]
+    model = torch.nn.Sequential(
+        linear[0], *(part for layer in linear[1:] for part in (torch.nn.ReLU(), layer))
+    )
+    optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
+    decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
+    inputs, targets = torch.tensor(seen), torch.tensor(done, dtype=torch.float32)
+    for _ in range(updates):
+        batch = torch.from_numpy(rng.integers(len(seen), size=BATCH))
+        loss = torch.nn.functional.cross_entropy(model(inputs[batch]), targets[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        decay.step()
+    return Network(
+        [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in linear]
+    )
+
+
+# --- Reinforcement --------------------------------------------------------------------------------
+# Episodes at once, and steps of each between two updates of the policy.
+EPISODES, STEPS = 128, 32
+TOTAL = 300_000
+
+
+def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:
+    """The policy that PPO learns in some levels.
+
+    Args:
+        levels: to train on.
+        seed: of the weights, and of all that is drawn.
+        steps: of all episodes together.
+    """
+    library = require("stable_baselines3", extra="sb3", feature="Training by PPO")
+    from torch import nn
+
+    from goalmeter.experiments.goal_misgeneralisation.vector_environment import LevelsEnvironment
+
+    model = library.PPO(
+        "MlpPolicy",
+        LevelsEnvironment(levels, EPISODES, seed),
+        n_steps=STEPS,
+        batch_size=1024,
+        n_epochs=4,
+        gamma=0.95,
+        learning_rate=lambda left: 1.5e-3 * left,
+        ent_coef=0.005,
+        policy_kwargs={
+            "net_arch": {"pi": list(HIDDEN), "vf": list(HIDDEN)},
+            "activation_fn": nn.ReLU,
+        },
+        seed=seed,
+        device="cpu",
+    )
+    model.learn(steps)
+    policy = model.policy
+    layers = [part for part in policy.mlp_extractor.policy_net if isinstance(part, nn.Linear)]
+    return Network(
+        [
+            (layer.weight.detach().numpy(), layer.bias.detach().numpy())
+            for layer in (*layers, policy.action_net)
+        ]
+    )
+
+
+# --- Training -------------------------------------------------------------------------------------
 PPO, CLONE, WRONG_CLONE = "PPO", "clone of the right goal", "clone of the wrong goal"
 KINDS = (PPO, CLONE, WRONG_CLONE)
 # At a share of 0 the two utilities are one function: no behaviour there distinguishes the goals.

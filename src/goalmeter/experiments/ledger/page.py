@@ -22,8 +22,7 @@ from goalmeter.experiments.ledger import (
     load,
     margins,
 )
-from goalmeter.statistics.verdicts import Interval, Verdict
-from goalmeter.statistics.welch import FEWEST, TOO_FEW
+from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval, Verdict
 
 # Experiment -> how the summary names it.
 EXPERIMENTS = {
@@ -132,7 +131,7 @@ def _rules(known: Sequence[Margin]) -> list[str]:
         "print is a mistake, ours is compared with the authors' data, and apart from that with the "
         "print.",
         "- Published means over grids came without a spread. How the compass varies between grids "
-        "of the kind stands for it (`goalmeter.experiments.lm_navigation.spread`); shares of walks "
+        "of the kind stands for it (`goalmeter.experiments.lm_navigation.measurements`); shares of walks "
         "have Wilson's interval. Intervals of both sides are combined by Zou and Donner's method.",
         "- Intervals of what is decoded from the mouse are of an earlier method, which let an "
         "unseen grid weigh as much as the average one; they are too narrow where grids are of "

@@ -1,32 +1,41 @@
-"""Which cells an organism is asked about: those that it was made to see, to miss, or to look at.
-
-    seen      inner walls of rows that every organism sees
-    unseen    inner walls of rows 2, 6, 10, which the mole takes for open
-    far       cells that the agent does not stand beside, which a habit has no use for
-
-A model that goes by its map uses all of them; the mole uses the seen ones only, the moth no far
-one.
-"""
+"""Cells that an organism was trained to see, ignore or look up: causal questions and decoding."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-from goalmeter.gridworld.draws import Draws
+import numpy as np
+
+from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import Cell
-from goalmeter.navigation.asking.prompts import template
-from goalmeter.navigation.suites import maze
-from goalmeter.navigation.suites.tasks import Task, suite
+from goalmeter.navigation import suites
+from goalmeter.navigation.prompts import template
+from goalmeter.navigation.trajectories import Task, suite
 from goalmeter.organisms.kinds import is_unseen
+from goalmeter.representation.capture import capture, untrained
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Sample
-from goalmeter.representation.scenes import Scenes, uncertain_cells
-from goalmeter.representation.use.candidates import OPEN
+from goalmeter.representation.probes.comparison import UNCERTAIN, compare, scored_cells
+from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation.probes.registry import Ridge
+from goalmeter.representation.probes.scores import scores
+from goalmeter.representation.replay import Sample, scenes_of
+from goalmeter.representation.scenes import Scenes, split, uncertain_cells
 from goalmeter.representation.use.causal_use import Use, causal_use
-from goalmeter.representation.use.cells import TargetCell, target_cells, target_walls
-from goalmeter.representation.use.trials import Wanted
+from goalmeter.representation.use.directions import TargetCell, target_cells, target_walls
+from goalmeter.representation.use.trials import OPEN, Wanted
+
+# --- Questions ------------------------------------------------------------------------------------
+# seen      inner walls of rows that every organism sees
+#     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
+#     far       cells that the agent does not stand beside, which a habit has no use for
+#
+# A model that goes by its map uses all of them; the mole uses the seen ones only, the moth no far
+# one.
 
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
@@ -85,7 +94,7 @@ def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
         seed: of the mazes.
     """
     return suite(
-        maze.SUITE.name,
+        suites.MAZE.name,
         sizes=[size],
         complexities=COMPLEXITIES,
         grids=grids,
@@ -190,3 +199,59 @@ def answer(
         doses=doses,
         seed=seed,
     )
+
+
+# --- Decoding -------------------------------------------------------------------------------------
+TRAINED_WEIGHTS, POSITION, RANDOM_WEIGHTS = "the model", "position only", "random weights"
+_POSITION_NAME = "pre/end"
+
+
+def decoding(
+    network: Network, cells: str, *, layer: int, size: int, grids: int, seed: int
+) -> dict[str, Any]:
+    """The AUROC of walls of some cells, read from the last tokens of prompts.
+
+    Args:
+        network: the organism.
+        cells: "seen", "unseen" or "far", as in `questions`.
+        layer: that is read.
+        size: of the mazes.
+        grids: of each complexity; no organism learnt in them.
+        seed: of the mazes and fits.
+
+    Returns:
+        By name an estimate as JSON values: of the model, of position only, and of the same network
+        with random weights.
+    """
+    samples = [
+        with_tokens(network, question_at(task, State(task.world.start)))
+        for task in mazes(size, grids, seed)
+    ]
+    scenes = scenes_of(samples)
+    parts = split(scenes, seed=seed)
+    tested = scenes.where(parts.test)
+    wants = wanted(cells)
+    mask = scored_cells(scenes.where(parts.train), tested)[UNCERTAIN]
+    for number, place in enumerate(parts.test.tolist()):
+        for row, column in np.argwhere(mask[number]).tolist():
+            mask[number, row, column] = wants(samples[place], Cell(row, column))
+    out: dict[str, Any] = {}
+    for name, source in (
+        (TRAINED_WEIGHTS, network),
+        (RANDOM_WEIGHTS, untrained(network, seed=seed)),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            read = capture(
+                samples, source, Path(folder), layers=[layer], positions=[_POSITION_NAME]
+            ).at(layer, _POSITION_NAME)
+        reading = Reading(read.reshape(len(samples), -1), scenes)
+        result = compare(Ridge(), reading, parts, seed=seed)
+        out[name] = _auroc(result.posterior, result.position, tested, mask)
+        out[POSITION] = _auroc(result.position, result.position, tested, mask)
+    return out
+
+
+def _auroc(posterior: Any, position: Any, scenes: Any, mask: Any) -> dict[str, Any] | None:
+    rows = scores(posterior, position, scenes, {"asked": mask})
+    walls = [row.auroc for row in rows if (row.cells, row.label) == ("asked", "wall")]
+    return walls[0].to_json() if walls and walls[0] is not None else None

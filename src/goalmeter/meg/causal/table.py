@@ -10,29 +10,29 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._names import listed
-from goalmeter.causal.contexts import DecisionProcess
+from goalmeter.causal.contexts import DecisionProcess, Recall
+from goalmeter.causal.diagram import Utility
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.causal.recall import Recall
-from goalmeter.causal.utility import Utility
-from goalmeter.meg.causal.known import known_of, payments
-from goalmeter.meg.causal.question import (
+from goalmeter.meg.behaviour import LinearClass
+from goalmeter.meg.causal.result import (
     Do,
+    Goal,
     Model,
     Question,
+    TableMeg,
     ask,
     check_targets,
+    columns_of,
+    in_model,
     target_name,
     utility_name,
+    variables_of,
 )
-from goalmeter.meg.causal.result import Goal, TableMeg, in_model, variables_of
-from goalmeter.meg.causal.span import span_of
-from goalmeter.meg.causal.table_columns import columns_of
-from goalmeter.meg.causal.targets import goal_of
+from goalmeter.meg.causal.utilities import goal_of, known_of, payments, span_of
+from goalmeter.meg.likelihood import Group
 from goalmeter.meg.result import TrajectoryMeg
-from goalmeter.meg.samples import Group
 from goalmeter.meg.trajectories import estimate
-from goalmeter.meg.utility_class import LinearClass
-from goalmeter.tabular.rewards import Rewards
+from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.trajectories import Trajectories
 
 
@@ -121,7 +121,7 @@ def from_table(
     }
     if recall.kind == "insufficient":
         # Only here, because the search brings SciPy's optimisers along.
-        from goalmeter.meg.causal.searched import searched_table
+        from goalmeter.meg.causal.insufficient_recall import searched_table
 
         goal = scopes[0] if chosen is None else chosen
         return searched_table(question, recall, goal, data, restarts=restarts, **options)

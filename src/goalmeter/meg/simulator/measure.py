@@ -1,35 +1,37 @@
-"""`from_simulator`: MEG of an agent in a world that can only be run."""
+"""Estimate MEG in a simulator: `from_simulator`, and a measurement as it is stored."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from goalmeter._arguments import MOST_SEED, finite, whole
-from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.result import PESSIMISES
-from goalmeter.meg.simulator.asked_world import of_environment, of_table
-from goalmeter.meg.simulator.bounds import by_states
-from goalmeter.meg.simulator.bounds.by_states import StatesMeasure
-from goalmeter.meg.simulator.bounds.ends import Ends, Towards, estimate_in
-from goalmeter.meg.simulator.bounds.from_start import StartMeasure
-from goalmeter.meg.simulator.result import (
-    SimulatorInterrupted,
-    SimulatorProgress,
-    SimulatorResult,
+from goalmeter._errors import (
+    MOST_SEED,
+    InvalidFileError,
+    InvalidParameterError,
+    finite,
+    shown,
+    whole,
 )
-from goalmeter.meg.simulator.seeds import seeded_globals
-from goalmeter.meg.simulator.states.naming import StateOf
-from goalmeter.meg.simulator.utilities.learnt_utility import LearntUtility
-from goalmeter.meg.simulator.utilities.named_utilities import REWARD, Utility
-from goalmeter.meg.simulator.worlds.guarded_calls import caller_guard
+from goalmeter.meg.result import PESSIMISES, json_number
+from goalmeter.meg.simulator import exploration
+from goalmeter.meg.simulator.exploration import StatesMeasure
+from goalmeter.meg.simulator.protocol import caller_guard, seeded_globals
+from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
+from goalmeter.meg.simulator.start_bounds import Ends, StartMeasure, Towards, estimate_in
+from goalmeter.meg.simulator.states import StateOf
+from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Utility
+from goalmeter.meg.simulator.worlds import of_environment, of_table
+from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
+# --- Measure --------------------------------------------------------------------------------------
 # The name of the best combination of all utilities among the results.
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
@@ -187,15 +189,15 @@ def _by_best_means(
     if simulator.returns_to_states and not states.can_try:
         notes = [
             f"one state has {simulator.n_actions:,} actions, more than "
-            f"{by_states.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from the "
+            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from the "
             f"start; give a larger budget"
         ]
     elif simulator.returns_to_states:
-        results = _results(states, level, tell, [], by_states.METHOD, combined)
+        results = _results(states, level, tell, [], exploration.METHOD, combined)
         if results is not None:
             return _with_start(states, results, level)
         notes = [
-            f"more states can be reached than {by_states.FIRST_STATES * budget:,.0f} steps can "
+            f"more states can be reached than {exploration.FIRST_STATES * budget:,.0f} steps can "
             f"try ({simulator.n_states:,} were met), so the bound is that from the start; give "
             f"a larger budget, a shorter horizon, or state= a coarser name of the state"
         ]
@@ -209,7 +211,7 @@ def _by_best_means(
     budget = max(budget, _LEAST_STEPS)
     start = StartMeasure(simulator, states.actor, states.horizon, error, budget, before)
     # An interruption before its first episodes leaves what the states have shown by then.
-    fallback = _Fallback(states, by_states.METHOD) if states.begun else None
+    fallback = _Fallback(states, exploration.METHOD) if states.begun else None
     method = f"episodes of {simulator.reference} from the start"
     results = _results(start, level, tell, notes, method, before=fallback)
     assert results is not None, "the bound from the start always ends"
@@ -227,9 +229,9 @@ def _with_start(
     simulator, error = states.simulator, 1 - level - states.error
     before, played = states.exploration.steps, states.played
     start = StartMeasure(simulator, states.actor, states.horizon, error, left, before, played)
-    method = f"{by_states.METHOD}, and episodes of {simulator.reference} from the start"
+    method = f"{exploration.METHOD}, and episodes of {simulator.reference} from the start"
     try:
-        fallback = _Fallback(states, by_states.METHOD)
+        fallback = _Fallback(states, exploration.METHOD)
         others = _results(start, level, lambda *_: None, [], method, before=fallback)
     except SimulatorInterrupted as so_far:
         raise SimulatorInterrupted(_tighter(results, so_far.results)) from so_far
@@ -398,3 +400,156 @@ def _listener(
             f"progress is {progress!r}, expected a function of one argument, True or False"
         )
     return progress
+
+
+# --- Measurement ----------------------------------------------------------------------------------
+# The kind of runs that hold one, and the key of their only trial.
+KIND, KEY = "simulator", "measurement"
+
+
+class Difference(NamedTuple):
+    """How much more MEG is towards one utility than towards another.
+
+    Attributes:
+        towards: name of the one.
+        than: name of the other.
+        value: difference of the estimates, nats.
+        interval: of the difference, at the level of the measurement, nats.
+    """
+
+    towards: str
+    than: str
+    value: float
+    interval: tuple[float, float]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the one is above the other, as far as the interval tells."""
+        return verdict(self.interval, 0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields and the verdict as JSON values."""
+        ends = [json_number(end) for end in self.interval]
+        return self._asdict() | {"interval": ends, "verdict": str(self.verdict)}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """All that one call of `from_simulator` gave.
+
+    Attributes:
+        agent: who was measured, as on the command line.
+        horizon: decisions that were measured.
+        budget: steps that were allowed.
+        seed: of everything that was drawn.
+        results: by utility.
+        tightening: what was told on the way, in order.
+    """
+
+    agent: str
+    horizon: int
+    budget: int
+    seed: int
+    results: Mapping[str, SimulatorResult]
+    tightening: Sequence[SimulatorProgress] = ()
+
+    @property
+    def first(self) -> SimulatorResult:
+        """The result towards the utility that was named first."""
+        return next(iter(self.results.values()))
+
+    @property
+    def differences(self) -> list[Difference]:
+        """Every two utilities, in order; the best combination, which is above all, left out."""
+        plain = [result for name, result in self.results.items() if name != COMBINATION]
+        return [
+            Difference(one.utility, other.utility, *one.less(other))
+            for one, other in combinations(plain, 2)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The first result as JSON values, with all of them and their differences beside."""
+        return self.first.to_json() | {
+            "agent": self.agent,
+            "horizon": self.horizon,
+            "budget": self.budget,
+            "seed": self.seed,
+            "utilities": [result.to_json() for result in self.results.values()],
+            "differences": [difference.to_json() for difference in self.differences],
+            "tightening": [asdict(progress) for progress in self.tightening],
+        }
+
+    @classmethod
+    def from_json(cls, values: Any, where: str) -> Measurement:
+        """What `to_json` made; `where` names the file in errors."""
+        try:
+            # Results of one file are of one call, and of no other file's.
+            measurement = uuid4().hex
+            results = [_result(each, measurement) for each in values["utilities"]]
+            return cls(
+                agent=_text(values["agent"]),
+                horizon=int(values["horizon"]),
+                budget=int(values["budget"]),
+                seed=int(values["seed"]),
+                results={result.utility: result for result in results},
+                tightening=[_progress(each) for each in values["tightening"]],
+            )._checked()
+        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as cause:
+            raise InvalidFileError(
+                f"{where} holds no measurement in a simulator "
+                f"({type(cause).__name__}: {cause}); measure again into another folder"
+            ) from cause
+
+    def _checked(self) -> Measurement:
+        # A file that somebody changed is refused here and not while a page is made of it.
+        if not self.results:
+            raise ValueError("it has no result")
+        self.to_json()
+        return self
+
+
+def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
+    low, high = map(_number, values["interval"])
+    weights = values["weights"]
+    return SimulatorResult(
+        value=_number(values["meg"]),
+        interval=(low, high),
+        level=_number(values["level"]),
+        maximum=None if values["maximum"] is None else _number(values["maximum"]),
+        rationality=_number(values["rationality"]),
+        steps={str(name): int(count) for name, count in values["steps"].items()},
+        binding={end: str(values["binding"][end]) for end in ("lower", "upper")},
+        episodes=int(values["episodes"]),
+        notes=tuple(map(str, values["notes"])),
+        weights=None if weights is None else {str(k): _number(w) for k, w in weights.items()},
+        utility=_text(values["utility"]),
+        world=_text(values["world"]),
+        method=_text(values["method"]),
+        stopped=_text(values["stopped"]),
+        reference=_text(values["reference"]),
+        exceeds={str(name): _number(more) for name, more in values["exceeds"].items()},
+        measurement=measurement,
+        fitted_episodes=int(values["fitted_episodes"]),
+        rests_on_assumption=bool(values["rests_on_assumption"]),
+        estimated=bool(values["estimated"]),
+        chance=_text(values["chance"]),
+    )
+
+
+def _progress(values: Mapping[str, Any]) -> SimulatorProgress:
+    names = [each.name for each in fields(SimulatorProgress)]
+    utility, steps, value, lower = (values[name] for name in names)
+    return SimulatorProgress(_text(utility), int(steps), _number(value), _number(lower))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{shown(value)} is no text")
+    return value
+
+
+def _number(value: Any) -> float:
+    """A number, or an infinity as JSON spells it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError(f"{shown(value)} is no number")
+    return float(value)

@@ -9,9 +9,9 @@ from typing import Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.meg.result import json_number
-from goalmeter.meg.simulator.states.chance import ASSUMED, UNDECLARED
-from goalmeter.report.notebook import html_table, one_row
+from goalmeter.meg.simulator.states import ASSUMED, UNDECLARED
 from goalmeter.report.numbers import general, nats, percent, rationality
+from goalmeter.report.tables import html_table, one_row
 
 # What stands in the place of a maximum.
 NO_MAXIMUM = "no maximum: actions are continuous"

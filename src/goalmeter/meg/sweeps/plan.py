@@ -1,10 +1,4 @@
-"""A sweep before anything runs: worlds × policies × utilities, its rows, and its chunks.
-
-Rows are numbered: all of the first world, policy by policy and utility by utility, then all of the
-second. A chunk is a range of rows that is measured in one go: as many worlds as fill a block of
-states together, or one policy in one world where a row is work enough. Chunks follow from the plan
-alone, so that results depend neither on where nor in what order they are measured.
-"""
+"""The plan of a sweep: policies, utilities, rows, chunks, and a forecast of its cost."""
 
 from __future__ import annotations
 
@@ -13,11 +7,110 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, groupby
+from pathlib import Path
+from string import Formatter
 from typing import Any, NamedTuple
 
-from goalmeter.meg.sweeps.choices import UNKNOWN, Choice
-from goalmeter.meg.sweeps.sources import Files, Source, source_of
-from goalmeter.tabular.side_by_side import MOST_STATES
+from goalmeter._errors import InvalidParameterError, json_text
+from goalmeter.agents.user_code import split_name
+from goalmeter.meg.sweeps.worlds import WORLD, Files, Source, label, source_of
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast, Span, left_of, slots_at
+from goalmeter.tabular.batched import MOST_STATES
+
+# --- Choices --------------------------------------------------------------------------------------
+POLICY, UTILITY, UNKNOWN = "policy", "utility", "unknown"
+OPTIMAL, UNIFORM, EPSILON_GREEDY, SOFT_OPTIMAL = (
+    "optimal",
+    "uniform",
+    "epsilon_greedy",
+    "soft_optimal",
+)
+REWARD = "reward"
+# What can be named in each role, with the arguments that it takes.
+WORDS: dict[str, dict[str, tuple[str, ...]]] = {
+    POLICY: {
+        OPTIMAL: (),
+        UNIFORM: (),
+        EPSILON_GREEDY: ("epsilon",),
+        SOFT_OPTIMAL: ("rationality",),
+    },
+    UTILITY: {REWARD: ()},
+    UNKNOWN: {"state": (), "state-action": (), "time-state": ()},
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One policy, one known utility, or one class of unknown ones.
+
+    Attributes:
+        role: "policy", "utility" or "unknown".
+        name: a word of `WORDS`, the path of an .npz file, or FILE.py:NAME.
+        arguments: of the word or the function.
+    """
+
+    role: str
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """What it is called in tables; all that a sweep has are different."""
+        text = label(self.name, self.arguments)
+        return f"unknown {text}" if self.role == UNKNOWN else text
+
+    @property
+    def is_word(self) -> bool:
+        """Whether it is one of goalmeter's own."""
+        return self.name in WORDS[self.role]
+
+    @property
+    def is_users(self) -> bool:
+        """Whether it is a function of a user's file."""
+        return split_name(self.name) is not None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is read from an .npz file."""
+        return not (self.is_word or self.is_users)
+
+    @property
+    def placeholders(self) -> list[str]:
+        """The {names} in the path of a file."""
+        if not self.is_file:
+            return []
+        return [name for _, name, _, _ in Formatter().parse(self.name) if name is not None]
+
+    def path(self, fields: Mapping[str, Any]) -> str:
+        """The path of the file for a world of which {names} are these."""
+        return self.name.format_map(fields)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {"role": self.role, "name": self.name, "arguments": dict(self.arguments)}
+
+
+def check_placeholders(choice: Choice, source: Source, where: str) -> None:
+    """Raises if the path of a file has a {name} that a world has no value for."""
+    known = source.fields(0)
+    for name in choice.placeholders:
+        if name not in known:
+            listed = ", ".join(f"{{{key}}}" for key in known) or "none"
+            hint = f" ({{{WORLD}}} is the name of an MDP file without its ending)"
+            raise InvalidParameterError(
+                f"{where}: {choice.name} has {{{name}}}, which {source.label(0)} has no value for, "
+                f"expected {listed}{hint if name == WORLD else ''}"
+            )
+
+
+# --- Plan -----------------------------------------------------------------------------------------
+# Rows are numbered: all of the first world, policy by policy and utility by utility, then all of
+# the
+# second. A chunk is a range of rows that is measured in one go: as many worlds as fill a block of
+# states together, or one policy in one world where a row is work enough. Chunks follow from the
+# plan
+# alone, so that results depend neither on where nor in what order they are measured.
 
 KIND = "sweep"
 # Classes of more weights are searched world by world; see `unknown_utility_many`.
@@ -267,3 +360,55 @@ def _work(states: int, utility: Choice) -> int:
         return states
     is_small = utility.name == "state" and states <= _SMALL_CLASS
     return _SEARCH * states if is_small else _MOST_WORK
+
+
+# --- Forecast -------------------------------------------------------------------------------------
+# trials      chunks of rows, each kept as it ends
+#     rows        worlds * policies * utilities
+#     hours       seconds of the plan * rows left / rows / chunks that are made at once / 3600
+#         disk        of what is left: 100 bytes a row, 50 a world, 400 a chunk, and the plan as
+#     JSON text
+#
+# Seconds of the plan are of one core. They go by the worlds' numbers of states (`plan.seconds_of`),
+# to within a factor of some.
+
+ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400
+
+
+def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
+    """What is left of a sweep, and what measuring it will cost.
+
+    Raises:
+        InvalidFileError: a line of the folder is no chunk.
+    """
+    chunks = {chunk.key: chunk for chunk in plan.chunks}
+    left = left_of(chunks, out)
+    rows = sum(chunks[key].rows for key in left)
+    worlds = sum(len(plan.part(chunks[key])[0]) for key in left)
+    size = rows * ROW_BYTES + worlds * WORLD_BYTES + len(left) * CHUNK_BYTES
+    slots, at_once = slots_at(on, len(left))
+    return Forecast(
+        name=KIND,
+        noun="chunk",
+        trials=len(chunks),
+        kept=len(chunks) - len(left),
+        left=len(left),
+        # There may be fewer chunks than places for them.
+        slots=slots,
+        place=on,
+        hours=Span.of(plan.seconds * rows / plan.rows / min(slots, max(len(left), 1)) / 3600),
+        disk=Span.of(size + (len(json_text(plan.to_json())) if left else 0)),
+        counted={
+            "worlds": plan.worlds,
+            "policies": len(plan.policies),
+            "utilities": len(plan.utilities),
+            "rows": plan.rows,
+        },
+        assumed=(
+            "the time is guessed from the numbers of states, to within a factor of some, and "
+            "nothing was measured for it",
+            f"a row takes some {ROW_BYTES} bytes, a world {WORLD_BYTES} more, a chunk "
+            f"{CHUNK_BYTES} more",
+            at_once,
+        ),
+    )

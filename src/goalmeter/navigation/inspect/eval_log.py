@@ -12,23 +12,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter._archives import check_bytes, check_sizes, listed
 from goalmeter._errors import (
     GoalmeterError,
     InvalidFileError,
     InvalidParameterError,
     InvalidTrajectoryError,
+    in_a_line,
+    json_text,
     require,
+    shortened,
 )
-from goalmeter._files import reading
-from goalmeter._text import in_a_line, json_text, shortened
-from goalmeter.agents.language_models.names import model_agent
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.inspect.failures import ERROR, FAILURES
-from goalmeter.navigation.inspect.samples import made_of, walk_of
-from goalmeter.navigation.plan import WalkPlan
-from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.walks import Episode
+from goalmeter._files import check_bytes, check_sizes, listed, reading
+from goalmeter.agents.local_models import model_agent
+from goalmeter.navigation.inspect.models import ERROR, FAILURES
+from goalmeter.navigation.plan import WalkPlan, made_of, walk_of
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.trajectories import Episode, Trajectory
 
 # Where a score keeps the trajectory, and the name of the scorer.
 TRAJECTORY, SCORER = "trajectory", "walked"

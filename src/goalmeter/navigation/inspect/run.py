@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import GoalmeterError
-from goalmeter.agents.language_models.names import model_agent
-from goalmeter.navigation.asking.settings import Asking
-from goalmeter.navigation.asking.spending import Budget, BudgetReachedError
-from goalmeter.navigation.inspect.failures import CONTEXT, ERROR, is_ours_to_mend, reason_of
-from goalmeter.navigation.inspect.ledger import Ledger
-from goalmeter.navigation.inspect.listening import Keeper, Listener, listener
-from goalmeter.navigation.inspect.models import Server, opened
-from goalmeter.navigation.inspect.questions import Account
+from goalmeter.agents.local_models import model_agent
+from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError, Ledger
+from goalmeter.navigation.inspect.models import (
+    CONTEXT,
+    ERROR,
+    Account,
+    Server,
+    is_ours_to_mend,
+    opened,
+    reason_of,
+)
 from goalmeter.navigation.plan import WalkPlan, plan_of
-from goalmeter.navigation.playing import Walked, failures, study_of
-from goalmeter.navigation.record import Trajectory
-from goalmeter.navigation.walks import Episode
+from goalmeter.navigation.prompts import Asking
+from goalmeter.navigation.rollouts import Keeper, Listener, Walked, failures, listener, study_of
+from goalmeter.navigation.trajectories import Episode, Trajectory
 from goalmeter.runs import Results, keys_in
 from goalmeter.runs.progress import Tell
 
@@ -161,7 +164,7 @@ def make_walks(
     """Make the walks of a plan that have these keys, and tell of each as it ends."""
     from inspect_ai import eval as evaluate
 
-    from goalmeter.agents.language_models.providers import BATCH, LOCAL
+    from goalmeter.agents.inspect_providers import BATCH, LOCAL
     from goalmeter.navigation.inspect.task import task_of
 
     assert plan.asking is not None

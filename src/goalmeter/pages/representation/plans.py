@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from goalmeter.pages.representation import claims
-from goalmeter.pages.representation.shown import (
+from goalmeter.pages.representation import estimates
+from goalmeter.pages.representation.estimates import (
     Shown,
     place_in_words,
     position_rank,
     say,
     time_of,
 )
-from goalmeter.pages.representation.uses import banded
+from goalmeter.pages.representation.use import banded
 from goalmeter.report import Figure, Table
-from goalmeter.report.charts.colours import GREEN, INK, MUTED, VERMILION
-from goalmeter.report.charts.curves import Curve, curve_chart
+from goalmeter.report.canvas import GREEN, INK, MUTED, VERMILION
+from goalmeter.report.charts import Curve, curve_chart
 from goalmeter.report.numbers import percent
-from goalmeter.report.table_of import column, grouped, table_of, words
+from goalmeter.report.tables import column, grouped, table_of, words
 from goalmeter.representation.result_rows import DecidedRow, PlanRow
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
 
 PREFIX, CONDITIONAL, _BEYOND = "prefix", "conditional", "beyond"
 # Baselines as results name them. Simple ones know neither the map nor what the model says or did
@@ -85,15 +85,15 @@ def beside_simple(row: PlanRow) -> str:
     baselines = simple(row)
     beyond = {name: values[_BEYOND] for name, values in baselines.items() if _BEYOND in values}
     if len(beyond) == len(baselines):
-        return claims.signs(beyond)
-    return claims.beside(row.prefix, [values.get(PREFIX) for values in baselines.values()])
+        return estimates.signs(beyond)
+    return estimates.beside(row.prefix, [values.get(PREFIX) for values in baselines.values()])
 
 
 def horizon(reader: Reader) -> int:
     """Up to how many actions the prefix is read above every simple baseline; 0 for none."""
     actions = 0
     for row in reader.rows:
-        if row.n != actions + 1 or beside_simple(row) != claims.ABOVE:
+        if row.n != actions + 1 or beside_simple(row) != estimates.ABOVE:
             break
         actions = row.n
     return actions
@@ -204,7 +204,7 @@ def decided_from(shown: Shown, step: int) -> DecidedRow | None:
     """The first row from which on the action is read above position alone, to the end; or None."""
     first = None
     for row in reversed(along(shown, step)):
-        if claims.sign(row.beyond) != claims.ABOVE:
+        if estimates.sign(row.beyond) != estimates.ABOVE:
             break
         first = row
     return first

@@ -1,11 +1,10 @@
 """Extended environments: a short file each, whose docstring is the specification."""
 
-from goalmeter.reflection.environments.base import Agreement, Run, replay
-from goalmeter.reflection.environments.opposite import READINGS
-from goalmeter.reflection.environments.record import Environment
+from goalmeter.reflection.environments.base import READINGS, Agreement, Run, replay
 from goalmeter.reflection.environments.registry import (
     BATTERY,
     ENVIRONMENTS,
+    Environment,
     all_environments,
     find,
     opposite,

@@ -1,17 +1,20 @@
-"""What extended environments have in common: steps, a sign, agreement with a copy, replays."""
+"""Base classes of extended environments, their opposites, and the count of executed lines."""
 
 from __future__ import annotations
 
+import gc
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import ClassVar
+from types import FrameType
+from typing import Any, ClassVar
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._text import shown
-from goalmeter.agents.histories.protocol import Mind, Source
+from goalmeter._errors import InvalidParameterError, shown
+from goalmeter.agents.history import Mind, Source
 
 
+# --- Base -----------------------------------------------------------------------------------------
 class Run(ABC):
     """One run of an environment with one agent.
 
@@ -190,3 +193,109 @@ def check_option(run: type[Run], option: str, value: str) -> str:
             f" {' or '.join(map(repr, run.options[option]))}"
         )
     return value
+
+
+# --- Opposite -------------------------------------------------------------------------------------
+# The paper: the environment "obtained by multiplying all rewards by -1". The negated rewards are in
+# the history, and the history is what the environment is a function of, so *literally* the opposite
+# is -mu(T, h) at the history h as the agent saw it: copies that are told of rewards are told of
+# negated ones. This is what the published results are from, and the sign of a `Run` does it.
+#
+# The authors' later library keeps the environment as it was and negates what comes out of it: it is
+# -mu(T, g) where g is h with the rewards *unnegated*, and copies live in the environment itself.
+# The
+# readings differ wherever copies are told of rewards: asked again at the history as it is, a copy
+# agrees for certain in one and may disagree in the other.
+
+LITERAL = "literal"
+UNNEGATED = "unnegated"
+# The two readings, first the one that the published results are from.
+READINGS = (LITERAL, UNNEGATED)
+
+
+def check_reading(opposite_reading: str) -> None:
+    """Raises InvalidParameterError if there is no such reading."""
+    if opposite_reading not in READINGS:
+        raise InvalidParameterError(
+            f"opposite_reading is {opposite_reading!r}, expected {' or '.join(map(repr, READINGS))}"
+        )
+
+
+class Unnegated(Run):
+    """An opposite that negates what comes out of a run, unknown to the run.
+
+    Args:
+        source: of the agent.
+        draws: the run's own randomness.
+        inner: a run of the environment itself, with sign 1.
+    """
+
+    def __init__(self, source: Source, draws: Random, inner: Run) -> None:
+        super().__init__(source, draws, -1)
+        self.inner = inner
+
+    def begin(self) -> tuple[float, int]:
+        """The first percept, negated."""
+        reward, observation = self.inner.begin()
+        return -reward, observation
+
+    def react(self, action: int) -> tuple[float, int]:
+        """The next percept, negated."""
+        reward, observation = self.inner.react(action)
+        return -reward, observation
+
+
+# --- Runtime --------------------------------------------------------------------------------------
+# An agent is slow if it runs through more lines than this for each number of the history.
+LINES_A_NUMBER = 15
+
+
+def lines_of_thought(
+    source: Source, percepts: Sequence[tuple[float, int]], actions: Sequence[int]
+) -> int:
+    """The lines of Python that an agent runs through to act at a history, from nothing.
+
+    A mind is begun, told of the history and asked; counted are the line events (`sys.settrace`) of
+    all Python code that the agent runs in `begin`, `perceive`, `take` and `act`, whatever it
+    calls. A line counts each time it is reached; compiled code (numpy, torch) counts only for the
+    lines that call it, and other threads do not count. The number is the same on every machine; it
+    may differ between versions of Python, which do not divide all code into lines alike.
+
+    Args:
+        source: of the agent.
+        percepts: x_1 ... x_n.
+        actions: y_1 ... y_{n-1}.
+    """
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        if frame.f_code is Source.begin.__code__:
+            return None  # not the agent's; what it calls is traced all the same
+        if event == "line":
+            count += 1
+        return trace
+
+    # This function's own lines are not counted: tracing takes hold of frames that begin after it.
+    # The garbage collector may come at any time, and runs Python code of anybody who has asked it
+    # to; reference counts go on freeing what they free.
+    before, collecting = sys.gettrace(), gc.isenabled()
+    gc.disable()
+    sys.settrace(trace)
+    try:
+        mind = source.begin()
+        for (reward, observation), action in zip(percepts[:-1], actions, strict=True):
+            mind.perceive(reward, observation)
+            mind.take(action)
+        mind.perceive(*percepts[-1])
+        mind.act()
+    finally:
+        sys.settrace(before)
+        if collecting:
+            gc.enable()
+    return count
+
+
+def patience(n: int) -> int:
+    """The lines that are neither fast nor slow at a history of n percepts: 3n - 1 numbers."""
+    return LINES_A_NUMBER * (3 * n - 1)

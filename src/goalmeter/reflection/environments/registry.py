@@ -1,76 +1,284 @@
-"""All environments by name, the battery in the paper's order, and how names are spelled.
+"""Environments as records, the battery of the paper, and lookup by name.
 
-A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands around
-it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
-opposite(CryingBaby(nutrition=paper, recursion=paper)). A class of runs in a user's own file is
-FILE.py:NAME, and one that another package registers has the name of its entry point; both can stand
-wherever a name can.
+A name is the name of the class; options follow in brackets, and `opposite(...)` encloses both:
+IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
+opposite(CryingBaby(nutrition=paper, recursion=paper)). A class in a user's file is FILE.py:NAME;
+a class registered by another package has the name of its entry point.
 """
 
 from __future__ import annotations
 
+import inspect
+import math
 import re
-from importlib import import_module
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from operator import index
+from random import Random
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean, listed
-from goalmeter._plugins import ENVIRONMENTS as PLUGINS
-from goalmeter._plugins import loaded, plugins, refuse_taken
+from goalmeter._errors import InvalidParameterError, shown
+from goalmeter._names import ENVIRONMENTS as PLUGINS
+from goalmeter._names import did_you_mean, listed, loaded, plugins, refuse_taken
+from goalmeter.agents.history import Agent, Source
 from goalmeter.agents.user_code import canonical, load, misspelled, split_name
-from goalmeter.reflection.environments.base import Run
-from goalmeter.reflection.environments.record import Environment
-
-# IgnoreRewards2 is the class of that name in ignore_rewards_2.py, and so on.
-_BATTERY = (
-    "BackwardConsciousness",
-    "DejaVu",
-    "FalseMemories",
-    "IgnoreRewards",
-    "IgnoreRewards2",
-    "IgnoreRewards3",
-    "IgnoreObservations",
-    "IgnoreActions",
-    "IncentivizeZero",
-    "CryingBaby",
-    "CryingBaby2",
-    "TemptingButton",
-    "TemptingButtonVariation",
-    "ThirdActionForbidden",
-    "ShiftedRewards",
-    "DelayedRewards",
-    "Repeater",
-    "AfterImages",
-    "SelfRecognition",
-    "LimitedMemory",
-    "CensoredObservation",
-    "NthRewardMultipliedByN",
-    "AdversarialSequencePredictor",
-    "AdversarialSequenceEvader",
-    "IncentivizeLearningRate",
+from goalmeter.reflection.environments.altered_histories import (
+    AfterImages,
+    BackwardConsciousness,
+    DejaVu,
+    FalseMemories,
+    Repeater,
 )
-_OUTSIDE = (
-    "PunishSlowAgent",
-    "PunishFastAgent",
-    "PunishDeterministicAgent",
-    "PunishNondeterministicAgent",
-    "FlipEveryOther",
+from goalmeter.reflection.environments.altered_rewards import (
+    DelayedRewards,
+    FlipEveryOther,
+    NthRewardMultipliedByN,
+    ShiftedRewards,
+)
+from goalmeter.reflection.environments.base import (
+    READINGS,
+    UNNEGATED,
+    Run,
+    Unnegated,
+    check_option,
+    check_reading,
+)
+from goalmeter.reflection.environments.behaviour import (
+    PunishDeterministicAgent,
+    PunishFastAgent,
+    PunishNondeterministicAgent,
+    PunishSlowAgent,
+)
+from goalmeter.reflection.environments.copies import (
+    AdversarialSequenceEvader,
+    AdversarialSequencePredictor,
+    CryingBaby,
+    CryingBaby2,
+    IncentivizeZero,
+)
+from goalmeter.reflection.environments.counterfactuals import (
+    IncentivizeLearningRate,
+    SelfRecognition,
+    TemptingButton,
+    TemptingButtonVariation,
+    ThirdActionForbidden,
+)
+from goalmeter.reflection.environments.ignored_percepts import (
+    CensoredObservation,
+    IgnoreActions,
+    IgnoreObservations,
+    IgnoreRewards,
+    IgnoreRewards2,
+    IgnoreRewards3,
+    LimitedMemory,
 )
 
+# --- Record ---------------------------------------------------------------------------------------
+_OURS = f"{__package__}."
 
-def _run(name: str) -> type[Run]:
-    file = re.sub(r"(?<!^)(?=[A-Z]|\d)", "_", name).lower()
-    run: type[Run] = getattr(import_module(f"{__package__}.{file}"), name)
-    return run
+
+@dataclass(frozen=True)
+class Environment:
+    """An environment, in one reading of its rules.
+
+    Attributes:
+        run: the class of its runs; `Environment(MyRun)` is the environment of a user's class.
+        in_battery: whether it is one of the paper's 25.
+        options: what is not as in `run.options` by default: pairs of a name and a value.
+        spelled: FILE.py:NAME of a class that is from a user's file.
+
+    Raises:
+        InvalidParameterError: the class cannot be run, or has no such options.
+    """
+
+    run: type[Run]
+    in_battery: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+    spelled: str = ""
+
+    def __post_init__(self) -> None:
+        _check_run(self.run, self.spelled)
+        for option, value in self.options:
+            check_option(self.run, option, value)
+
+    @property
+    def base(self) -> str:
+        """The name without options; it seeds the rooms, so all readings have the same rooms."""
+        return self.run.__name__
+
+    @property
+    def name(self) -> str:
+        """As in tables and on the command line."""
+        # Options are part of the name: runs of two readings are never taken for each other.
+        listed = ", ".join(f"{option}={value}" for option, value in self.options)
+        bare = self.spelled or self.base
+        return f"{bare}({listed})" if listed else bare
+
+    @property
+    def n_actions(self) -> int:
+        """Legal actions are 0 .. n_actions - 1."""
+        return self.run.n_actions
+
+    @property
+    def n_observations(self) -> int:
+        """Observations are 0 .. n_observations - 1."""
+        return self.run.n_observations
+
+    @property
+    def doc(self) -> str:
+        """The specification: the file's if it begins with the name, else the class's."""
+        of_file = inspect.cleandoc(
+            getattr(sys.modules.get(self.run.__module__), "__doc__", "") or ""
+        )
+        if of_file.startswith(f"{self.base}:"):
+            return of_file
+        return inspect.cleandoc(self.run.__doc__ or "")
+
+    @property
+    def idea(self) -> str:
+        """What it is about, in a line."""
+        return self.doc.partition("\n")[0].removeprefix(f"{self.base}: ")
+
+    def start(
+        self,
+        agent: Agent,
+        draws: Random,
+        *,
+        opposite: bool = False,
+        opposite_reading: str = READINGS[0],
+    ) -> Run:
+        """A run that has not begun.
+
+        Args:
+            agent: the one that it will be played by.
+            draws: the run's own randomness; give the opposite the same.
+            opposite: whether to run the opposite.
+            opposite_reading: "literal" or "unnegated"; `opposite.py` says which is which.
+
+        Raises:
+            InvalidParameterError: no such reading.
+        """
+        check_reading(opposite_reading)
+        # An unnegated opposite is a run of the environment itself; its rewards are turned outside.
+        source = Source(agent, self.n_actions, self.n_observations)
+        unnegated = opposite and opposite_reading == UNNEGATED
+        sign = -1 if opposite and not unnegated else 1
+        run = self.run(source, draws, sign, **dict(self.options))
+        # Ours are held to giving percepts by the tests; anybody else's is checked as it runs.
+        if not self.run.__module__.startswith(_OURS):
+            run = Checked(source, draws, run, self.n_observations)
+        return Unnegated(source, draws, run) if unnegated else run
+
+
+class Checked(Run):
+    """A run of a user's class, whose percepts are checked: a finite reward, a legal observation.
+
+    NumPy's numbers are turned into Python's, so a user need not do so.
+
+    Args:
+        source: of the agent.
+        draws: the run's own randomness.
+        inner: the user's run.
+        legal: how many observations there are.
+    """
+
+    def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:
+        super().__init__(source, draws, inner.sign)
+        self.inner = inner
+        self.legal = legal
+
+    def begin(self) -> tuple[float, int]:
+        """The first percept."""
+        return self._percept(self.inner.begin, "begin")
+
+    def react(self, action: int) -> tuple[float, int]:
+        """The percept that follows an action."""
+        return self._percept(lambda: self.inner.react(action), "react")
+
+    def _percept(self, give: Callable[[], tuple[float, int]], method: str) -> tuple[float, int]:
+        percept = give()
+        try:
+            reward, observation = percept
+            observation = index(observation)
+            if type(reward) is not int:
+                reward = float(reward) if isinstance(reward, Real) else math.nan
+        except (TypeError, ValueError):
+            reward, observation = math.nan, 0
+        if not (math.isfinite(reward) and 0 <= observation < self.legal):
+            raise InvalidParameterError(
+                f"{type(self.inner).__name__}.{method} gives {shown(percept)}, expected a finite "
+                f"reward and an observation from 0 to {self.legal - 1}"
+            )
+        return reward, observation
+
+
+def _check_run(run: type[Run], spelled: str) -> None:
+    where = spelled or getattr(run, "__name__", repr(run))
+    if not (isinstance(run, type) and issubclass(run, Run)):
+        raise InvalidParameterError(
+            f"environment {where}: expected a class derived from"
+            f" goalmeter.reflection.environments.Run, got {type(run).__name__}"
+        )
+    if missing := sorted(run.__abstractmethods__):
+        raise InvalidParameterError(
+            f"environment {where}: define {' and '.join(missing)}, which it lacks"
+        )
+    for name, count in (("n_actions", run.n_actions), ("n_observations", run.n_observations)):
+        if not (isinstance(count, int) and count >= 1):
+            raise InvalidParameterError(
+                f"environment {where}: {name} is {count!r}, expected a whole number, at least 1"
+            )
+
+
+# --- Registry -------------------------------------------------------------------------------------
+# A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands
+# around it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
+# opposite(CryingBaby(nutrition=paper, recursion=paper)). A class of runs in a user's own file is
+# FILE.py:NAME, and one that another package registers has the name of its entry point; both can
+# stand wherever a name can.
+
+_BATTERY: tuple[type[Run], ...] = (
+    BackwardConsciousness,
+    DejaVu,
+    FalseMemories,
+    IgnoreRewards,
+    IgnoreRewards2,
+    IgnoreRewards3,
+    IgnoreObservations,
+    IgnoreActions,
+    IncentivizeZero,
+    CryingBaby,
+    CryingBaby2,
+    TemptingButton,
+    TemptingButtonVariation,
+    ThirdActionForbidden,
+    ShiftedRewards,
+    DelayedRewards,
+    Repeater,
+    AfterImages,
+    SelfRecognition,
+    LimitedMemory,
+    CensoredObservation,
+    NthRewardMultipliedByN,
+    AdversarialSequencePredictor,
+    AdversarialSequenceEvader,
+    IncentivizeLearningRate,
+)
+_OUTSIDE: tuple[type[Run], ...] = (
+    PunishSlowAgent,
+    PunishFastAgent,
+    PunishDeterministicAgent,
+    PunishNondeterministicAgent,
+    FlipEveryOther,
+)
 
 
 # The 25 of the paper, in its library's order; with their opposites they are the battery.
-BATTERY: tuple[Environment, ...] = tuple(
-    Environment(_run(name), in_battery=True) for name in _BATTERY
-)
+BATTERY: tuple[Environment, ...] = tuple(Environment(run, in_battery=True) for run in _BATTERY)
 # Every environment of goalmeter's own, by name.
 ENVIRONMENTS: dict[str, Environment] = {
-    environment.name: environment
-    for environment in (*BATTERY, *(Environment(_run(name)) for name in _OUTSIDE))
+    environment.name: environment for environment in (*BATTERY, *map(Environment, _OUTSIDE))
 }
 
 # No two parts of a pattern can take the same blanks, or a long line of them would take for ever.

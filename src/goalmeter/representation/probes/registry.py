@@ -1,16 +1,367 @@
-"""The probes by name, each with its own way to be made larger or smaller."""
+"""Registry of all probes by name, with the ridge probe and the two published probes."""
 
 from __future__ import annotations
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
-from goalmeter.representation.probes.linear import Bilinear, Logistic
-from goalmeter.representation.probes.mlp import Mlp
-from goalmeter.representation.probes.position import Majority, PositionOnly
-from goalmeter.representation.probes.protocol import Probe
-from goalmeter.representation.probes.published import HIDDEN, Published
-from goalmeter.representation.probes.ridge import Ridge
+from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, require
+from goalmeter._names import did_you_mean
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.representation.probes.gradient import Bilinear, Logistic, Mlp
+from goalmeter.representation.probes.protocol import (
+    Activations,
+    FittedHeads,
+    Majority,
+    Places,
+    PositionOnly,
+    Probe,
+    Reading,
+    Standard,
+    Targets,
+    check_reading,
+    check_width,
+    walls_outside,
+)
+from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
+
+# --- Ridge ----------------------------------------------------------------------------------------
+# The heads of all cells share one decomposition of the activations, so a thousand of them cost
+# little more than one, and the strength of the penalty is chosen by validation for nothing. A
+# regression on 0 and 1 gives no odds. Where both classes are normal with one covariance, what it
+# gives is linear in them: with r the prediction less the share q of walls, R² what it explains,
+#
+#     log-odds = logit q + r / c + (q - 1/2) M
+#     c = q (1 - q) (1 - R²),    M = R² / ((1 - R²) q (1 - q))
+#
+# so the fit is turned into odds with R² taken on validation scenes; a head that explains nothing
+# there adds nothing. Objects, of which there is one a scene, get one scale each.
+#
+# Source: Fisher (1936), as in Hastie, Tibshirani and Friedman, The Elements of Statistical
+# Learning, section 4.3 and exercise 4.2, for regression and discriminants.
+
+PENALTIES = (1.0, 10.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
+# Of an object's softmax; 0 is position alone.
+_SCALES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
+# How sure of itself a head may be told to be, as a share of what the formula says.
+_CONFIDENCES = np.linspace(0.0, 1.5, 16)
+# Above this share of variance odds would be decided by a few scenes.
+_MOST_EXPLAINED = 0.98
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """A linear head a cell, by ridge regression.
+
+    Attributes:
+        penalties: strengths to choose from.
+    """
+
+    penalties: tuple[float, ...] = PENALTIES
+    name: str = "ridge"
+
+    def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
+        """As `Probe.fit`; nothing is drawn at random."""
+        check_reading(train, "the training part")
+        check_reading(validation, "the validation part")
+        places, standard = Places.of(train.scenes), Standard.of(train.activations)
+        heads: dict[int, _Head] = {}
+        known = dict(places.groups(validation.scenes.shapes))
+        for number, where in places.groups(train.scenes.shapes):
+            if number not in known:
+                raise InvalidParameterError(
+                    f"no validation scene has {places.shapes[number]} cells, as training scenes "
+                    f"have; divide the scenes by split or folds, which give every part its share"
+                )
+            heads[number] = _head(
+                train.where(where),
+                validation.where(known[number]),
+                standard,
+                places.offsets[number],
+                places.objects,
+                self.penalties,
+            )
+
+        def scores(rows: FloatArray, number: int) -> FloatArray:
+            head = heads[number]
+            return np.asarray(np.tensordot(rows - head.centre, head.weights, 1) + head.shift)
+
+        # The decomposition is shared, the penalty and the scales are few: weights are what counts.
+        parameters = sum(int(np.count_nonzero(head.weights)) for head in heads.values())
+        return FittedHeads(places, standard, scores, parameters, lambda n: heads[n].weights)
+
+
+class _Head(NamedTuple):
+    """Scores of one shape: (rows - centre) · weights + shift."""
+
+    centre: FloatArray  # [D]
+    weights: FloatArray  # [D, P + 1, 1 + objects]
+    shift: FloatArray  # [P + 1, 1 + objects]
+
+
+class _Trial(NamedTuple):
+    """What one penalty gives: its loss on validation scenes, and how predictions become scores."""
+
+    loss: float  # nats a scene
+    penalty: float
+    scale: FloatArray  # [P + 1, 1 + objects]
+    shift: FloatArray  # [P + 1, 1 + objects]
+
+
+def _head(
+    train: Reading,
+    validation: Reading,
+    standard: Standard,
+    offset: FloatArray,
+    objects: tuple[int, ...],
+    penalties: tuple[float, ...],
+) -> _Head:
+    """The heads of one shape; `offset` is what position alone says, [P + 1, 1 + objects]."""
+    centre = standard(train.activations.mean(axis=0, dtype=np.float64))
+    residuals = _residuals(train.scenes, objects)
+    basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
+    beside = (standard(validation.activations) - centre) @ basis
+    targets = Targets.of(validation.scenes, objects)
+    trials = [
+        _trial((beside / (spectrum + penalty)) @ loads, targets, offset, penalty)
+        for penalty in penalties
+    ]
+    best = min(trials, key=lambda trial: trial.loss)
+    weights = basis @ (loads / (spectrum + best.penalty)[:, None])
+    return _Head(centre, weights.reshape(-1, *offset.shape) * best.scale, best.shift)
+
+
+def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
+    """What position leaves to be explained, [n, (P + 1) (1 + objects)], columns with mean 0."""
+    targets = Targets.of(scenes, objects)
+    n, cells = targets.wall.shape
+    out = np.zeros((n, cells + 1, 1 + len(objects)))
+    # A cell with an object says nothing of walls there: it is put at the mean of the others.
+    free = np.maximum(targets.free.sum(axis=0), 1)
+    share = (targets.wall & targets.free).sum(axis=0) / free
+    out[:, :-1, 0] = np.where(targets.free, targets.wall - share, 0.0)
+    for column, places in enumerate(targets.place.T, start=1):
+        out[np.arange(n), places, column] = 1.0
+        out[..., column] -= out[..., column].mean(axis=0)
+    return out.reshape(n, -1)
+
+
+def _decomposed(
+    activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Basis [D, m], spectrum [m] and loads [m, T], by the smaller of the rows' two products.
+
+    Weights are basis (loads / (spectrum + penalty)).
+    """
+    n, dimensions = activations.shape
+    if n >= dimensions:
+        gram, moments = np.zeros((dimensions, dimensions)), np.zeros((dimensions, targets.shape[1]))
+        # In parts: all rows in double precision would be the largest array by far.
+        for at in range(0, n, _CHUNK):
+            rows = standard(activations[at : at + _CHUNK]) - centre
+            gram += rows.T @ rows
+            moments += rows.T @ targets[at : at + _CHUNK]
+        spectrum, basis = np.linalg.eigh(gram)
+        return basis, np.maximum(spectrum, 0.0), basis.T @ moments
+    rows = standard(activations) - centre
+    spectrum, vectors = np.linalg.eigh(rows @ rows.T)
+    return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
+
+
+def _trial(raised: FloatArray, targets: Targets, offset: FloatArray, penalty: float) -> _Trial:
+    """Turn predictions of validation scenes, [n, (P + 1) (1 + objects)], into scores."""
+    predicted = raised.reshape(len(raised), *offset.shape)
+    scale, shift = np.zeros_like(offset), np.zeros_like(offset)
+    wall, free = targets.wall, targets.free
+    q = 1.0 / (1.0 + np.exp(-offset[:-1, 0]))
+    residual = np.where(free, wall - q, 0.0)
+    left = np.where(free, residual - predicted[:, :-1, 0], 0.0)
+    total = (residual**2).sum(axis=0)
+    explained = 1.0 - (left**2).sum(axis=0) / np.where(total > 0, total, np.inf)
+    explained = np.where(total > 0, np.clip(explained, 0.0, _MOST_EXPLAINED), 0.0)
+    spread = np.maximum(q * (1.0 - q), 1e-9)
+    slope = np.where(explained > 0, 1.0 / (spread * (1.0 - explained)), 0.0)
+    lift = (q - 0.5) * explained / ((1.0 - explained) * spread)
+    adds = predicted[:, :-1, 0] * slope + lift
+    losses = []
+    for confidence in _CONFIDENCES:
+        odds = offset[:-1, 0] + confidence * adds
+        nats = np.logaddexp(0.0, np.where(wall, -odds, odds))
+        losses.append(float(np.where(free, nats, 0.0).sum(axis=1).mean()))
+    best = int(np.argmin(losses))
+    scale[:-1, 0], shift[:-1, 0] = _CONFIDENCES[best] * slope, _CONFIDENCES[best] * lift
+    loss = losses[best]
+    for column, places in enumerate(targets.place.T, start=1):
+        costs = [
+            _choice_loss(offset[:, column] + size * predicted[..., column], places)
+            for size in _SCALES
+        ]
+        scale[:, column] = _SCALES[int(np.argmin(costs))]
+        loss += min(costs)
+    return _Trial(loss, penalty, scale, shift)
+
+
+def _choice_loss(scores: FloatArray, places: IntArray) -> float:
+    """Nats a scene of a softmax over places."""
+    top = scores.max(axis=1, keepdims=True)
+    total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
+    return float((total - scores[np.arange(len(scores)), places]).mean())
+
+
+# --- Published ------------------------------------------------------------------------------------
+# Each (state, cell) is a row of z-scored activations with the cell's raw row and column behind
+# them; classes are brought to the count of the most common one by drawing cells again; the
+# weights of the last epoch are kept. Grids of several sizes are padded to the largest, with
+# padding as a class, which is taken out before anything is scored.
+#
+# Two objects to know. The linear probe adds to every cell of a state the same number for each
+# class, so it cannot say that one cell of this grid is a wall and another is not: that it fails
+# says nothing of how a map is encoded. And drawn classes are no posterior at natural prevalence:
+# with the agent as common as walls, several cells are taken for the agent.
+#
+# Differences: rows of a state stand in the same batch, so that its activations are multiplied once
+# and no matrix of rows × dimensions is made; a batch holds as many rows as the published one on
+# average. Nothing is stopped early, as nothing was.
+#
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 5 and its code: AdamW, rate 3e-4, decay 1e-3, batches of 2,048, 50 epochs.
+
+RATE, DECAY, BATCH, EPOCHS = 3e-4, 1e-3, 2048, 50
+HIDDEN = 1024
+# A class beside the real ones, in training only.
+_PADDING = len(CLASSES)
+# States whose hidden units are computed at once.
+_PUBLISHED_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Published:
+    """One of the paper's probes.
+
+    Attributes:
+        hidden: units of the hidden layer; None for the linear probe.
+        epochs: passes over the rows.
+    """
+
+    hidden: int | None = None
+    epochs: int = EPOCHS
+
+    @property
+    def name(self) -> str:
+        """Labelled as published."""
+        return "linear (as published)" if self.hidden is None else "MLP (as published)"
+
+    def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedPublished:
+        """As `Probe.fit`; the validation scenes stop nothing."""
+        require("torch", extra="lm", feature="a published probe")
+        check_reading(train, "the training part")
+        check_reading(validation, "the validation part")
+        standard = Standard.of(train.activations)
+        import torch
+        from torch import nn
+        from torch.nn import functional
+
+        labels = np.where(train.scenes.labels == OUTSIDE, _PADDING, train.scenes.labels)
+        classes, flat = np.unique(labels, return_inverse=True)
+        rng = np.random.default_rng(seed)
+        target = torch.from_numpy(flat.reshape(len(labels), -1))
+        often = torch.from_numpy(_drawn(target.numpy(), rng).astype(np.float32))
+        where = torch.from_numpy(_coordinates(labels.shape[1:]).astype(np.float32))
+        rows = torch.from_numpy(standard.single(train.activations))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            first = nn.Linear(rows.shape[1] + 2, self.hidden or len(classes))
+            last = nn.Identity() if self.hidden is None else nn.Linear(self.hidden, len(classes))
+        parts = [*first.parameters(), *last.parameters()]
+        optimiser = torch.optim.AdamW(parts, lr=RATE, weight_decay=DECAY)
+        # Rows that are drawn several times have a weight instead, so a batch is counted in weights.
+        states = max(1, round(BATCH * len(rows) / float(often.sum())))
+        for _ in range(self.epochs):
+            order = torch.from_numpy(rng.permutation(len(rows)))
+            for batch in torch.split(order, states):
+                # The first layer taken apart: a product a state, and one a cell.
+                whole, cells = first.weight.T[:-2], first.weight.T[-2:]
+                seen = (rows[batch] @ whole)[:, None] + where @ cells + first.bias
+                scores = seen if self.hidden is None else last(torch.relu(seen))
+                costs = functional.cross_entropy(
+                    scores.flatten(0, 1), target[batch].flatten(), reduction="none"
+                )
+                weight = often[batch].flatten()
+                loss = (costs * weight).sum() / weight.sum()
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+        weights = [part.detach().double().numpy() for part in parts]
+        return FittedPublished(standard, classes, tuple(weights))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPublished:
+    """One of the paper's probes after its fit.
+
+    Attributes:
+        standard: how activations are scaled.
+        classes: what the outputs stand for, [K]; the last may be padding.
+        weights: of the first layer, [hidden or K, D + 2] and a shift, and of the second.
+    """
+
+    standard: Standard
+    classes: IntArray
+    weights: tuple[FloatArray, ...]
+
+    @property
+    def parameters(self) -> int:
+        """As `FittedProbe.parameters`."""
+        return sum(array.size for array in self.weights)
+
+    def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
+        """As `FittedProbe.posterior`: over real classes, and so at the drawn prevalence."""
+        check_width(activations, len(self.standard.mean))
+        out = walls_outside(shapes)
+        # The probe sees only row and column, so any frame can be asked for.
+        frame = (int(shapes[:, 0].max()), int(shapes[:, 1].max()))
+        real = self.classes != _PADDING
+        cells = _coordinates(frame) @ self.weights[0].T[-2:] + self.weights[1]
+        for at in range(0, len(activations), _PUBLISHED_CHUNK):
+            chunk = slice(at, at + _PUBLISHED_CHUNK)
+            rows = self.standard(activations[chunk])
+            scores = (rows @ self.weights[0].T[:-2])[:, None] + cells
+            if len(self.weights) > 2:
+                scores = np.maximum(scores, 0.0) @ self.weights[2].T + self.weights[3]
+            scores = np.exp(scores[..., real] - scores[..., real].max(axis=-1, keepdims=True))
+            shares = (scores / scores.sum(axis=-1, keepdims=True)).reshape(len(rows), *frame, -1)
+            for scene, (height, width) in enumerate(shapes[chunk], start=at):
+                out[scene, :height, :width] = 0.0
+                known = self.classes[real]
+                out[scene, :height, :width, known] = np.moveaxis(
+                    shares[scene - at, :height, :width], -1, 0
+                )
+        return out
+
+
+def _coordinates(frame: tuple[int, ...]) -> FloatArray:
+    """The raw row and column of every cell, [P, 2]."""
+    return np.stack([axis.ravel() for axis in np.indices(frame)], axis=1).astype(float)
+
+
+def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
+    """How often each row is there once every class is as common as the most common one, [N, P]."""
+    flat = target.ravel()
+    counts = np.bincount(flat)
+    out = np.zeros(len(flat), dtype=np.int64)
+    for number, count in enumerate(counts.tolist()):
+        # Every row of the class as often as it goes, and what is missing without repetition.
+        times, missing = divmod(int(counts.max()), count)
+        members = np.flatnonzero(flat == number)
+        out[members] = times
+        out[rng.choice(members, missing, replace=False)] += 1
+    return out.reshape(target.shape)
+
+
+# --- Registry -------------------------------------------------------------------------------------
 # The frozen dataclasses are their own settings: `Bilinear(rank=8)` is another probe of the kind.
 PROBES: dict[str, Probe] = {
     probe.name: probe

@@ -1,11 +1,4 @@
-"""Whether a model acts on what it reads of a cell: screened on half of the grids, then confirmed.
-
-The published position of a map, the end of the prompt, need not be where it is used: it decodes
-there almost perfectly from our mouse, and replacing it changes no move. So every intervention is
-tried at every layer on one half; the best is chosen, and only what it does on the other half is a
-result, beside cells that no shortest way needs and beside interventions of which nothing is
-expected.
-"""
+"""Test whether a model uses a cell: screened on half of the grids, confirmed on the rest."""
 
 from __future__ import annotations
 
@@ -16,33 +9,74 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._arguments import whole
-from goalmeter._errors import InvalidParameterError
-from goalmeter.gridworld.contents import content
+from goalmeter._errors import InvalidParameterError, whole
+from goalmeter.gridworld.world import content
 from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
-from goalmeter.representation.positions import Located
-from goalmeter.representation.replay import Sample
+from goalmeter.representation.replay import Located, Sample
 from goalmeter.representation.result_rows import DoseRow
-from goalmeter.representation.use.asking import Asking, keeping, walls_of
-from goalmeter.representation.use.candidates import (
+from goalmeter.representation.use.answers import Asking, keeping, walls_of
+from goalmeter.representation.use.directions import TURN, Learnt, TargetCell, Writing, writings
+from goalmeter.representation.use.trials import (
+    CONFIRM,
     DIRECTED,
     DOSE,
     FAMILIES,
+    HALVES,
     OPEN,
+    SCREEN,
     TRIED,
     WRITE,
     Candidate,
+    Outcome,
+    UseRow,
+    Wanted,
     candidates,
+    drawn,
+    half_of,
+    needed_of,
+    row_of,
+    trials_of,
 )
-from goalmeter.representation.use.cells import TargetCell
-from goalmeter.representation.use.directions import TURN, writings
-from goalmeter.representation.use.doses import dose_row
-from goalmeter.representation.use.halves import CONFIRM, HALVES, SCREEN, half_of
-from goalmeter.representation.use.outcomes import Outcome, UseRow, row_of
-from goalmeter.representation.use.spots import Learnt, Writing
-from goalmeter.representation.use.trials import Wanted, drawn, needed_of, trials_of
 from goalmeter.runs.progress import Tell
+
+# --- Doses ----------------------------------------------------------------------------------------
+# A direction that matters flips moves at doses at which a random one as long does not. Where the
+# two come together, the write is no longer about the cell: anything so large would break the
+# answer.
+
+
+def dose_row(asking: Asking, candidate: Candidate, dose: float) -> DoseRow:
+    """A write at another dose, on the confirm half.
+
+    Args:
+        asking: the model and its trials.
+        candidate: a write.
+        dose: in gaps between walls and open cells.
+    """
+    if candidate.dosed is None:
+        raise InvalidParameterError(f"{candidate.label} has no dose, expected a write")
+    dosed = candidate.dosed(dose)
+    needed, random = (
+        row_of(each, asking.outcomes(each, CONFIRM)).needed for each in (dosed, dosed.nulls[0])
+    )
+    return DoseRow(
+        dosed.name,
+        dosed.layer,
+        dosed.position,
+        dose,
+        needed.flips,
+        random.flips,
+        needed.unreadable,
+    )
+
+
+# --- Causal use -----------------------------------------------------------------------------------
+# The published position of a map, the end of the prompt, need not be where it is used: it decodes
+# there almost perfectly from our mouse, and replacing it changes no move. So every intervention is
+# tried at every layer on one half; the best is chosen, and only what it does on the other half is a
+# result, beside cells that no shortest way needs and beside interventions of which nothing is
+# expected.
 
 # Cells are said not to be used where at most so many moves flip, by the end of the interval.
 MARGIN = 0.25

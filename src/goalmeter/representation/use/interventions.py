@@ -1,36 +1,338 @@
-"""Changes of a network while it answers: what is decodable need not be what is used.
-
-    knock out   the attention to some tokens of the prompt is masked for whatever is read or written
-                later, or for a span of it only
-    patch       the residual stream at some tokens is replaced by another pass's
-    write       a vector is added to it
-    ablate      its component along a direction is removed
-
-Tokens that are patched, written to or ablated are places in the prompt, or those of the answer, as
-they are written, at which a condition on the answer so far holds. A changed token changes all that
-is read after it, and by way of the cache all that is written. Nothing is deleted: the prompt keeps
-its length and every token its position, so that what changes is what the token says and not where
-the others stand.
-
-Source: "activation patching" and "attention knockout" as in Geva et al. (2023, arXiv 2304.14767);
-projecting a direction out as in amnesic probing (Elazar et al. 2021).
-"""
+"""Interventions on a network while it answers: knock-outs, patches, writes and ablations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.representation.network import Network
-from goalmeter.representation.use.masking import EVERYWHERE, Closed, Span, attention, masking
-from goalmeter.representation.use.passes import Batch
-from goalmeter.representation.use.written import When
 
 if TYPE_CHECKING:
     import torch
+
+
+# --- Written --------------------------------------------------------------------------------------
+# What a model is about to do while it reasons is told by what it has written: a search has come
+# to a cell when the cell's name stands there with a colon. So a condition is asked of the tokens
+# up to and with the one that is being read; that one is then changed, or not. It cannot be asked
+# by a number: an answer that has been changed has other words, or as many words elsewhere.
+
+# Tokens that are decoded together to see what the last of them adds.
+_WINDOW = 8
+
+
+class Written:
+    """The tokens of an answer up to now.
+
+    Attributes:
+        ids: of the tokens; the last of them is being read.
+
+    Args:
+        tokenizer: of transformers, for the text.
+        ids: to begin with.
+    """
+
+    def __init__(self, tokenizer: Any, ids: Iterable[int] = ()) -> None:
+        self.ids: list[int] = list(ids)
+        self._tokenizer = tokenizer
+        self._text = ""
+        self._ends: list[int] = []
+
+    @property
+    def text(self) -> str:
+        """What the tokens read, special tokens included."""
+        # Grown by a window at a time: an answer is asked for at each of its tokens.
+        for place in range(len(self._ends), len(self.ids)):
+            begin = max(0, place + 1 - _WINDOW)
+            before = self._tokenizer.decode(self.ids[begin:place])
+            after = self._tokenizer.decode(self.ids[begin : place + 1])
+            # Half a character reads as a mark of its own until its other half has come.
+            common = _common(before, after)
+            self._text = self._text[: len(self._text) - len(before) + common] + after[common:]
+            self._ends.append(len(self._text))
+        return self._text
+
+    @property
+    def last(self) -> int:
+        """How many characters of the text were there before the last token."""
+        text = self.text
+        return min(self._ends[-2], len(text)) if len(self._ends) > 1 else 0
+
+    def append(self, token: int) -> None:
+        """Write another token."""
+        self.ids.append(token)
+
+    def cut(self, length: int) -> None:
+        """Keep only so many tokens; all if there are no more."""
+        if length < len(self.ids):
+            del self.ids[length:]
+            self._text, self._ends = "", []
+
+
+When = Callable[[Written], bool]
+
+
+def always(written: Written) -> bool:
+    """Every token."""
+    return True
+
+
+def never(written: Written) -> bool:
+    """No token."""
+    return False
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The tokens first to last - 1 of an answer, counted from 0; to its end without a last."""
+
+    first: int = 0
+    last: int | None = None
+
+    def __call__(self, written: Written) -> bool:
+        """Whether the token that is being read is one of them."""
+        number = len(written.ids) - 1
+        return self.first <= number and (self.last is None or number < self.last)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The token that completes a text, each time that the answer comes to it.
+
+    Where a token reads beyond the text, the text was completed in it all the same.
+
+    Attributes:
+        text: as the tokenizer decodes it, blanks included.
+    """
+
+    text: str
+
+    def __call__(self, written: Written) -> bool:
+        """Whether the token that is being read completes the text."""
+        text = written.text
+        return text.find(self.text, max(0, written.last - len(self.text) + 1)) >= 0
+
+
+@dataclass(frozen=True)
+class Token:
+    """Every token of an id, such as the word that says that a cell has its turn.
+
+    Attributes:
+        token: its id.
+    """
+
+    token: int
+
+    def __call__(self, written: Written) -> bool:
+        """Whether the token that is being read is this one."""
+        return written.ids[-1] == self.token
+
+
+def _common(left: str, right: str) -> int:
+    length = min(len(left), len(right))
+    return next((n for n in range(length) if left[n] != right[n]), length)
+
+
+# --- Passes ---------------------------------------------------------------------------------------
+# Generation reads the prompts in one pass and then each token that it writes in one of its own.
+# Other passes read a prompt and what was written together, or a prompt whose beginning is in a
+# cache. What is to be changed is told by column, so that it is the same in all of them.
+
+
+class Batch:
+    """Prompts that are being answered, filled up on the left.
+
+    Args:
+        tokenizer: of the model.
+        lengths: of the prompts, in tokens.
+        begun: how many tokens of each answer are read together with its prompt.
+        conditions: on what is written, for each prompt.
+
+    Attributes:
+        gaps: fillings of each row.
+        ends: of each row, the column behind its prompt.
+        begin: the first column of this pass.
+        columns: how many this pass has.
+        met: of each row, the columns in this pass at which a condition holds.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        lengths: Sequence[int],
+        begun: Sequence[int],
+        conditions: Sequence[Sequence[When]],
+    ) -> None:
+        rows = [length + more for length, more in zip(lengths, begun, strict=True)]
+        self.gaps = [max(rows) - row for row in rows]
+        self.ends = [gap + length for gap, length in zip(self.gaps, lengths, strict=True)]
+        self.begin = self.columns = 0
+        self.met: list[dict[When, list[int]]] = [{} for _ in rows]
+        self._conditions = [list(dict.fromkeys(asked)) for asked in conditions]
+        self._written = [Written(tokenizer) for _ in rows]
+
+    def place(self, row: int, place: int) -> int | None:
+        """Where a token of a prompt stands among the tokens of this pass; None if elsewhere."""
+        column = self.gaps[row] + place - self.begin
+        return column if 0 <= column < self.columns else None
+
+    @contextmanager
+    def followed(self, network: Network) -> Iterator[None]:
+        """Take note of each pass of a network while this lasts."""
+        base = network.local.model.base_model
+        signature = inspect.signature(base.forward)
+
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            given = signature.bind(*args, **kwargs).arguments
+            cache = given.get("past_key_values")
+            self._note(given["input_ids"], 0 if cache is None else int(cache.get_seq_length()))
+
+        handle = base.register_forward_pre_hook(hook, with_kwargs=True)
+        try:
+            yield
+        finally:
+            handle.remove()
+
+    def _note(self, ids: Any, begin: int) -> None:
+        self.begin, self.columns = begin, ids.shape[1]
+        if not any(self._conditions):
+            return
+        for row, (end, tokens) in enumerate(zip(self.ends, ids.tolist(), strict=True)):
+            written, asked = self._written[row], self._conditions[row]
+            met: dict[When, list[int]] = {condition: [] for condition in asked}
+            first = max(end, begin)
+            written.cut(first - end)
+            for column in range(first, begin + len(tokens)):
+                written.append(tokens[column - begin])
+                for condition in asked:
+                    if condition(written):
+                        met[condition].append(column - begin)
+            self.met[row] = met
+
+
+def filled(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
+    """Sequences of different lengths as the inputs of a model, filled up on the left, [B, T]."""
+    import torch
+
+    longest = max(map(len, rows))
+    gaps = [longest - len(row) for row in rows]
+    ids = torch.tensor([[0] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)])
+    mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps])
+    # Explicit: without them fillings would count as tokens.
+    places = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
+    return {name: value.to(device) for name, value in inputs.items()}
+
+
+# --- Masking --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Span:
+    """Tokens that look back: for which of them the attention to a place is closed.
+
+    The last token of the prompt writes the first of the answer, so it counts as the prompt's.
+
+    Attributes:
+        prompt: whether those of the prompt.
+        written: which of the answer.
+    """
+
+    prompt: bool = True
+    written: When = always
+
+
+EVERYWHERE = Span()
+
+
+@dataclass(frozen=True)
+class Closed:
+    """One place of one row of a batch, closed for a span."""
+
+    row: int
+    place: int
+    span: Span
+
+
+def masking(block: Any, batch: Batch, closed: Sequence[Closed]) -> Callable[..., Any]:
+    """A hook before a block that closes places in the mask that it is handed."""
+    import torch
+
+    signature = inspect.signature(block.forward)
+    pairs = [(c.row, batch.gaps[c.row] + c.place) for c in closed if c.span == EVERYWHERE]
+    rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+    spans = [c for c in closed if c.span != EVERYWHERE]
+
+    def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = signature.bind(*args, **kwargs)
+        mask = bound.arguments["attention_mask"]
+        changed = mask.expand(len(batch.gaps), *mask.shape[1:]).clone()
+        # A cache of a sliding window has dropped the first keys.
+        dropped = batch.begin + batch.columns - mask.shape[-1]
+        kept = keys >= dropped
+        if batch.begin >= max(batch.ends) and batch.columns == 1:
+            changed[rows[kept], :, 0, keys[kept] - dropped] = _lowest(mask)
+        else:
+            # Tokens behind it are closed. It still reads itself: a row of the mask that is closed
+            # everywhere has no softmax.
+            for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
+                first = max(key + 1 - batch.begin, 0)
+                changed[row, :, first:, key - dropped] = _lowest(mask)
+        for each in spans:
+            key = batch.gaps[each.row] + each.place
+            if key >= dropped and (tokens := _looking(batch, each, key)):
+                changed[each.row, :, tokens, key - dropped] = _lowest(mask)
+        bound.arguments["attention_mask"] = changed
+        return bound.args, bound.kwargs
+
+    return hook
+
+
+def _looking(batch: Batch, closed: Closed, key: int) -> list[int]:
+    """The tokens of this pass for which a place is closed."""
+    tokens = list(batch.met[closed.row].get(closed.span.written, ()))
+    if closed.span.prompt:
+        last = min(batch.ends[closed.row] - batch.begin, batch.columns)
+        tokens += range(max(key + 1 - batch.begin, 0), last)
+    return tokens
+
+
+@contextmanager
+def attention(network: Network, kernels: str) -> Iterator[None]:
+    """Compute attention by other kernels while this lasts."""
+    model = network.local.model
+    before = model.config._attn_implementation
+    model.set_attn_implementation(kernels)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+def _lowest(mask: torch.Tensor) -> float | bool:
+    """What closes an entry of a mask: the lowest number, or False in a mask of truths."""
+    import torch
+
+    return torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
+
+
+# --- Interventions --------------------------------------------------------------------------------
+# knock out   the attention to some tokens of the prompt is masked for whatever is read or written
+#                 later, or for a span of it only
+#     patch       the residual stream at some tokens is replaced by another pass's
+#     write       a vector is added to it
+#     ablate      its component along a direction is removed
+#
+# Tokens that are patched, written to or ablated are places in the prompt, or those of the answer,
+# as they are written, at which a condition on the answer so far holds. A changed token changes
+# all that is read after it, and by way of the cache all that is written. Nothing is deleted: the
+# prompt keeps its length and every token its position, so that what changes is what the token
+# says and not where the others stand.
+#
+# Source: "activation patching" and "attention knockout" as in Geva et al. (2023, arXiv 2304.14767);
+# projecting a direction out as in amnesic probing (Elazar et al. 2021).
 
 Edit = Callable[["torch.Tensor"], "torch.Tensor"]
 # Tokens of the prompt by place, or tokens of the answer by a condition on what was written.

@@ -1,15 +1,4 @@
-"""The few dimensions of a residual stream that carry what moved, and the angle of a probe to them.
-
-Where exchanging the whole stream with that of another question makes the answer follow, exchanging
-its components in a subspace may do so too. The subspace is learnt: an orthonormal basis of a rank,
-by gradient, so that the model with the exchange gives the other question's answer up to where the
-two answers part. It is learnt on pairs of one half of the grids, and scored on the other half by
-answers that the model writes itself, beside random subspaces of the same rank and beside the whole
-stream. Then the angle of a probe's direction with it can be taken, beside random directions': in
-many dimensions a random direction is almost orthogonal to any small subspace.
-
-Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2303.02536).
-"""
+"""Find the few dimensions of the residual stream that carry a position."""
 
 from __future__ import annotations
 
@@ -22,17 +11,77 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.answering import answer_all
-from goalmeter.representation.use.halves import CONFIRM, SCREEN
-from goalmeter.representation.use.interventions import Edit, Intervention
-from goalmeter.representation.use.moving import GOAL
-from goalmeter.representation.use.pair_answers import PairAnswers, Place, asked_halves, tokens_at
-from goalmeter.representation.use.passes import filled
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.representation.replay import Located, Sample
+from goalmeter.representation.use.answers import answer_all
+from goalmeter.representation.use.directions import ridge_directions
+from goalmeter.representation.use.interventions import Edit, Intervention, filled
+from goalmeter.representation.use.patching import GOAL, PairAnswers, Place, asked_halves, tokens_at
+from goalmeter.representation.use.trials import CONFIRM, SCREEN
+from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
     import torch
+
+
+# --- Place probes ---------------------------------------------------------------------------------
+# The probe is a ridge regression on the cell, as `learning` has it for walls, at the tokens and
+# the layer at which streams are exchanged: an angle between a subspace and directions of another
+# layer or of other tokens would compare coordinates that mean different things.
+
+# Directions whose part is smaller than this are rounding.
+_LEAST = 1e-6
+
+
+def place_directions(
+    samples: Sequence[Sample], network: Network, place: Place, kind: str, most: int
+) -> FloatArray | None:
+    """The directions of a probe's weights: one a cell that it tells, less one, [D, m].
+
+    Args:
+        samples: decisions that the probe is fitted to.
+        network: the model.
+        place: one layer, and the tokens; of several tokens their mean is read.
+        kind: "goal" or "agent": whose cell is told.
+        most: directions at most; where there are more, those along which weights differ most.
+
+    Returns:
+        m orthonormal columns, those that matter most first; None if there is nothing to be told.
+    """
+    (layer,) = place.layers
+    where = tokens_at(place.position)
+    rows, cells = [], []
+    for sample in samples:
+        tokens = where(Located(sample, network.local.tokenizer))
+        if tokens:
+            stream = network.streams(sample.prompt, [layer])[layer][list(tokens)]
+            rows.append(stream.double().mean(dim=0).cpu().numpy())
+            cells.append(sample.world.goal if kind == GOAL else sample.state.cell)
+    names = sorted(set(cells))
+    if len(names) < 2:
+        return None
+    labels = np.array([[cell == name for name in names] for cell in cells])
+    found = [each for each in ridge_directions(np.array(rows), labels) if each is not None]
+    if not found:
+        return None
+    left, sizes, _ = np.linalg.svd(np.stack([e.vector(1.0) for e in found], axis=1))
+    # The weights of all cells sum to zero, so that there are fewer directions than cells.
+    count = int((sizes > _LEAST * sizes[0]).sum())
+    return np.asarray(left[:, : min(count, most)])
+
+
+# --- Subspace -------------------------------------------------------------------------------------
+# Where exchanging the whole stream with that of another question makes the answer follow,
+# exchanging
+# its components in a subspace may do so too. The subspace is learnt: an orthonormal basis of a
+# rank,
+# by gradient, so that the model with the exchange gives the other question's answer up to where the
+# two answers part. It is learnt on pairs of one half of the grids, and scored on the other half by
+# answers that the model writes itself, beside random subspaces of the same rank and beside the
+# whole
+# stream. Then the angle of a probe's direction with it can be taken, beside random directions': in
+# many dimensions a random direction is almost orthogonal to any small subspace.
+#
+# Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2303.02536).
 
 CARRIES, NOWHERE, UNKNOWN = "carries it", "nothing here carries it", "cannot be told"
 # Where the whole stream makes fewer answers follow, by the end of its interval, there is no

@@ -17,16 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol, Self
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._names import did_you_mean
-from goalmeter._plugins import BACKENDS as PLUGINS
-from goalmeter._plugins import loaded, plugins, refuse_taken
-from goalmeter._text import json_text, shown
+from goalmeter._errors import InvalidParameterError, json_text, shown
+from goalmeter._names import BACKENDS as PLUGINS
+from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
 from goalmeter.runs.backends.processes import processes
-from goalmeter.runs.backends.protocol import Backend, Working
 from goalmeter.runs.backends.ray_cluster import ray
 from goalmeter.runs.backends.slurm import slurm
-from goalmeter.runs.jobs import Answer, Batch, call
+from goalmeter.runs.jobs import Answer, Backend, Batch, Working, call
 
 HERE, PROCESSES = "here", "processes"
 

@@ -1,13 +1,4 @@
-"""Jobs of Slurm: each holds workers that serve batches, so that a short trial is no job of its own.
-
-    slurm                             eight jobs of one core, for an hour each
-    slurm:partition=cpu,jobs=20,cores=4,time=4:00:00,memory=8G,account=NAME,qos=NAME,constraint=NAME
-    slurm:folder=PATH                 where the mailbox is made, on a file system that all nodes
-                                      share; default .goalmeter-slurm in the working folder
-    slurm:cluster=local               jobs are processes of this machine, to try a command out
-
-A job that reaches its limit of time, is preempted or cancelled is submitted again.
-"""
+"""Slurm backend: jobs whose workers process batches through a shared directory."""
 
 from __future__ import annotations
 
@@ -26,14 +17,187 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from goalmeter._arguments import MOST_WORKERS, whole_in_text
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError, require
-from goalmeter._text import shown
-from goalmeter.runs.backends.fleet import Fleet, Member
-from goalmeter.runs.backends.mailbox import READY, Mailbox
-from goalmeter.runs.backends.options import check_timeout, options_of
-from goalmeter.runs.backends.slurm_job import PATIENCE, serve
-from goalmeter.runs.jobs import Answer
+from goalmeter._errors import (
+    MOST_WORKERS,
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    require,
+    shown,
+    whole_in_text,
+)
+from goalmeter.runs.backends.fleet import Fleet, HostedWorker, Member, place_here
+from goalmeter.runs.jobs import Answer, check_timeout, options_of
+
+# --- Mailbox --------------------------------------------------------------------------------------
+# setup.json              what all workers are told, see `hosted.Setup`
+#     driver                  a number that the driver counts on while it lives
+#     asks/WORKER/N.json      batch N, for one worker
+#     answers/WORKER.N.json   what came of it; WORKER.ready.json stands at its beginning
+#
+# A file takes its name when it is whole, so nobody reads half of one. What is read once is removed.
+# Folders are listed, since a listing asks the server of a shared file system, where a look for one
+# name may be answered from a memory that is half a minute old.
+
+READY = "ready"
+_ENDING = ".json"
+_HALF = "."  # stands before the name of a file that is being written
+
+
+@dataclass(frozen=True)
+class Mailbox:
+    """Such a folder, from both sides."""
+
+    folder: Path
+
+    def make(self, setup: str) -> None:
+        """Make it, and say what all workers are told."""
+        for name in ("asks", "answers"):
+            (self.folder / name).mkdir(parents=True)
+        self._write(self.folder / "setup.json", setup)
+
+    def setup(self) -> str:
+        """What all workers are told."""
+        return (self.folder / "setup.json").read_text(encoding="utf-8")
+
+    # --- The driver's side ------------------------------------------------------------------------
+    def beat(self, count: int) -> None:
+        """Say that the driver lives."""
+        with suppress(OSError):  # workers are patient
+            self._write(self.folder / "driver", str(count))
+
+    def ask(self, worker: str, number: int, batch: str) -> None:
+        """Hand a batch to a worker."""
+        self._write(self.folder / "asks" / worker / f"{number}{_ENDING}", batch)
+
+    def answers(self) -> Iterator[tuple[str, str, str]]:
+        """Each answer once: of which worker, to which batch (or `READY`), and its text."""
+        answers = self.folder / "answers"
+        for name in sorted(os.listdir(answers)):  # noqa: PTH208  # of names alone
+            worker, _, number = name.removesuffix(_ENDING).rpartition(".")
+            if name[0] != _HALF and name.endswith(_ENDING):
+                text = (answers / name).read_text(encoding="utf-8")
+                (answers / name).unlink()
+                yield worker, number, text
+
+    # --- A worker's side --------------------------------------------------------------------------
+    def heart(self) -> str:
+        """What the driver has counted to; "" if the folder has gone."""
+        with suppress(OSError):
+            return (self.folder / "driver").read_text(encoding="utf-8")
+        return ""
+
+    def begin(self, worker: str) -> None:
+        """Make the folder in which a worker is asked."""
+        (self.folder / "asks" / worker).mkdir(exist_ok=True)
+
+    def asked(self, worker: str) -> list[tuple[int, str]]:
+        """Batches for a worker, in their order, each once."""
+        folder = self.folder / "asks" / worker
+        names = os.listdir(folder)  # noqa: PTH208
+        numbers = sorted(int(name.removesuffix(_ENDING)) for name in names if name[0].isdigit())
+        batches = []
+        for number in numbers:
+            file = folder / f"{number}{_ENDING}"
+            batches.append((number, file.read_text(encoding="utf-8")))
+            file.unlink()
+        return batches
+
+    def answer(self, worker: str, number: int | str, text: str) -> None:
+        """Say what came of a batch."""
+        self._write(self.folder / "answers" / f"{worker}.{number}{_ENDING}", text)
+
+    def _write(self, file: Path, text: str) -> None:
+        half = file.with_name(f"{_HALF}{file.name}")
+        with half.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            # Other machines would see the name before the content.
+            os.fsync(stream.fileno())
+        half.replace(file)
+
+
+# --- Slurm job ------------------------------------------------------------------------------------
+_SOONEST, _LATEST = 0.01, 0.5  # seconds between two looks into the mailbox
+# Seconds without a sign of the driver until a job leaves; each worker goes by its own clock.
+PATIENCE = 120.0
+
+
+def serve(folder: str, names: list[str], patience: float = PATIENCE) -> None:
+    """Serve a mailbox by some workers, until it is gone or nobody counts in it.
+
+    Args:
+        folder: of the mailbox.
+        names: of the workers, each of which has a core.
+        patience: seconds without a sign of the driver after which they leave.
+    """
+    # What submitit does at these signals keeps a job that was cancelled or preempted.
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGINT"):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+    mailbox = Mailbox(Path(folder))
+    leave = threading.Event()
+    workers = [
+        threading.Thread(target=_work, args=(mailbox, name, leave), daemon=True) for name in names
+    ]
+    for worker in workers:
+        worker.start()
+    last, seen = "", time.monotonic()
+    while any(worker.is_alive() for worker in workers) and not leave.wait(min(1.0, patience / 4)):
+        heart = mailbox.heart()
+        if heart and heart != last:
+            last, seen = heart, time.monotonic()
+        if not mailbox.folder.is_dir() or time.monotonic() - seen > patience:
+            leave.set()
+    for worker in workers:
+        worker.join(timeout=1.0)
+
+
+def _work(mailbox: Mailbox, name: str, leave: threading.Event) -> None:
+    worker = None
+    try:
+        mailbox.begin(name)
+        try:
+            worker = _start(mailbox)
+        except GoalmeterError as error:
+            mailbox.answer(name, READY, json.dumps({"refused": str(error)}))
+            return
+        job = os.environ.get("SLURM_JOB_ID", "")
+        if array := os.environ.get("SLURM_ARRAY_JOB_ID", ""):
+            job = f"{array}_{os.environ.get('SLURM_ARRAY_TASK_ID', '')}"
+        mailbox.answer(name, READY, json.dumps(place_here() | {"job": job}))
+        pause = _SOONEST
+        while not leave.wait(pause):
+            # The longer there was nothing, the less often is it looked.
+            pause = min(1.2 * pause, _LATEST)
+            for number, batch in mailbox.asked(name):
+                mailbox.answer(name, number, worker.answer(batch))
+                pause = _SOONEST
+    except OSError:  # the driver has taken the mailbox away
+        return
+    finally:
+        if worker is not None:
+            worker.close()
+
+
+# Workers of one job share its working folder, which each of them would move to.
+_STARTING = threading.Lock()
+
+
+def _start(mailbox: Mailbox) -> HostedWorker:
+    with _STARTING:
+        return HostedWorker(mailbox.setup())
+
+
+# --- Slurm ----------------------------------------------------------------------------------------
+# slurm                             eight jobs of one core, for an hour each
+#         slurm:partition=cpu,jobs=20,cores=4,time=4:00:00,memory=8G,account=NAME,qos=NAME,constrain
+#     t=NAME
+#     slurm:folder=PATH                 where the mailbox is made, on a file system that all nodes
+#                                       share; default .goalmeter-slurm in the working folder
+#     slurm:cluster=local               jobs are processes of this machine, to try a command out
+#
+# A job that reaches its limit of time, is preempted or cancelled is submitted again.
 
 _OF_SLURM = ("partition", "account", "qos", "constraint")
 _OPTIONS = (*_OF_SLURM, "time", "memory", "jobs", "cores", "folder", "cluster")
@@ -42,7 +206,7 @@ _TIME = re.compile(r"(?:(\d{1,3})-)?(\d{1,4})(?::(\d{1,2}))?(?::(\d{1,2}))?")
 _MEMORY = re.compile(r"\d{1,6}[KMGT]?B?", re.IGNORECASE)
 _BEAT_EVERY = 5.0  # seconds
 _LEAVING = 10.0  # seconds that jobs of this machine have to leave by themselves
-_SOONEST, _LATEST = 0.01, 0.2  # seconds between two looks into the mailbox
+_SLURM_SOONEST, _SLURM_LATEST = 0.01, 0.2  # seconds between two looks into the mailbox
 _LOOK_AT_JOBS = {"slurm": 15.0, "local": 1.0}  # seconds; Slurm is asked by a program of its own
 
 
@@ -236,10 +400,10 @@ class SlurmJobs(Fleet):
 
     def hear(self) -> Iterator[tuple[int, Answer]]:
         """Wait a while for something to happen; the answers that came."""
-        end, pause = time.monotonic() + 1.0, _SOONEST
+        end, pause = time.monotonic() + 1.0, _SLURM_SOONEST
         while not (answers := self._read()) and time.monotonic() < end:
             time.sleep(pause)
-            pause = min(1.5 * pause, _LATEST)
+            pause = min(1.5 * pause, _SLURM_LATEST)
         ended = self._ended_jobs()
         if ended:  # their last words, which came before their end
             answers += self._read()

@@ -1,28 +1,323 @@
-"""A simulated agent in a scene: plans as often as it does not lapse, and else follows its habit."""
+"""Simulated agents: five kinds of planner, and habits that take over when an agent lapses."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import comb
+from typing import Protocol
 
-from goalmeter.agents.navigators import Decision
-from goalmeter.agents.navigators.wall_follower import CLOCKWISE, FIRST_HEADING
+import numpy as np
+
+from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.agents.grid_agents import CLOCKWISE, FIRST_HEADING, Decision
 from goalmeter.experiments.calibration.population import traits as kinds
-from goalmeter.experiments.calibration.population.planners import (
-    Course,
-    Row,
-    course,
-    lapses,
-    neighbours,
-)
-from goalmeter.experiments.calibration.population.scenes import Scene
-from goalmeter.experiments.calibration.population.traits import Traits
-from goalmeter.gridworld.draws import Draws
+from goalmeter.experiments.calibration.population.traits import BOTH, LAPSES, Scene, Traits
+from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
+from goalmeter.gridworld.generators import Draws, distances_from
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.tabular_world import GOAL, KEY
-from goalmeter.gridworld.world import GridWorld
+from goalmeter.gridworld.world import MOVES, Cell, GridWorld
+from goalmeter.organisms.kinds import organism
 
+# --- Sampling -------------------------------------------------------------------------------------
+# From the cell after each move it imagines random walks of a fixed length, and takes the move of
+# which most of them arrive; ties are broken at random.
+
+IMAGINED_STEPS = 20
+
+
+def chosen_by_samples(after: IntArray, target: int, rollouts: int) -> FloatArray:
+    """How likely each move has the most arrivals, [cells, 4].
+
+    Args:
+        after: the cell after each move on the planner's map, [cells, 4].
+        target: number of the cell where a walk arrives.
+        rollouts: random walks that are imagined for each move.
+    """
+    return most_arrivals(arrival_chances(after, target, IMAGINED_STEPS)[after], rollouts)
+
+
+def arrival_chances(after: IntArray, target: int, steps: int) -> FloatArray:
+    """The probability that a walk of uniform moves arrives within some steps, [cells]."""
+    chance = np.zeros(len(after))
+    chance[target] = 1.0
+    for _ in range(steps):
+        chance = chance[after].mean(axis=1)
+        chance[target] = 1.0
+    return chance
+
+
+def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
+    """How likely each of four binomial counts is the largest, ties broken evenly, [cells, 4].
+
+    Args:
+        chances: of an arrival after each move, [cells, 4].
+        rollouts: of which arrivals are counted.
+
+    Example: one rollout each; the first move always arrives and the others never do.
+        >>> most_arrivals(np.array([[1.0, 0.0, 0.0, 0.0]]), 1)
+        array([[1., 0., 0., 0.]])
+    """
+    # How many arrive is binomial, so that no walk has to be drawn.
+    counts = np.arange(rollouts + 1)
+    orders = np.array([comb(rollouts, int(count)) for count in counts], dtype=float)
+    once = chances[..., None]
+    equal = orders * once**counts * (1 - once) ** (rollouts - counts)  # [cells, 4, counts]
+    below = np.cumsum(equal, axis=-1) - equal
+    out = np.zeros(chances.shape)
+    for move in range(chances.shape[1]):
+        # ties[j]: how likely none of the others has more and j of them have as many.
+        ties = [np.ones_like(equal[:, 0])]
+        for rival in (m for m in range(chances.shape[1]) if m != move):
+            level, less = equal[:, rival], below[:, rival]
+            pairs = zip([*ties, np.zeros_like(level)], [np.zeros_like(level), *ties], strict=True)
+            ties = [less * same + level * fewer for same, fewer in pairs]
+        share = sum(part / (j + 1) for j, part in enumerate(ties))
+        out[:, move] = (equal[:, move] * share).sum(axis=-1)
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+# --- Planners -------------------------------------------------------------------------------------
+# Every planner says of each move how many steps it costs beyond the best one, as the planner sees
+# it. A decisive one takes one of the moves that cost nothing; a soft one takes a move with a
+# weight of exp(-softness * cost). A move into the goal ends the walk, so who wants something else
+# shuns it.
+#
+# Source: depth-limited search with a heuristic at its edge, and search that learns its heuristic on
+# the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); values that fall as
+# 1 / (1 + k * delay) are those of Mazur, An adjusting procedure for studying delayed reinforcement
+# (1987).
+
+# How likely an inner wall is missing from a map with lost walls, and an open cell is a wall on one
+# with phantom walls.
+LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15
+# Costs of a move after which the target is out of reach, and of one that ends the walk elsewhere.
+LOST, ENDED = 999.0, 500.0
+
+Row = tuple[float, float, float, float]
+
+
+class Course(Protocol):
+    """A planner on one walk."""
+
+    def weights(self, cell: int) -> Row:
+        """Probabilities of the four moves in a cell, by its number; called once a step."""
+        ...
+
+
+def lapses(traits: Traits) -> float:
+    """How often an agent does not plan and follows its habit."""
+    share = {LAPSES: traits.strength, BOTH: math.sqrt(traits.strength)}
+    return 1.0 - share.get(traits.noise, 1.0)
+
+
+def softness(traits: Traits) -> float:
+    """The b of weights exp(-b * cost); infinite for who is decisive."""
+    if traits.noise == LAPSES:
+        return math.inf
+    strength = math.sqrt(traits.strength) if traits.noise == BOTH else traits.strength
+    # Where one move is right and three cost two steps more, chance has a quarter of right moves,
+    # and a strength of s has 1/4 + 3/4 s of them: 1 / (1 + 3 exp(-2 b)) is that at this b.
+    right = 0.25 + 0.75 * min(strength, kinds.MOST_SOFT)
+    return -0.5 * math.log((1.0 / right - 1.0) / 3.0)
+
+
+def course(traits: Traits, scene: Scene, target: str) -> Course:
+    """An agent's planner at the start of a walk towards one of the places of a scene."""
+    place = scene.place(target)
+    shunned = None if place == scene.world.goal else scene.world.goal
+    if traits.planner == kinds.COMPASS:
+        return RememberingCompass(scene.world.walls, place, shunned, softness(traits))
+    return _planned_table(traits, scene, place, shunned)
+
+
+# An agent walks several times through a scene before the next one does.
+@lru_cache(maxsize=8)
+def _planned_table(traits: Traits, scene: Scene, place: Cell, shunned: Cell | None) -> Table:
+    """What a planner without a memory does in every cell."""
+    walls = believed_walls(traits, scene)
+    if shunned is not None:
+        walls = walls.copy()
+        walls[shunned] = True
+    after = neighbours(walls)
+    if traits.planner == kinds.SAMPLING:
+        # The samples make the choice: these are its probabilities.
+        rows = chosen_by_samples(after, _number(walls, place), traits.rollouts)
+        return Table.of(_with_shunned(rows, walls, shunned))
+    if traits.planner == kinds.DEPTH_LIMITED:
+        ahead = limited_estimates(walls, place, traits.depth)
+    else:
+        steps = distances_from(walls, [place])[0].reshape(-1).astype(float)
+        ahead = np.where(steps < 0, LOST, steps)
+    if traits.planner == kinds.HYPERBOLIC:
+        # In units in which at a distance of 4, with 3 steps left after the right move and 5 after a
+        # wrong one, hyperbolic values are as far apart as steps are.
+        unit = (1 / (1 + traits.discount * 3) - 1 / (1 + traits.discount * 5)) / 2
+        ahead = -1 / (1 + traits.discount * ahead) / unit
+    costs = ahead[after]
+    if shunned is not None:
+        costs = np.where(_enters(walls.shape, shunned), costs + ENDED, costs)
+    return Table.of(soft_choices(costs, softness(traits)))
+
+
+def neighbours(walls: BoolArray) -> IntArray:
+    """The cell after each move, by number, [cells, 4]; a move into a wall leads nowhere."""
+    rows, columns = walls.shape
+    place = np.arange(rows * columns).reshape(rows, columns)
+    out = []
+    for down, right in MOVES:
+        to = np.roll(place, (-down, -right), axis=(0, 1))
+        out.append(np.where(walls.reshape(-1)[to], place, to).reshape(-1))
+    return np.stack(out, axis=1)
+
+
+def soft_choices(costs: FloatArray, softness: float) -> FloatArray:
+    """Probabilities in proportion to exp(-softness * cost), [cells, 4] or [4].
+
+    Example: the best move and three that cost two steps more, at the softness of strength 0.5.
+        >>> soft_choices(np.array([3.0, 5.0, 5.0, 5.0]), 0.5 * math.log(5)).round(3)
+        array([0.625, 0.125, 0.125, 0.125])
+    """
+    gaps = costs - costs.min(axis=-1, keepdims=True)
+    weights = (gaps < 1e-9).astype(float) if math.isinf(softness) else np.exp(-softness * gaps)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def limited_estimates(walls: BoolArray, target: Cell, depth: int) -> FloatArray:
+    """Steps to the target as a search to a depth estimates them after a move, [cells].
+
+    The least, over the cells that the rest of the search reaches, of the steps to the cell and the
+    steps from there as the crow flies.
+    """
+    rows, columns = walls.shape
+    cells = np.argwhere(~walls)
+    numbers = cells[:, 0] * columns + cells[:, 1]
+    steps = distances_from(walls, cells).reshape(len(cells), -1)[:, numbers]
+    straight = np.abs(cells - np.array(target)).sum(axis=1)
+    seen = (steps >= 0) & (steps <= depth - 1)
+    out = np.full(rows * columns, LOST)
+    out[numbers] = np.where(seen, steps + straight, LOST).min(axis=1)
+    return out
+
+
+@dataclass(frozen=True)
+class Table:
+    """A planner that does the same whenever it is in a cell.
+
+    Attributes:
+        rows: probabilities of the four moves in each cell.
+    """
+
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def of(cls, rows: FloatArray) -> Table:
+        """The table of an array [cells, 4]."""
+        # Python's own numbers are quicker to read one by one.
+        return cls(tuple(map(tuple, rows.tolist())))
+
+    def weights(self, cell: int) -> Row:
+        """Probabilities of the four moves."""
+        return self.rows[cell]
+
+
+class RememberingCompass:
+    """A compass that learns on its way which cells are farther than they look.
+
+    It has no map. It sees which neighbours are open, estimates each as the crow flies, and raises
+    the estimate of a cell that turned out to lie behind a wall (LRTA*), so that it leaves every
+    dead end in time. On the target it stays, by walking into a wall if there is one.
+    """
+
+    def __init__(
+        self, walls: BoolArray, target: Cell, shunned: Cell | None, softness: float
+    ) -> None:
+        rows, columns = np.indices(walls.shape)
+        away = np.abs(rows - target.row) + np.abs(columns - target.column)
+        self._estimate = away.reshape(-1).astype(float)
+        self._after = neighbours(walls)
+        self._target = _number(walls, target)
+        self._shunned = -1 if shunned is None else _number(walls, shunned)
+        self._softness = softness
+
+    def weights(self, cell: int) -> Row:
+        """Probabilities of the four moves; the estimate of the cell is brought up to date."""
+        after = self._after[cell]
+        costs = 1.0 + self._estimate[after]
+        if cell != self._target:
+            costs = np.where(after == cell, LOST, costs)
+        costs = np.where(after == self._shunned, ENDED, costs)
+        self._estimate[cell] = max(self._estimate[cell], min(costs.min(), ENDED))
+        if cell == self._target:
+            self._estimate[cell] = 0.0
+        left, right, up, down = soft_choices(costs, self._softness).tolist()
+        return left, right, up, down
+
+
+def _number(walls: BoolArray, cell: Cell) -> int:
+    return int(cell.row * walls.shape[1] + cell.column)
+
+
+def _enters(shape: Sequence[int], cell: Cell) -> BoolArray:
+    """Whether a move from each cell aims at a cell, [cells, 4]."""
+    out = np.zeros((shape[0], shape[1], len(MOVES)), dtype=bool)
+    for action, (down, right) in enumerate(MOVES):
+        out[cell.row - down, cell.column - right, action] = True
+    return out.reshape(-1, len(MOVES))
+
+
+def _with_shunned(rows: FloatArray, walls: BoolArray, shunned: Cell | None) -> FloatArray:
+    """Probabilities without the moves into a cell, in proportion; uniform if none is left."""
+    if shunned is None:
+        return rows
+    out = np.where(_enters(walls.shape, shunned), 0.0, rows)
+    total = out.sum(axis=1, keepdims=True)
+    return np.where(total > 0, out / np.where(total > 0, total, 1.0), 0.25)
+
+
+# --- The map that an agent plans on: the true one, or one that is wrong in a known way -----------
+
+
+def believed_walls(traits: Traits, scene: Scene) -> BoolArray:
+    """The walls on an agent's map, [rows, columns]: every place can be reached from the start."""
+    # A map belongs to the agent and to the walls, not to the places in them: in both scenes of a
+    # pair the agent is wrong about the same cells, save that it never takes a place of the scene
+    # for a wall.
+    world = scene.world
+    walls = world.walls.copy()
+    if traits.belief == kinds.UNSEEN_ROWS:
+        return organism("mole").walls(world)
+    draws = Draws("believed walls", traits.name, walls.tobytes().hex())
+    rows, columns = world.shape
+    for row in range(1, rows - 1):
+        for column in range(1, columns - 1):
+            cell = Cell(row, column)
+            # Drawn for every cell, so that what is drawn for one does not depend on the others.
+            chance = draws.below(1000) / 1000
+            if traits.belief == kinds.LOST_WALLS and walls[cell] and chance < LOST_SHARE:
+                walls[cell] = False
+            if traits.belief == kinds.PHANTOM_WALLS and not walls[cell] and chance < PHANTOM_SHARE:
+                _close(walls, cell, scene)
+    return walls
+
+
+def _close(walls: BoolArray, cell: Cell, scene: Scene) -> None:
+    """Put a wall into a cell, if every place can still be reached without passing the goal."""
+    start, goal = scene.world.start, scene.world.goal
+    places = [place for place in scene.places.values() if place != goal]
+    if cell in (start, goal, *places):
+        return
+    walls[cell] = True
+    goal_too = walls.copy()
+    goal_too[goal] = True
+    without, through = (distances_from(grid, [start])[0] for grid in (goal_too, walls))
+    if through[goal] < 0 or any(without[place] < 0 for place in places):
+        walls[cell] = False
+
+
+# --- Agents ---------------------------------------------------------------------------------------
 _ACTIONS = range(4)
 _EVEN: Row = (0.25, 0.25, 0.25, 0.25)
 # The order in which a follower of each hand tries the ways: in quarter turns to the right.
@@ -151,15 +446,15 @@ class SimulatedWalk:
         self._lapses = lapses(traits) if traits.directed else 1.0
         self._course = course(traits, scene, traits.target) if traits.directed else None
         self._then: Course | None = None
-        if traits.target == KEY and traits.then == kinds.THEN_GOAL:
-            self._then = course(traits, scene, GOAL)
+        if traits.target == KEY_UTILITY and traits.then == kinds.THEN_GOAL:
+            self._then = course(traits, scene, GOAL_UTILITY)
 
     def act(self, state: State) -> Decision:
         """A move drawn from the mixture of plan and habit."""
         cell = state.cell.row * self._columns + state.cell.column
         habit = self._habit.weights(cell)
         # Who wants something else does not care that it has come by the key.
-        has_it = self._traits.target == KEY and state.has_key
+        has_it = self._traits.target == KEY_UTILITY and state.has_key
         plan = self._then if has_it else self._course
         mixed = habit
         if plan is not None:

@@ -1,35 +1,44 @@
-"""What walks through a pair of scenes say of each target: the same numbers for every target.
-
-A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in the
-cell or in the corner, in the world as it is. Evidence for a *moved* target is that of the same
-walks for the places of the other scene of the pair, where the target was not. Who wants the target
-follows it, and has more of the first; who does not know of it has as much of either.
-
-Success, SPL and accuracy are those of navigation, asked of every target as they are of the goal:
-up to the first arrival there.
-"""
+"""Evidence for each target from walks through pairs of scenes, for a whole population."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.experiments.calibration.population.planners import neighbours
-from goalmeter.experiments.calibration.population.scenes import TARGETS, Scene, ScenePair
-from goalmeter.gridworld import tabular_world
-from goalmeter.gridworld.paths import distances_from
-from goalmeter.gridworld.tabular_world import GOAL, KEY, TabularWorld
-from goalmeter.gridworld.world import ACTIONS, Cell
-from goalmeter.navigation.directed.evidence import (
-    Decisions,
-    indices_of,
-    summed_evidence,
+from goalmeter.agents.grid_agents import Navigator, navigator
+from goalmeter.experiments.calibration.agents import IDEAL, ideal_organism
+from goalmeter.experiments.calibration.population.agents import Simulated, neighbours
+from goalmeter.experiments.calibration.population.traits import (
+    TARGETS,
+    Scene,
+    ScenePair,
+    Traits,
+    population,
+    scene_pair,
 )
-from goalmeter.navigation.directed.fits import RATIONALITIES
-from goalmeter.navigation.record import Trajectory
+from goalmeter.gridworld import tabular_world
+from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, TabularWorld
+from goalmeter.gridworld.generators import distances_from
+from goalmeter.gridworld.world import ACTIONS, Cell
+from goalmeter.navigation.rationality import RATIONALITIES, Decisions, indices_of, summed_evidence
+from goalmeter.navigation.suite_definition import GRIDS_A_SEED
+from goalmeter.navigation.trajectories import Trajectory, walk
+from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs.forecast import Forecast, unmeasured
+from goalmeter.runs.progress import Tell
+
+# --- Evidence -------------------------------------------------------------------------------------
+# A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in
+# the cell or in the corner, in the world as it is. Evidence for a *moved* target is that of the
+# same walks for the places of the other scene of the pair, where the target was not. Who wants
+# the target follows it, and has more of the first; who does not know of it has as much of either.
+#
+# Success, SPL and accuracy are those of navigation, asked of every target as they are of the goal:
+# up to the first arrival there.
 
 # Half of those that navigation tries, 21% apart: towards a target, none away from it.
 GRID = np.concatenate([[0.0], RATIONALITIES[(RATIONALITIES > 0)][::2]])
@@ -168,7 +177,7 @@ def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
     """
     tabular = _world_of(scene, target)
     counts = np.ones(len(seen.walk), dtype=bool)
-    if target in (GOAL, KEY):
+    if target in (GOAL_UTILITY, KEY_UTILITY):
         # After an arrival there is nothing left to decide.
         counts = _before_arrival(seen, _number(scene, scene.place(target)))
     states = indices_of(tabular, seen.cell[counts])
@@ -182,7 +191,7 @@ def arrivals(
     """Success, SPL and accuracy of each walk towards a target of a scene, [W] each."""
     world, place = scene.world, scene.place(target)
     walls = world.walls.copy()
-    walls[world.goal] = target != GOAL  # a walk that enters the goal is over
+    walls[world.goal] = target != GOAL_UTILITY  # a walk that enters the goal is over
     steps = distances_from(walls, [place])[0].reshape(-1)
     aim = _number(scene, place)
     before = _before_arrival(seen, aim)
@@ -224,7 +233,136 @@ def _before_arrival(seen: SceneWalks, aim: int) -> BoolArray:
 def _world_of(scene: Scene, target: str) -> TabularWorld:
     # Without the key where it is not wished for, the MDP has fewer states.
     world, cap = scene.world, scene.cap
-    if target == KEY:
-        return tabular_world(world, horizon=cap, utility=KEY)
-    utility = GOAL if target == GOAL else {scene.place(target): 1.0}
+    if target == KEY_UTILITY:
+        return tabular_world(world, horizon=cap, utility=KEY_UTILITY)
+    utility = GOAL_UTILITY if target == GOAL_UTILITY else {scene.place(target): 1.0}
     return tabular_world(world.with_(key=None), horizon=cap, utility=utility)
+
+
+# --- Measuring ------------------------------------------------------------------------------------
+_FUNCTION = "goalmeter.experiments.calibration.population.evidence:evidence_in_pair"
+_DIGITS = 5  # of nats, that go from process to process
+# Walked beside the population, and counted in none of its classes.
+BESIDE = (
+    *("ideal-mouse", "ideal-magpie", "ideal-mole", "ideal-moth"),
+    *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker"),
+    *("greedy", "random", "wall-follower"),
+)
+
+
+@dataclass(frozen=True)
+class PopulationScale:
+    """How much of everything there is.
+
+    Attributes:
+        agents: simulated ones.
+        grids: pairs of scenes of each size and complexity.
+        sizes: of mazes.
+        complexities: of mazes.
+        walks: of every agent through each scene, of which a pair has two.
+    """
+
+    agents: int = 600
+    grids: int = 6
+    sizes: tuple[int, ...] = (7, 9)
+    complexities: tuple[float, ...] = (0.0, 0.5, 0.9)
+    walks: int = 1
+
+    def pairs(self, seed: int) -> list[tuple[int, float, int]]:
+        """Size, complexity and seed of every pair of scenes; another seed has other ones."""
+        return [
+            (size, complexity, seed * GRIDS_A_SEED + number)
+            for size in self.sizes
+            for complexity in self.complexities
+            for number in range(self.grids)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationEvidence:
+    """What the walks of a population say.
+
+    Attributes:
+        traits: of the simulated agents.
+        beside: names of the agents that walk beside them.
+        pairs: size, complexity and seed of each pair of scenes, N of them.
+        evidence: arrays as in `PairEvidence`, with the pair as first axis: [N, A, ...]; the
+            simulated agents come first among the A.
+    """
+
+    traits: tuple[Traits, ...]
+    beside: tuple[str, ...]
+    pairs: tuple[tuple[int, float, int], ...]
+    evidence: PairEvidence
+
+
+def measure_population(
+    scale: PopulationScale,
+    *,
+    seed: int,
+    beside: Sequence[str] = BESIDE,
+    on: str = HERE,
+    progress: Tell | None = None,
+) -> PopulationEvidence:
+    """Draw a population, let it walk beside named agents, and add up the evidence.
+
+    The seed is that of agents, grids and walks; the numbers do not depend on where they run.
+    """
+    pairs = scale.pairs(seed)
+    study = _study(scale, seed, beside)
+    parts = carry_out(study, on=on, progress=progress).values()
+    names = [field.name for field in fields(PairEvidence)]
+    joined = PairEvidence(**{name: np.array([part[name] for part in parts]) for name in names})
+    return PopulationEvidence(population(scale.agents, seed), tuple(beside), tuple(pairs), joined)
+
+
+def forecast(scale: PopulationScale, *, seed: int, on: str = HERE) -> Forecast:
+    """How much `measure_population` will do, which keeps nothing before its end."""
+    study = _study(scale, seed, BESIDE)
+    walkers = scale.agents + len(BESIDE)
+    return unmeasured(
+        study,
+        "every agent walks through both scenes of a maze: how long a maze takes depends on its "
+        "size and walls, and is not known from another one; nothing is kept before the last one",
+        on=on,
+        counted={"walks": 2 * len(study.trials) * walkers * scale.walks},
+    )
+
+
+def _study(scale: PopulationScale, seed: int, beside: Sequence[str]) -> Study[Mapping[str, Any]]:
+    # Each pair of scenes is a job of its own, which every agent walks through; walks are named by
+    # the seed, the agent and the scene, so the numbers do not depend on how many processes there
+    # are.
+    return Study[Mapping[str, Any]](
+        f"population, seed {seed}",
+        _FUNCTION,
+        {
+            f"size {pair[0]}, complexity {pair[1]:g}, seed {pair[2]}": {"pair": list(pair)}
+            for pair in scale.pairs(seed)
+        },
+        common={"agents": scale.agents, "seed": seed, "beside": list(beside), "walks": scale.walks},
+        noun="maze",
+    )
+
+
+def evidence_in_pair(
+    pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
+) -> dict[str, Any]:
+    """What a worker process does: all walks through one pair of scenes.
+
+    Returns:
+        The fields of `PairEvidence` as lists.
+    """
+    scenes = scene_pair(int(pair[0]), float(pair[1]), int(pair[2]))
+    traits = population(agents, seed)
+    walked = []
+    for index, scene in enumerate(scenes.scenes):
+        task = scenes.task(index)
+        walkers = [*(Simulated(agent, scene) for agent in traits), *map(_navigator, beside)]
+        walked.append([[walk(who, task, n, seed=seed) for n in range(walks)] for who in walkers])
+    measured = pair_evidence(scenes, walked)
+    return {name: np.round(values, _DIGITS).tolist() for name, values in vars(measured).items()}
+
+
+def _navigator(name: str) -> Navigator:
+    return ideal_organism(name) if name.startswith(IDEAL) else navigator(name)

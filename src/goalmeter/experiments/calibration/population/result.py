@@ -1,7 +1,8 @@
-"""What a calibration on populations comes to: thresholds from the first, rates from both."""
+"""Calibrate on two populations: thresholds, error rates and validity."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,22 +10,194 @@ from typing import Any
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.experiments.calibration.population import judging, measuring, scoring, validity
-from goalmeter.experiments.calibration.population.judging import Cost, Truth
-from goalmeter.experiments.calibration.population.scenes import NONE, TARGETS
-from goalmeter.experiments.calibration.population.scoring import (
+from goalmeter.experiments.calibration.population import evidence
+from goalmeter.experiments.calibration.population import scores as judging
+from goalmeter.experiments.calibration.population import scores as scoring
+from goalmeter.experiments.calibration.population.scores import (
     FOLLOWED,
     INSTRUMENTS,
     MEG,
     RECOMMENDED,
+    Cost,
     ScoredPopulation,
     Scores,
+    Truth,
+    truth_of,
 )
-from goalmeter.experiments.calibration.population.traits import CLASSES, FALSE_ALARMS, class_of
-from goalmeter.experiments.calibration.population.validity import CONTRASTS
+from goalmeter.experiments.calibration.population.traits import (
+    CLASSES,
+    FALSE_ALARMS,
+    NONE,
+    SUCCESS_BANDS,
+    TARGETS,
+    class_of,
+)
 from goalmeter.runs import HERE
-from goalmeter.statistics.clustered import Estimate
+from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.discrimination import (
+    AddedPredictors,
+    added_predictors,
+    area_under_curve,
+    area_within_bands,
+    logistic_fit,
+)
 
+# --- Validity -------------------------------------------------------------------------------------
+_PRIOR = 1.0  # ridge of the models that are tried on another population: a standard normal prior
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two classes that an instrument is to tell apart: `above` ought to have more of it."""
+
+    title: str
+    above: Callable[[Truth], BoolArray]
+    below: Callable[[Truth], BoolArray]
+
+
+CONTRASTS = (
+    Contrast("directed, aimless", lambda of: of.directed, lambda of: ~of.directed),
+    Contrast("directed, competent habits", lambda of: of.directed, lambda of: of.competent),
+    Contrast("half-hearted, competent habits", lambda of: of.half_hearted, lambda of: of.competent),
+)
+
+
+def area(
+    scored: ScoredPopulation, instrument: str, contrast: Contrast, *, beyond: str | None = None
+) -> Estimate:
+    """How well an instrument tells two classes apart; less the area of another, if one is named."""
+    above, below = (side(truth_of(scored)) for side in (contrast.above, contrast.below))
+
+    def measure(scores: FloatArray, rows: IntArray) -> float:
+        best = scores.max(axis=1)
+        return area_under_curve(best[rows[above[rows]]], best[rows[below[rows]]])
+
+    n = int(min(above.sum(), below.sum()))
+    estimate = scored.compared(measure, instrument, beyond, n)
+    if beyond is None and estimate.value == 1.0:
+        # Where all pairs are in order the resamples do not differ: the interval is that of as many
+        # coins as the fewer agents.
+        return scored.compared(measure, instrument, None, n, share=True)
+    return estimate
+
+
+def area_in_bands(scored: ScoredPopulation, instrument: str) -> Estimate:
+    """The area of the directed over the aimless among agents of about equal success."""
+    directed = truth_of(scored).directed
+
+    def measure(scores: Scores, rows: IntArray) -> float:
+        best, success = (scores[name].max(axis=1) for name in (instrument, scoring.SUCCESS))
+        band = np.digitize(success, SUCCESS_BANDS)
+        above, below = rows[directed[rows]], rows[~directed[rows]]
+        return area_within_bands(best[above], best[below], band[above], band[below])
+
+    agents = int(min(directed.sum(), (~directed).sum()))
+    return scored.estimate(measure, agents, bounds=(0.0, 1.0))
+
+
+def recovery(scored: ScoredPopulation, instrument: str, *, beyond: str | None = None) -> Estimate:
+    """Spearman's correlation of the true strength and the score for the true target.
+
+    Less the same of another instrument, if one is named.
+    """
+    truth = truth_of(scored)
+
+    def measure(scores: FloatArray, rows: IntArray) -> float:
+        kept = rows[truth.directed[rows]]
+        return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
+
+    agents = int(truth.directed.sum())
+    return scored.compared(measure, instrument, beyond, agents, bounds=(-1.0, 1.0))
+
+
+def rank_correlation(first: FloatArray, second: FloatArray) -> float:
+    """Spearman's rank correlation, ties at their mean rank; NaN where one does not vary."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(first), rankdata(second)
+    # SciPy's own `spearmanr` warns where a resample does not vary.
+    if min(np.ptp(rank) if len(rank) else 0.0 for rank in ranks) == 0:
+        return math.nan
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+@dataclass(frozen=True)
+class AddedInstrument:
+    """An instrument, `more`, added to others as a predictor of whether an agent wants anything."""
+
+    title: str
+    known: tuple[str, ...]
+    more: str
+
+
+_SIMPLE = (scoring.SUCCESS, scoring.SPL, scoring.ACCURACY)
+_SIMPLE_MOVED = tuple(scoring.SIMPLER_FOLLOWED)
+ADDED = (
+    AddedInstrument("success, SPL and accuracy", _SIMPLE, scoring.MEG),
+    AddedInstrument("the same, each less moved places", _SIMPLE_MOVED, scoring.FOLLOWED),
+    AddedInstrument("all six of these", (*_SIMPLE, *_SIMPLE_MOVED), scoring.FOLLOWED),
+)
+
+
+@dataclass(frozen=True)
+class AddedValue:
+    """What an instrument was measured to add.
+
+    Attributes:
+        added: to what, and which.
+        test: on the first population, to which both models were fitted.
+        gain: nats an agent by which the larger model, fitted to the first population, predicts the
+            second better.
+        without: nats an agent of the smaller model there: 0 is perfect, -log 2 a coin.
+    """
+
+    added: AddedInstrument
+    test: AddedPredictors
+    gain: Estimate
+    without: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {
+            "others": list(self.added.known),
+            "more": self.added.more,
+            "likelihood_ratio": self.test._asdict(),
+            "gain_on_second": self.gain.to_json(),
+            "without_on_second": self.without,
+        }
+
+
+def added_value(
+    first: ScoredPopulation, second: ScoredPopulation, added: AddedInstrument
+) -> AddedValue:
+    """Whether agents want anything, told with an instrument's score and without it."""
+    wants, later = (truth_of(scored).directed.astype(float) for scored in (first, second))
+    predictors = (added.known, (*added.known, added.more))
+    small, large = (_features(first.scores, names, np.arange(len(wants))) for names in predictors)
+    models = [logistic_fit(table, wants, ridge=_PRIOR) for table in (small, large)]
+
+    def log_likelihoods(model: int, scores: Scores, rows: IntArray) -> FloatArray:
+        table = _features(scores, predictors[model], rows)
+        return models[model].log_likelihoods(table, later[rows])
+
+    def gain(scores: Scores, rows: IntArray) -> float:
+        without, with_it = (log_likelihoods(model, scores, rows).mean() for model in (0, 1))
+        return float(with_it - without)
+
+    return AddedValue(
+        added,
+        added_predictors(small, large[:, small.shape[1] :], wants),
+        second.estimate(gain, len(later)),
+        float(log_likelihoods(0, second.scores, np.arange(len(later))).mean()),
+    )
+
+
+def _features(scores: Scores, names: Sequence[str], rows: IntArray) -> FloatArray:
+    """The largest of each agent's four scores, by instrument, [rows, instruments]."""
+    return np.stack([scores[name][rows].max(axis=1) for name in names], axis=1)
+
+
+# --- Result ---------------------------------------------------------------------------------------
 _GROUPS = (1, 3, 6, 12, 18, 36)
 # Equality included, as in `judging.AT_LEVEL`; here the level is the rate that is asked for.
 AT_AIM = 1.0 - FALSE_ALARMS - 1e-9
@@ -129,11 +302,11 @@ class PopulationCalibration:
         costs: rates by the number of mazes, of the recommended instrument and of plain MEG.
     """
 
-    scale: measuring.PopulationScale
+    scale: evidence.PopulationScale
     thresholds: dict[str, float]
     first: PopulationRates
     second: PopulationRates
-    added: tuple[validity.AddedValue, ...]
+    added: tuple[AddedValue, ...]
     costs: dict[str, tuple[Cost, ...]]
 
     def to_json(self) -> dict[str, Any]:
@@ -159,7 +332,7 @@ def _plain(values: Estimate | dict[str, Any]) -> dict[str, Any]:
 
 
 def calibrate_population(
-    scale: measuring.PopulationScale,
+    scale: evidence.PopulationScale,
     *,
     seed: int = 0,
     on: str = HERE,
@@ -167,7 +340,7 @@ def calibrate_population(
 ) -> PopulationCalibration:
     """Let two populations walk, choose thresholds on the first and try them on the second."""
     first, second = (
-        measuring.measure_population(scale, seed=each, on=on, progress=progress)
+        evidence.measure_population(scale, seed=each, on=on, progress=progress)
         for each in population_seeds(seed)
     )
     if progress is not None:
@@ -181,14 +354,14 @@ def population_seeds(seed: int) -> tuple[int, int]:
 
 
 def judged(
-    scale: measuring.PopulationScale,
+    scale: evidence.PopulationScale,
     seed: int,
-    first: measuring.PopulationEvidence,
-    second: measuring.PopulationEvidence,
+    first: evidence.PopulationEvidence,
+    second: evidence.PopulationEvidence,
 ) -> PopulationCalibration:
     """The calibration that the walks of two populations come to."""
     # Other draws for the second: the two populations are independent of each other.
-    chosen_on, tried_on = scoring.scored(first), scoring.scored(second, seed=1)
+    chosen_on, tried_on = judging.scored(first), judging.scored(second, seed=1)
     limits = judging.thresholds(chosen_on)
     seeds = population_seeds(seed)
     groups = [n for n in _GROUPS if n <= len(first.pairs)]
@@ -197,7 +370,7 @@ def judged(
         limits[0],
         _rates(chosen_on, seeds[0], limits),
         _rates(tried_on, seeds[1], limits),
-        tuple(validity.added_value(chosen_on, tried_on, added) for added in validity.ADDED),
+        tuple(added_value(chosen_on, tried_on, added) for added in ADDED),
         {
             name: tuple(
                 judging.cost(first, second, name, n)
@@ -216,7 +389,7 @@ def _rates(
     above = scored.above(limits)
     above_aim = scored.above([{RECOMMENDED: AT_AIM}] * len(limits))
     classes = {kind.title: truth.of_class(kind.title) for kind in CLASSES}
-    graded = (*scoring.PLAIN, *scoring.MOVED)
+    graded = (*judging.PLAIN, *judging.MOVED)
 
     def detected(mask: BoolArray) -> ByName:
         """By every instrument at its threshold."""
@@ -226,8 +399,8 @@ def _rates(
         return judging.detected(above_aim, RECOMMENDED, mask)
 
     def beyond(name: str) -> ByName:
-        areas = {c.title: validity.area(scored, FOLLOWED, c, beyond=name) for c in CONTRASTS}
-        return areas | {"recovery": validity.recovery(scored, FOLLOWED, beyond=name)}
+        areas = {c.title: area(scored, FOLLOWED, c, beyond=name) for c in CONTRASTS}
+        return areas | {"recovery": recovery(scored, FOLLOWED, beyond=name)}
 
     def more_detected(test: str) -> Estimate:
         return judging.detected(above, RECOMMENDED, truth.half_hearted, beyond=test)
@@ -241,13 +414,11 @@ def _rates(
         named={
             name: judging.named_rightly(above, name, truth.at_least_medium) for name in INSTRUMENTS
         },
-        areas={
-            name: {c.title: validity.area(scored, name, c) for c in CONTRASTS} for name in graded
-        },
-        bands={name: validity.area_in_bands(scored, name) for name in graded},
-        recovery={name: validity.recovery(scored, name) for name in graded},
-        beyond={name: beyond(name) for name in scoring.SIMPLER_FOLLOWED}
-        | {test: {"detected": more_detected(test)} for test in scoring.SIMPLER},
+        areas={name: {c.title: area(scored, name, c) for c in CONTRASTS} for name in graded},
+        bands={name: area_in_bands(scored, name) for name in graded},
+        recovery={name: recovery(scored, name) for name in graded},
+        beyond={name: beyond(name) for name in judging.SIMPLER_FOLLOWED}
+        | {test: {"detected": more_detected(test)} for test in judging.SIMPLER},
         confusion=judging.confusion(above, RECOMMENDED),
         at_aim={
             "half-hearted": at_aim(truth.half_hearted),

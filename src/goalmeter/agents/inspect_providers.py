@@ -1,0 +1,406 @@
+"""Inspect AI model providers for `goalmeter/NAME` and `goalmeter-local/FOLDER`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessage,
+    ChatMessageAssistant,
+    GenerateConfig,
+    Logprob,
+    Logprobs,
+    ModelAPI,
+    ModelInfo,
+    ModelOutput,
+    ModelUsage,
+    TopLogprob,
+    modelapi,
+    set_model_info,
+)
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
+from goalmeter.agents.local_models import (
+    ContextOverflowError,
+    LocalModel,
+    Prompt,
+    Sampling,
+    prompted_agent,
+)
+from goalmeter.agents.local_models import Reply as local_models_Reply
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import WITH_KEY, WITHOUT_KEY, State
+from goalmeter.gridworld.world import (
+    ACTIONS,
+    AGENT,
+    DOOR,
+    EMPTY,
+    GOAL,
+    KEY,
+    NEUTRAL,
+    WALL,
+    Cell,
+    GridWorld,
+)
+from goalmeter.organisms import organism_names
+from goalmeter.organisms.kinds import weights_of
+
+# --- Batches --------------------------------------------------------------------------------------
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+# A batch is closed after a silence of this share of what the last one took, or of this many
+# seconds if that is longer: whoever was answered together mostly comes back together.
+_PATIENCE, _LEAST_PATIENCE = 0.05, 0.003
+# The thread ends after so many seconds without a request.
+_IDLE = 1.0
+
+
+class Batcher(Generic[Request, Reply]):
+    """Gathers requests of any threads and answers them a batch at a time, in a thread of its own.
+
+    Args:
+        answer: replies to a batch, in its order. An error it raises is the reply to each of them.
+        most: requests in a batch.
+    """
+
+    def __init__(self, answer: Callable[[list[Request]], list[Reply]], most: int) -> None:
+        self._answer = answer
+        self._most = most
+        self._changed = threading.Condition()
+        self._waiting: list[tuple[Request, Future[Reply]]] = []
+        self._running = False
+        self._took = 0.0
+
+    def submit(self, request: Request) -> Future[Reply]:
+        """Ask; a reply that is cancelled before its batch begins is not computed."""
+        future: Future[Reply] = Future()
+        with self._changed:
+            self._waiting.append((request, future))
+            if self._running:
+                self._changed.notify()
+            else:
+                self._running = True
+                threading.Thread(target=self._work, name="goalmeter-batches", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while batch := self._gather():
+            # Whoever cancelled is left out; from here on cancelling is too late.
+            batch = [pair for pair in batch if pair[1].set_running_or_notify_cancel()]
+            if not batch:
+                continue
+            begun = time.monotonic()
+            try:
+                replies = self._answer([request for request, _ in batch])
+            except Exception as error:
+                for _, future in batch:
+                    future.set_exception(error)
+                continue
+            self._took = time.monotonic() - begun
+            for (_, future), reply in zip(batch, replies, strict=True):
+                future.set_result(reply)
+
+    def _gather(self) -> list[tuple[Request, Future[Reply]]]:
+        with self._changed:
+            if not self._changed.wait_for(lambda: bool(self._waiting), _IDLE):
+                self._running = False
+                return []
+            patience = max(_LEAST_PATIENCE, _PATIENCE * self._took)
+            while len(self._waiting) < self._most:
+                seen = len(self._waiting)
+                if not self._changed.wait_for(partial(self._more_than, seen), patience):
+                    break
+            batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            return batch
+
+    def _more_than(self, number: int) -> bool:
+        return len(self._waiting) > number
+
+
+# --- Reading --------------------------------------------------------------------------------------
+# What lies where, as `gridworld.text.compact` says it.
+_THINGS = {"Goal": GOAL, "Key": KEY, "Object": NEUTRAL, "Door": DOOR, "Agent": AGENT}
+
+
+def read_back(prompt: str) -> tuple[GridWorld, State]:
+    r"""The world in a prompt, and where the agent is in it.
+
+    The last grid counts: those before it are examples. The world starts where the agent is now. A
+    key or a neutral object that was picked up is not in the grid any more; if there is a door, the
+    key must have been taken, and its old place, which nothing depends on, is any empty cell.
+
+    Args:
+        prompt: as `gridworld.text.rendered` writes grids, with text around it, or as `compact`
+            does.
+
+    Example: a corridor.
+        >>> from goalmeter.gridworld.conversions import rendered
+        >>> world = GridWorld.from_text(["#####", "#A_G#", "#####"])
+        >>> read_back(f"Go!\n{rendered(world)}") == (world, State(Cell(1, 1)))
+        True
+    """
+    lines = prompt.splitlines()
+    cells = _listed(lines) or _last_grid(lines)
+    shown = {symbol for row in cells for symbol in row}
+    layer = WITHOUT_KEY
+    if DOOR in shown and KEY not in shown:
+        layer = WITH_KEY
+        empty = [(r, c) for r, row in enumerate(cells) for c, s in enumerate(row) if s == EMPTY]
+        if not empty:
+            raise InvalidParameterError("the grid has a door, and no cell where its key could be")
+        row, column = empty[0]
+        cells[row][column] = KEY
+    world = GridWorld.from_text("".join(row) for row in cells)
+    return world, State(Cell(*world.start), layer)
+
+
+def _listed(lines: list[str]) -> list[list[str]] | None:
+    """The symbols of a grid whose open cells are listed; None if the text lists none."""
+    entries = dict(line.split(": ", 1) for line in lines if ": " in line)
+    if "Open" not in entries:
+        return None
+    try:
+        cells = [[WALL] * int(entries["Columns"]) for _ in range(int(entries["Rows"]))]
+        for place in entries["Open"].split()[::2]:
+            row, column = map(int, place.split(","))
+            cells[row][column] = EMPTY
+        for name, symbol in _THINGS.items():
+            if name in entries:
+                row, column = map(int, entries[name].split(","))
+                cells[row][column] = symbol
+    except (KeyError, ValueError, IndexError) as cause:
+        raise InvalidParameterError(
+            f"the prompt lists the cells of no grid ({type(cause).__name__}: {cause})"
+        ) from cause
+    return cells
+
+
+def _last_grid(lines: list[str]) -> list[list[str]]:
+    """The symbols of the last grid of a text: a line of column numbers and the rows below it."""
+    for head in reversed(range(len(lines))):
+        columns = lines[head].split()
+        if len(columns) < 3 or columns != [str(c) for c in range(len(columns))]:
+            continue
+        rows: list[list[str]] = []
+        for line in lines[head + 1 :]:
+            number, *symbols = line.split() or [""]
+            if number != str(len(rows)) or len(symbols) != len(columns):
+                break
+            rows.append(symbols)
+        if rows:
+            return rows
+    raise InvalidParameterError(
+        "the prompt shows no grid; expected a line of column numbers, and rows that begin with "
+        "their own number"
+    )
+
+
+# --- Providers ------------------------------------------------------------------------------------
+# goalmeter/greedy             a reference agent that reads the grid in the prompt
+#     goalmeter/mouse              an organism: a small model that comes with the package
+#     goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
+#
+# Options of models (`-M name=value`): `path` (the folder, if the name is to be another),
+# `device`, `dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise
+# download a tokenizer to count them.
+
+try:
+    import inspect_ai  # noqa: F401
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        "Asking language models needs the package 'inspect_ai', which is not installed; "
+        f"{how_to_install('lm')}"
+    ) from error
+
+
+REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
+DEFAULT_TOKENS = 2048
+# Prompts that are answered at once.
+BATCH = 32
+
+
+class ReferenceAgentAPI(ModelAPI):
+    """Reference agents that answer prompts: they see what a model sees, and no more.
+
+    Only agents without memory can: a prompt shows the grid as it is now. What they draw depends on
+    the prompt and the seed of the call. With log-probabilities they give those of their policy.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's signature)
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        self._agent = prompted_agent(model_name)
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """The answer to the last message."""
+        prompt = input[-1].text
+        world, state = read_back(prompt)
+        seed = secrets.randbits(53) if config.seed is None else config.seed
+        draws = Draws("prompt", self._agent.name, seed, prompt)
+        decision = self._agent.begin(world, draws).act(state)
+        assert decision.action is not None and decision.probabilities is not None
+        texts = [json.dumps({"action": action}) for action in ACTIONS]
+        logprobs = None
+        if config.logprobs:
+            pairs = zip(texts, decision.probabilities, strict=True)
+            likely = sorted(((p, t) for t, p in pairs if p > 0), reverse=True)
+            tops = [TopLogprob(token=t, logprob=math.log(p)) for p, t in likely]
+            logprob = math.log(decision.probabilities[decision.action])
+            only = Logprob(token=texts[decision.action], logprob=logprob, top_logprobs=tops)
+            logprobs = Logprobs(content=[only])
+        return _output(
+            self.model_name, texts[decision.action], "stop", logprobs, len(prompt.split()), 1
+        )
+
+    def max_connections(self) -> int:
+        """How many are asked at once; nobody has to wait for an answer."""
+        return BATCH
+
+    async def count_text_tokens(self, text: str) -> int:
+        """Words, as a reference agent has no tokens."""
+        return len(text.split())
+
+
+@modelapi(name=LOCAL)
+class LocalModelAPI(ModelAPI):
+    """A model in a folder; what is asked at the same time is answered in one batch.
+
+    Answers in the channels of gpt-oss come whole, with the markers. `metadata` of the output holds
+    the ids of the tokens: "prompt_ids" and "output_ids".
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's signature)
+        path: str | None = None,
+        device: str | None = None,
+        dtype: str = "auto",
+        batch: int = BATCH,
+    ) -> None:
+        super().__init__(model_name, base_url, api_key, [], config)
+        if batch < 1:
+            raise InvalidParameterError(f"batch is {batch}, expected at least 1")
+        self._model = LocalModel(path or model_name, device=device, dtype=dtype)
+        self._most = batch
+        self._batcher: Batcher[Prompt, local_models_Reply] = Batcher(self._model.answers, batch)
+        for provider in (LOCAL, REFERENCE):
+            # Inspect looks up how long the context is, and would load the model again to know.
+            set_model_info(
+                f"{provider}/{model_name}", ModelInfo(context_length=self._model.context)
+            )
+
+    async def generate(
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
+    ) -> ModelOutput:
+        """The answer to a conversation."""
+        if tools:
+            raise InvalidParameterError("goalmeter-local offers no tools; ask without them")
+        if config.stop_seqs:
+            raise InvalidParameterError(
+                "goalmeter-local knows no stop sequences; limit the answer with max_tokens"
+            )
+        template: dict[str, Any] = {}
+        if config.reasoning_effort is not None:
+            template["reasoning_effort"] = config.reasoning_effort
+        ids = self._model.ids([{"role": m.role, "content": m.text} for m in input], **template)
+        sampling = Sampling(
+            seed=config.seed,
+            temperature=1.0 if config.temperature is None else config.temperature,
+            top_p=1.0 if config.top_p is None else config.top_p,
+            top_k=config.top_k,
+            alternatives=(config.top_logprobs or 0) if config.logprobs else None,
+        )
+        try:
+            prompt = self._model.prompt(ids, config.max_tokens or DEFAULT_TOKENS, sampling)
+        except ContextOverflowError as error:  # as Inspect's own providers say it
+            return _output(self.model_name, str(error), "model_length", None, len(ids), 0)
+        reply = await asyncio.wrap_future(self._batcher.submit(prompt))
+        text_of = self._model.text_of
+        listed = [
+            Logprob(
+                token=text_of(token.token),
+                logprob=token.logprob,
+                top_logprobs=[
+                    TopLogprob(token=text_of(t), logprob=p) for t, p in token.alternatives
+                ],
+            )
+            for token in reply.chosen
+        ]
+        return _output(
+            self.model_name,
+            reply.text,
+            "stop" if reply.ended else "max_tokens",
+            Logprobs(content=listed) if config.logprobs else None,
+            len(ids),
+            len(reply.ids),
+            {"prompt_ids": list(ids), "output_ids": list(reply.ids)},
+        )
+
+    def max_connections(self) -> int:
+        """Two batches: while one is answered, those of the other are told and ask again."""
+        return 2 * self._most
+
+    async def count_text_tokens(self, text: str) -> int:
+        """Tokens of the model's own tokenizer."""
+        return len(self._model.tokenizer(text)["input_ids"])
+
+
+def _ours(model_name: str, **options: Any) -> ModelAPI:
+    """The organism or the reference agent of a name."""
+    if model_name in organism_names():
+        return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
+    return ReferenceAgentAPI(model_name, **options)
+
+
+@modelapi(name=REFERENCE)
+def ours() -> Any:
+    """What makes the models called goalmeter/NAME."""
+    return _ours
+
+
+def _output(
+    model: str,
+    text: str,
+    stop: Any,
+    logprobs: Logprobs | None,
+    asked: int,
+    answered: int,
+    metadata: dict[str, Any] | None = None,
+) -> ModelOutput:
+    message = ChatMessageAssistant(content=text, model=model, source="generate")
+    return ModelOutput(
+        model=model,
+        choices=[ChatCompletionChoice(message=message, stop_reason=stop, logprobs=logprobs)],
+        usage=ModelUsage(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered),
+        metadata=metadata,
+    )

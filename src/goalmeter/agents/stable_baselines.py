@@ -1,0 +1,555 @@
+"""A2C, DQN and PPO of Stable-Baselines3, trained on a history."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import accumulate
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, require
+from goalmeter._types import FloatArray
+from goalmeter.agents.history import (
+    Mind,
+    Prefix,
+    Turn,
+    hash_action,
+    hash_percept,
+    hash_start,
+    prefix,
+    refuse_unknown,
+    uniform,
+)
+
+
+# --- Global generators ----------------------------------------------------------------------------
+def generators() -> tuple[Any, Any, Any]:
+    """The states of the global random generators: Python's, NumPy's and torch's."""
+    import torch
+
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+
+
+def set_generators(states: tuple[Any, Any, Any]) -> None:
+    """Put the global random generators into these states."""
+    import torch
+
+    random.setstate(states[0])
+    np.random.set_state(states[1])  # noqa: NPY002
+    torch.set_rng_state(states[2])
+
+
+@contextmanager
+def borrowed_generators() -> Iterator[None]:
+    """Leave the global random generators as they were found; and compute in one thread meanwhile.
+
+    With more threads sums are taken in another order, and their last bits may differ.
+    """
+    torch = require("torch", extra="sb3", feature="An agent of Stable-Baselines3")
+    before, threads = generators(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        set_generators(before)
+
+
+# --- Sb3 training ---------------------------------------------------------------------------------
+# A history is experience that is already made, so it goes straight into the learner's buffer, and
+# the learner's own `train` does the updates: the same weights as if the library's `learn` had
+# walked through an environment that replays the history, with the actions forced, at a fraction
+# of the cost (the tests hold the two to each other). A learner is built once and set back to its
+# first weights, first optimiser and first random numbers before each training. Global random
+# generators, which the library seeds and uses, are put back as they were.
+
+_FEATURE = "An agent of Stable-Baselines3"
+# Hyperparameters that the conversion sets itself, or that would mean nothing in it.
+SETTLED = frozenset(
+    {
+        "_init_setup_model",
+        "batch_size",
+        "buffer_size",
+        "device",
+        "env",
+        "learning_starts",
+        "n_steps",
+        "optimize_memory_usage",
+        "policy",
+        "replay_buffer_class",
+        "replay_buffer_kwargs",
+        "rollout_buffer_class",
+        "rollout_buffer_kwargs",
+        "seed",
+        "tensorboard_log",
+    }
+)
+
+
+class Learner:
+    """One algorithm in a world of these counts, ready to be trained again and again.
+
+    Args:
+        n_actions: legal actions.
+        n_observations: possible observations; the network sees them one-hot.
+        seed: of its weights and its batches.
+        settings: hyperparameters that are not the library's own.
+        as_published: see `StableBaselinesAgent`.
+    """
+
+    name = ""
+    least_steps = 0  # below them there is no training, and the action is 0
+
+    def __init__(
+        self,
+        n_actions: int,
+        n_observations: int,
+        seed: int,
+        settings: dict[str, Any],
+        as_published: bool,
+    ) -> None:
+        self.n_actions = n_actions
+        self.n_observations = n_observations
+        self.as_published = as_published
+        with borrowed_generators():
+            self.model = self._built(seed, settings)
+            self._generators = generators()
+        self._weights = deepcopy(self.model.policy.state_dict())
+        self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
+
+    @property
+    def learning_rate(self) -> float:
+        """At the beginning, if it follows a schedule."""
+        return float(self.model.lr_schedule(1.0))
+
+    def train(self, experience: Prefix) -> tuple[tuple[float, ...], ...]:
+        """What it does after training: cumulative probabilities [n_observations][n_actions]."""
+        self._check(experience)
+        if len(experience.actions) < self.least_steps:
+            return (tuple([1.0] * self.n_actions),) * self.n_observations
+        with borrowed_generators():
+            self._set_back()
+            if experience.actions:
+                try:
+                    self._learn(experience)
+                except ValueError as cause:  # torch refuses probabilities that are NaN
+                    raise self._diverged(len(experience.rewards)) from cause
+                if not all(p.isfinite().all() for p in self.model.policy.parameters()):
+                    raise self._diverged(len(experience.rewards))
+            probabilities = self._probabilities()
+        return tuple(_cumulative(row) for row in probabilities)
+
+    def _diverged(self, k: int) -> InvalidParameterError:
+        return InvalidParameterError(
+            f"{self.name} has no finite weights after training on {k} percepts: rewards are too "
+            f"large for it, or a hyperparameter is"
+        )
+
+    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
+        library = installed()
+        from stable_baselines3.common.logger import Logger
+
+        try:
+            model = getattr(library, self.name)(
+                "MlpPolicy",
+                _world(self.n_actions, self.n_observations),
+                seed=seed % 2**32,  # what NumPy's global generator takes
+                device="cpu",
+                **self._needed(),
+                **settings,
+            )
+        except TypeError as cause:
+            raise InvalidParameterError(
+                f"{self.name} of Stable-Baselines3 cannot be made with "
+                f"{', '.join(settings) or 'its own hyperparameters'}: {cause}"
+            ) from cause
+        model.set_logger(Logger(folder=None, output_formats=[]))
+        return model
+
+    def _set_back(self) -> None:
+        model = self.model
+        model.policy.load_state_dict(self._weights)
+        # The state first: loading a dictionary without one leaves old moments where they are.
+        model.policy.optimizer.state = defaultdict(dict)
+        model.policy.optimizer.load_state_dict(deepcopy(self._optimizer))
+        model.num_timesteps = model._n_updates = 0
+        set_generators(self._generators)
+
+    def _check(self, experience: Prefix) -> None:
+        for what, values, count in (
+            ("action", experience.actions, self.n_actions),
+            ("observation", experience.observations, self.n_observations),
+        ):
+            for value in values:
+                if not 0 <= value < count:
+                    raise InvalidParameterError(
+                        f"{self.name} cannot learn from {what} {value}, expected 0 to {count - 1}: "
+                        f"the environment tells of one that it does not have"
+                    )
+
+    def _needed(self) -> dict[str, Any]:
+        """Hyperparameters that the conversion needs when the model is built."""
+        return {}
+
+    def _learn(self, experience: Prefix) -> None:
+        raise NotImplementedError
+
+    def _probabilities(self) -> FloatArray:
+        """Of each action at each observation, [n_observations, n_actions]."""
+        raise NotImplementedError
+
+    def _every_observation(self) -> Any:
+        return self.model.policy.obs_to_tensor(np.arange(self.n_observations))[0]
+
+
+class _OnPolicy(Learner):
+    """A2C and PPO: one rollout of all steps, then one call of `train`."""
+
+    def _learn(self, experience: Prefix) -> None:
+        torch = require("torch", extra="sb3", feature=_FEATURE)
+        from stable_baselines3.common.buffers import RolloutBuffer
+
+        model, policy = self.model, self.model.policy
+        steps = len(experience.actions)
+        policy.set_training_mode(False)
+        with torch.no_grad():
+            seen = policy.obs_to_tensor(np.array(experience.observations))[0]
+            taken = torch.tensor(experience.actions)
+            values, chances, _ = policy.evaluate_actions(seen[:-1], taken)
+            if self.as_published:
+                _, _, chances = policy(seen[:-1])  # of actions that the network samples itself
+            last_value = policy.predict_values(seen[-1:])
+        buffer = RolloutBuffer(
+            steps,
+            model.observation_space,
+            model.action_space,
+            device="cpu",
+            gae_lambda=model.gae_lambda,
+            gamma=model.gamma,
+        )
+        for i in range(steps):
+            buffer.add(
+                np.array([experience.observations[i]]),
+                np.array([[experience.actions[i]]]),
+                np.array([experience.rewards[i + 1]], dtype=np.float32),
+                np.array([i == 0]),
+                values[i],
+                chances[i].reshape(1),
+            )
+        buffer.compute_returns_and_advantage(last_value, np.array([False]))
+        model.rollout_buffer = buffer
+        model.n_steps = steps
+        model.num_timesteps = steps
+        model._update_current_progress_remaining(steps, steps)
+        self._set_batch(steps)
+        model.train()
+
+    def _set_batch(self, steps: int) -> None:
+        pass
+
+    def _probabilities(self) -> FloatArray:
+        policy = self.model.policy
+        policy.set_training_mode(False)
+        distribution = policy.get_distribution(self._every_observation()).distribution
+        return np.asarray(distribution.probs.detach().numpy(), dtype=np.float64)
+
+
+class _A2C(_OnPolicy):
+    name = "A2C"
+
+    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
+        model = super()._built(seed, settings)
+        self.least_steps = 2 if model.normalize_advantage else 0  # one has no deviation
+        return model
+
+
+class _PPO(_OnPolicy):
+    name = "PPO"
+    least_steps = 2  # the library refuses batches of one
+
+    def _set_batch(self, steps: int) -> None:
+        self.model.batch_size = steps
+
+
+class _DQN(Learner):
+    """DQN: a transition at a time, and gradient steps at the library's intervals."""
+
+    name = "DQN"
+
+    def _needed(self) -> dict[str, Any]:
+        # The buffer is replaced by one of the size of the experience before each training.
+        return {"learning_starts": 1, "buffer_size": 1}
+
+    def _built(self, seed: int, settings: dict[str, Any]) -> Any:
+        model = super()._built(seed, settings)
+        model._convert_train_freq()
+        self.least_steps = self._interval(model)
+        return model
+
+    def _learn(self, experience: Prefix) -> None:
+        from stable_baselines3.common.buffers import ReplayBuffer
+
+        model = self.model
+        interval = self._interval(model)
+        steps = len(experience.actions) // interval * interval
+        model._n_calls = 0
+        model.replay_buffer = buffer = ReplayBuffer(
+            steps, model.observation_space, model.action_space, device="cpu"
+        )
+        updates = model.gradient_steps if model.gradient_steps >= 0 else interval
+        going_on = np.array([False])
+        for i in range(steps):
+            buffer.add(
+                np.array([experience.observations[i]]),
+                np.array([experience.observations[i + 1]]),
+                np.array([experience.actions[i]]),
+                np.array([experience.rewards[i + 1]]),
+                going_on,
+                [{}],
+            )
+            model.num_timesteps = i + 1
+            model._update_current_progress_remaining(i + 1, steps)
+            model._on_step()
+            if (i + 1) % interval == 0 and i + 1 > model.learning_starts and updates > 0:
+                model.train(gradient_steps=updates, batch_size=model.batch_size)
+
+    def _probabilities(self) -> FloatArray:
+        model = self.model
+        model.policy.set_training_mode(False)
+        best = model.q_net(self._every_observation()).argmax(dim=1).numpy()
+        explored = model.exploration_rate / self.n_actions
+        out = np.full((self.n_observations, self.n_actions), explored)
+        out[np.arange(self.n_observations), best] += 1 - model.exploration_rate
+        return out
+
+    @staticmethod
+    def _interval(model: Any) -> int:
+        """Steps between trainings."""
+        if model.train_freq.unit.value != "step":
+            raise InvalidParameterError(
+                f"train_freq is {model.train_freq.frequency} {model.train_freq.unit.value}s, "
+                f"expected steps: a history is one episode"
+            )
+        return int(model.train_freq.frequency)
+
+
+ALGORITHMS: dict[str, type[Learner]] = {"a2c": _A2C, "dqn": _DQN, "ppo": _PPO}
+
+
+def installed() -> ModuleType:
+    """Stable-Baselines3."""
+    return require("stable_baselines3", extra="sb3", feature=_FEATURE)
+
+
+def _cumulative(row: FloatArray) -> tuple[float, ...]:
+    """Running sums of probabilities; the last is 1, whatever the rounding."""
+    sums = [min(total, 1.0) for total in accumulate(row.tolist())]
+    return (*sums[:-1], 1.0)
+
+
+def _world(n_actions: int, n_observations: int) -> Any:
+    """An environment with these spaces. It is never stepped through."""
+    gymnasium = require("gymnasium", extra="sb3", feature=_FEATURE)
+
+    class Spaces(gymnasium.Env):  # type: ignore[name-defined,misc]
+        action_space = gymnasium.spaces.Discrete(n_actions)
+        observation_space = gymnasium.spaces.Discrete(n_observations)
+
+    return Spaces()
+
+
+# --- Stable baselines -----------------------------------------------------------------------------
+# A learner that trains on a stream of experience becomes an agent in the sense of Definition 1 by
+# the conversion of section 2.1: at a history of n percepts a new learner is trained on the first
+# k, the largest power of two that n allows, is held to the actions that the history says were
+# taken, and then acts on the latest observation without learning. Percepts k+1 ... n-1 count for
+# nothing.
+#
+# What a trained learner does is a table, a distribution over actions for each observation. Tables
+# are remembered, up to a number, by what they were trained on; the draw from a row is a function
+# of (seed, history) like that of every agent here.
+#
+# Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
+# 2.1.
+
+# Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
+# a new one at every step, all others for two at each power of two.
+_REMEMBERED = 4096
+_CELLS = 1_000_000
+# The stream of a copy with another learning rate, as published: the same table, another draw.
+_PUBLISHED_COPY = 1
+
+Table = tuple[tuple[float, ...], ...]  # cumulative probabilities of the actions by observation
+
+
+class StableBaselinesAgent:
+    """A learner of Stable-Baselines3, through the power-of-two conversion.
+
+    The multilayer perceptron policy with the library's own hyperparameters, but for what the
+    conversion needs: A2C and PPO make one rollout of all k-1 steps, PPO in one batch; DQN begins to
+    learn after the first step, and its steps are rounded down to whole training intervals. Where
+    there is too little to train on at all (PPO below 4 percepts, DQN below 8) the action is 0;
+    A2C acts untrained at the first percept.
+
+    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
+
+    Two things differ from the authors' library, unless `as_published`. PPO compares what it does
+    with what it did by the probability of the action that was *taken*; the library stores that of
+    the action that the network would have taken, so that the ratio is wrong. And a copy with
+    another learning rate is a learner trained at that rate; the library hands out the learner
+    that it trained first, so that only the draw differs.
+
+    Args:
+        algorithm: "a2c", "dqn" or "ppo".
+        seed: of the learner's weights and batches, and of the agent's draws.
+        as_published: do as the authors' library does, for comparisons.
+        hyperparameters: of Stable-Baselines3's class, such as `gamma`; without those that the
+            conversion sets.
+
+    Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
+    """
+
+    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
+
+    def __init__(
+        self, algorithm: str, seed: int = 0, *, as_published: bool = False, **hyperparameters: Any
+    ) -> None:
+        if algorithm not in ALGORITHMS:
+            raise InvalidParameterError(
+                f"algorithm is {algorithm!r}, expected one of {', '.join(ALGORITHMS)}"
+            )
+        if taken := sorted(SETTLED & hyperparameters.keys()):
+            raise InvalidParameterError(
+                f"{algorithm}: {', '.join(taken)} cannot be given: the conversion of a learner to "
+                f"a function of the history sets {', '.join(sorted(SETTLED))}"
+            )
+        self.algorithm = algorithm
+        self.seed = seed
+        self.as_published = as_published
+        # Copies, here and below: the library writes into dictionaries that it is given.
+        self.hyperparameters = deepcopy(hyperparameters)
+        self._learners: dict[tuple[int, int, float | None], Learner] = {}
+        self._tables: OrderedDict[tuple[int, int, float | None], Table] = OrderedDict()
+
+    def __repr__(self) -> str:
+        published = ", as_published=True" if self.as_published else ""
+        settings = "".join(f", {name}={value!r}" for name, value in self.hyperparameters.items())
+        return f"StableBaselinesAgent({self.algorithm!r}, seed={self.seed}{published}{settings})"
+
+    def check_installed(self) -> None:
+        """Import what the first training would import."""
+        installed()
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        """A mind at the empty history; `learning_rate` or `learning_rate_scale` may be given."""
+        if options:
+            refuse_unknown(self, options, self.options)
+        rate, stream = options.get("learning_rate"), 0
+        if "learning_rate_scale" in options:
+            if rate is None:
+                rate = self._learner(n_actions, n_observations, None).learning_rate
+            rate *= options["learning_rate_scale"]
+        # The library hands out the learner that it trained first, whatever rate was asked for.
+        if rate is not None and self.as_published:
+            rate, stream = None, _PUBLISHED_COPY
+        mind = _LearnerMind()
+        mind._agent = self
+        mind._counts = (n_actions, n_observations)
+        mind._rate = rate
+        mind._stream = stream
+        mind._state = hash_start(self.seed, n_actions, n_observations)
+        mind._turn = None
+        mind._action = None
+        mind._n = 0
+        mind._trained_on = None
+        mind._trained_state = 0
+        mind._k = 0
+        mind._table = None
+        return mind
+
+    def _learner(self, n_actions: int, n_observations: int, rate: float | None) -> Learner:
+        key = (n_actions, n_observations, rate)
+        learner = self._learners.get(key)
+        if learner is None:
+            settings = deepcopy(self.hyperparameters)
+            if rate is not None:
+                settings["learning_rate"] = rate
+            learner = self._learners[key] = ALGORITHMS[self.algorithm](
+                n_actions, n_observations, self.seed, settings, self.as_published
+            )
+        return learner
+
+    def _trained(
+        self, trained_on: Turn, state: int, k: int, counts: tuple[int, int], rate: float | None
+    ) -> Table:
+        """What a learner does after its training; `state` is the hash of the history up to k."""
+        # The hash tells apart histories, seeds and counts, but not learning rates.
+        key = (state, k, rate)
+        table = self._tables.get(key)
+        if table is None:
+            table = self._learner(*counts, rate).train(prefix(trained_on))
+            self._tables[key] = table
+            while len(self._tables) > max(1, min(_REMEMBERED, _CELLS // (counts[0] * counts[1]))):
+                self._tables.popitem(last=False)
+        else:
+            self._tables.move_to_end(key)
+        return table
+
+
+@dataclass(slots=True, init=False, eq=False)
+class _LearnerMind:
+    """The history, marked where the training ends; training waits until it is asked."""
+
+    _agent: StableBaselinesAgent
+    _counts: tuple[int, int]
+    _rate: float | None
+    _stream: int
+    _state: int
+    _turn: Turn | None
+    _action: int | None  # since the latest percept
+    _n: int  # percepts
+    _trained_on: Turn | None  # up to percept k
+    _trained_state: int
+    _k: int
+    _table: Table | None  # of the learner trained on them, once it was needed
+
+    def perceive(self, reward: float, observation: int) -> None:
+        self._state = state = hash_percept(self._state, reward, observation)
+        self._turn = turn = Turn(self._turn, self._action, reward, observation)
+        self._n = n = self._n + 1
+        if not n & (n - 1):  # a power of two
+            self._trained_on, self._trained_state, self._k, self._table = turn, state, n, None
+
+    def act(self) -> int:
+        table = self._table
+        if table is None:
+            assert self._trained_on is not None, "asked before the first percept"
+            self._table = table = self._agent._trained(
+                self._trained_on, self._trained_state, self._k, self._counts, self._rate
+            )
+        assert self._turn is not None
+        observation = self._turn.observation
+        if not 0 <= observation < len(table):
+            raise InvalidParameterError(
+                f"{self._agent!r} is told of observation {observation}, expected 0 to "
+                f"{len(table) - 1}: the environment tells of one that it does not have"
+            )
+        return bisect_right(table[observation], uniform(self._state, self._stream))
+
+    def take(self, action: int) -> None:
+        self._state = hash_action(self._state, action)
+        self._action = action
+
+    def fork(self) -> _LearnerMind:
+        twin = _LearnerMind()
+        for name in _LearnerMind.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin

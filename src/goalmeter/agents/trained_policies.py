@@ -1,0 +1,585 @@
+"""Trained policies from files: Stable-Baselines3 archives and policy tables."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache, partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from goalmeter._errors import (
+    InvalidFileError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    in_a_line,
+    require,
+)
+from goalmeter._files import check_sizes, listed, reading
+from goalmeter._types import AnyArray, FloatArray
+from goalmeter.agents.abilities import Ability, Makers, NamedAgent
+from goalmeter.agents.grid_agents import Decision, Memoryless
+from goalmeter.agents.history import (
+    Mind,
+    hash_action,
+    hash_percept,
+    hash_start,
+    refuse_unknown,
+    uniform,
+)
+from goalmeter.agents.stable_baselines import borrowed_generators
+from goalmeter.agents.user_code import from_here
+from goalmeter.gridworld.conversions import tabular_world
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import Plan, State, existing
+from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.tabular.arrays import load_policy
+from goalmeter.tabular.mdp import TabularMDP
+
+# --- Sb3 file -------------------------------------------------------------------------------------
+# The archive that `model.save` writes holds the weights (`policy.pth`) and a JSON file (`data`) in
+# which whatever is no plain value is a pickle, in base64. The library's own `load` unpickles those,
+# which runs any code that the file's author put there. Beside each pickle the library writes what
+# the object held, as text: the module and the methods of a class, the size of a space. That is
+# enough to know the policy's class, its spaces and its layers, so the policy is built anew from
+# these texts, from a list of known classes, and its weights are read by `torch.load(...,
+# weights_only=True)`. A class of the user's own is therefore refused.
+
+_FEATURE = "A policy of Stable-Baselines3"
+DATA, WEIGHTS = "data", "policy.pth"
+_POLICIES = {
+    ("stable_baselines3.common.policies", "ActorCriticPolicy"),
+    ("stable_baselines3.dqn.policies", "DQNPolicy"),
+}
+_ALGORITHMS = "PPO, A2C or DQN of Stable-Baselines3 with its MlpPolicy"
+# Settings of a policy that decide what its network computes, and are plain values.
+_PLAIN = ("net_arch", "normalize_images", "share_features_extractor")
+# Settings that decide how it learns, or what continuous actions it takes, and nothing here.
+_NO_MATTER = frozenset(
+    {"optimizer_class", "optimizer_kwargs", "ortho_init", "log_std_init", "full_std", "use_expln"}
+    | {"squash_output", "use_sde", "n_critics", "features_extractor_kwargs"}
+)
+# A network larger than these is none that somebody trained; it would fill the memory.
+_MOST_LAYERS, _MOST_WIDTH = 64, 1_000_000
+_CLASS = re.compile(r"<class '([\w.]+)'>")
+_METHOD = re.compile(r"<function (\w+)\.__init__ at ")
+_FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What a policy sees: one of so many observations, or a flat array; the other is None.
+
+    Attributes:
+        count: how many observations there are.
+        length: of an array.
+    """
+
+    count: int | None
+    length: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SavedPolicy:
+    """A policy in an archive of Stable-Baselines3; torch is imported when it is first asked.
+
+    Attributes:
+        path: of the archive.
+        observations: what it sees.
+        n_actions: it chooses one of so many.
+        greedy: whether it is a Q-network, which takes the action of the largest value.
+        settings: of the policy's class.
+    """
+
+    path: str
+    observations: Observations
+    n_actions: int
+    greedy: bool
+    settings: Mapping[str, Any]
+
+    def probabilities(self, observations: AnyArray) -> FloatArray:
+        """The distribution over actions at each of some observations, [N, A].
+
+        Args:
+            observations: [N] numbers, or [N, length] arrays.
+        """
+        torch = require("torch", extra="sb3", feature=_FEATURE)
+        policy = self._policy
+        # In one thread, as every learner here computes: the last bits of a sum do not differ then.
+        with borrowed_generators(), torch.no_grad():
+            seen, _ = policy.obs_to_tensor(observations)
+            if self.greedy:
+                best = policy.q_net(seen).argmax(dim=1).numpy()  # the lowest of equals
+                return np.asarray(np.eye(self.n_actions)[best])
+            chances = policy.get_distribution(seen).distribution.probs
+        out = np.asarray(chances.numpy(), dtype=np.float64)
+        return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _policy(self) -> Any:
+        """The library's policy with the saved weights, on the processor."""
+        require("stable_baselines3", extra="sb3", feature=_FEATURE)
+        torch = require("torch", extra="sb3", feature=_FEATURE)
+        from gymnasium import spaces
+        from stable_baselines3.common.policies import ActorCriticPolicy
+        from stable_baselines3.dqn.policies import DQNPolicy
+
+        seen = self.observations
+        space: Any
+        if seen.count is not None:
+            space = spaces.Discrete(seen.count)
+        else:
+            assert seen.length is not None, "observations are counted or have a length"
+            # The bounds say nothing to a network that sees a flat array.
+            space = spaces.Box(-np.inf, np.inf, (seen.length,), np.float32)
+        settings = dict(self.settings)
+        if "activation_fn" in settings:
+            settings["activation_fn"] = getattr(torch.nn, settings["activation_fn"])
+        build = DQNPolicy if self.greedy else ActorCriticPolicy
+        # The first weights are drawn, and replaced below; nobody else's draws may change by that.
+        with borrowed_generators():
+            policy = build(space, spaces.Discrete(self.n_actions), lambda _: 0.0, **settings)
+        with zipfile.ZipFile(self.path) as archive:
+            weights = BytesIO(archive.read(WEIGHTS))
+        try:
+            policy.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True))
+        # A damaged or hostile file raises whatever torch's reader stumbles over.
+        except Exception as cause:
+            raise InvalidFileError(
+                f"{self.path}: {WEIGHTS} does not hold the weights of this policy: "
+                f"{in_a_line(cause)[:300]}; save the model again"
+            ) from cause
+        policy.set_training_mode(False)
+        return policy
+
+
+def read_policy(path: str | Path) -> SavedPolicy:
+    """What an archive of Stable-Baselines3 says of its policy; the weights are left for later."""
+    data = _data(Path(path))
+    kind = _kind(data.get("policy_class"), path)
+    return SavedPolicy(
+        str(path),
+        _observations(data.get("observation_space"), path),
+        _discrete(data.get("action_space"), "actions", path),
+        greedy=kind == "DQNPolicy",
+        settings=_settings(data.get("policy_kwargs"), path),
+    )
+
+
+def _data(path: Path) -> dict[str, Any]:
+    try:
+        with reading(path) as file:
+            entries = {entry.filename: entry for entry in listed(file)}
+            if missing := [name for name in (DATA, WEIGHTS) if name not in entries]:
+                raise InvalidFileError(f"it holds no {missing[0]!r}")
+            check_sizes([entries[DATA], entries[WEIGHTS]])
+            with zipfile.ZipFile(file) as archive:
+                data = json.loads(archive.read(DATA))
+    except FileNotFoundError as cause:
+        raise InvalidFileError(
+            f"there is no file {path}; a trained policy is named sb3:PATH.zip"
+        ) from cause
+    except InvalidFileError as cause:
+        raise _no_policy(path, str(cause)) from cause
+    # Half a file, one that is no JSON, or JSON that is nested without end.
+    except (OSError, ValueError, RecursionError, zipfile.BadZipFile) as cause:
+        raise _no_policy(path, in_a_line(cause)) from cause
+    if not isinstance(data, dict):
+        raise _no_policy(path, f"{DATA!r} is no JSON object")
+    return data
+
+
+def _kind(described: Any, path: str | Path) -> str:
+    """The name of the policy's class, which must be one of the library's own."""
+    told = described if isinstance(described, dict) else {}
+    method = _METHOD.match(str(told.get("__init__")))
+    module, name = str(told.get("__module__")), method[1] if method else "?"
+    if (module, name) not in _POLICIES:
+        raise _no_policy(path, f"its policy is {module}.{name}")
+    return name
+
+
+def _settings(described: Any, path: str | Path) -> dict[str, Any]:
+    """Settings that the policy was made with, as far as they decide what it computes."""
+    options = described if isinstance(described, dict) else {}
+    settings: dict[str, Any] = {}
+    for name, value in options.items():
+        if name.startswith(":") or name in _NO_MATTER:
+            continue
+        if name == "activation_fn" and (activation := _activation(value)):
+            settings[name] = activation
+        elif name in _PLAIN and _is_plain(value):
+            settings[name] = value
+        elif name != "features_extractor_class" or _CLASS.fullmatch(str(value)) is None:
+            raise _no_policy(path, f"its policy was made with {name}={value!r}")
+        elif _CLASS.fullmatch(str(value))[1] != _FLATTEN:  # type: ignore[index]
+            raise _no_policy(path, f"it looks through {value}")
+    return settings
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a switch, or the sizes of layers that a network can have."""
+    if isinstance(value, list):
+        return len(value) <= _MOST_LAYERS and all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return value.keys() <= {"pi", "vf"} and all(map(_is_plain, value.values()))
+    return isinstance(value, bool) or _is_width(value)
+
+
+def _is_width(value: Any) -> bool:
+    return type(value) is int and 0 < value <= _MOST_WIDTH
+
+
+def _activation(value: Any) -> str | None:
+    """The name of one of torch's own activations."""
+    named = _CLASS.fullmatch(str(value))
+    module, _, name = named[1].rpartition(".") if named else ("", "", "")
+    return name if module == "torch.nn.modules.activation" else None
+
+
+def _observations(described: Any, path: str | Path) -> Observations:
+    told = described if isinstance(described, dict) else {}
+    match _space(told):
+        case "Discrete":
+            return Observations(_discrete(told, "observations", path))
+        case "Box":
+            # An array of three axes may be a picture, whose bounds decide how it is scaled.
+            shape = told.get("_shape")
+            if isinstance(shape, list) and len(shape) == 1 and _is_width(shape[0]):
+                return Observations(None, shape[0])
+    raise _no_policy(path, f"it sees {_space(told) or 'nothing known'}, not Discrete or a flat Box")
+
+
+def _discrete(described: Any, counted: str, path: str | Path) -> int:
+    told = described if isinstance(described, dict) else {}
+    count = str(told.get("n"))
+    usual = str(told.get("start", "0")) == "0"
+    if _space(told) != "Discrete" or not re.fullmatch(r"[1-9]\d{0,6}", count) or not usual:
+        raise _no_policy(
+            path, f"its {counted} are {_space(told) or 'nothing known'}, not Discrete(n)"
+        )
+    return int(count)
+
+
+def _space(told: Mapping[str, Any]) -> str:
+    named = _CLASS.fullmatch(str(told.get(":type:")))
+    return named[1].rpartition(".")[2] if named else ""
+
+
+def _no_policy(path: str | Path, why: str) -> InvalidFileError:
+    return InvalidFileError(
+        f"{path} holds no policy that can be read ({why}); expected what model.save writes for "
+        f"{_ALGORITHMS}, with observations that are Discrete or a flat Box and actions that are "
+        f"Discrete; goalmeter.meg.from_simulator takes any other model as its load gives it"
+    )
+
+
+# --- In grids -------------------------------------------------------------------------------------
+# A policy of one of so many observations saw the index of the state (`observation="state"` of the
+# Gymnasium grid worlds, the order of `tabular_world(world).states`). One of a flat array saw the
+# whole grid (`observation="grid"`, through `gymnasium.wrappers.FlattenObservation`).
+
+
+@dataclass(frozen=True)
+class SavedWalker(Memoryless):
+    """A navigator from a file, which knows in which worlds it can walk.
+
+    Attributes:
+        check: raises InvalidParameterError if it sees other things than a world shows.
+    """
+
+    check: Callable[[GridWorld], None]
+
+
+@dataclass(frozen=True, eq=False)
+class TimedWalker:
+    """A navigator whose policy depends on the step, [H, S, 4].
+
+    Attributes:
+        name: as on the command line.
+        table: the policy.
+        check: raises InvalidParameterError if the table is of other states than a world's.
+    """
+
+    name: str
+    table: FloatArray
+    check: Callable[[GridWorld], None]
+
+    def begin(self, world: GridWorld, draws: Draws) -> _TimedWalk:
+        """Set out in a world, at the first step of the table."""
+        self.check(world)
+        index = {state: number for number, state in enumerate(reachable(world))}
+        return _TimedWalk(self, index, draws)
+
+
+class _TimedWalk:
+    def __init__(self, walker: TimedWalker, index: dict[State, int], draws: Draws) -> None:
+        self._walker, self._index, self._draws, self._step = walker, index, draws, 0
+
+    def act(self, state: State) -> Decision:
+        """A move drawn from the policy of this step."""
+        table = self._walker.table
+        if self._step >= len(table):
+            raise InvalidParameterError(
+                f"{self._walker.name} has a policy for {len(table)} steps, and the walk goes on to "
+                f"step {self._step + 1}; end walks with --cap {len(table)}"
+            )
+        left, right, up, down = table[self._step, self._index[state]].tolist()
+        self._step += 1
+        row = (left, right, up, down)
+        return Decision(self._draws.weighted(row), row)
+
+
+def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
+    """Return the navigator of a policy file, [S, 4] or [H, S, 4] (states of the grid MDP)."""
+    _check_actions(name, table.shape[-1])
+    n_states = table.shape[-2]
+
+    check = partial(_check_states, name, n_states)
+    if table.ndim == 3:
+        return TimedWalker(name, table, check)
+
+    def policy_of(plan: Plan) -> FloatArray:
+        check(plan.world)
+        return _spread(plan, reachable(plan.world), table)
+
+    return SavedWalker(name, policy_of, check)
+
+
+def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
+    """The navigator of a policy of Stable-Baselines3."""
+    _check_actions(name, policy.n_actions)
+    count, length = policy.observations.count, policy.observations.length
+
+    def check(world: GridWorld) -> None:
+        if count is not None:
+            _check_states(name, count, world)
+            return
+        rows, columns = world.shape
+        shown = _flat_length(rows, columns)
+        if shown == length:
+            return
+        size = next((n for n in range(3, 200) if _flat_length(n, n) == length), None)
+        advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
+        raise InvalidParameterError(
+            f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
+            f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
+        )
+
+    def policy_of(plan: Plan) -> FloatArray:
+        check(plan.world)
+        states = reachable(plan.world)
+        seen = np.arange(len(states)) if count is not None else _flat(plan.world, states)
+        return _spread(plan, states, policy.probabilities(seen))
+
+    return SavedWalker(name, policy_of, check)
+
+
+@lru_cache(maxsize=512)
+def reachable(world: GridWorld) -> tuple[State, ...]:
+    """The states of a world's MDP in their order: those that can be reached from the start."""
+    return tabular_world(world, horizon=1).states
+
+
+def _flat(world: GridWorld, states: tuple[State, ...]) -> AnyArray:
+    """What `FlattenObservation` makes of each state, [states, length]."""
+    from gymnasium.spaces import flatten
+
+    from goalmeter.gridworld.gymnasium_worlds import WorldEnv
+
+    env = WorldEnv(world)
+    space = env.observation_space
+    return np.stack([np.asarray(flatten(space, env.observation(state))) for state in states])
+
+
+def _flat_length(rows: int, columns: int) -> int:
+    # Three numbers a cell; then row, column, the key and the door, each one-hot.
+    return 3 * rows * columns + rows + columns + 2 + 2
+
+
+def _spread(plan: Plan, states: tuple[State, ...], table: FloatArray) -> FloatArray:
+    """A table over the states of the MDP as one over the planner's numbers of states."""
+    policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
+    # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
+    policy[existing(plan)] = 0.25
+    for state, row in zip(states, table, strict=True):
+        if state.cell != plan.world.goal:
+            policy[plan.number(state)] = row
+    return policy
+
+
+def _check_states(name: str, count: int, world: GridWorld) -> None:
+    """Raises InvalidParameterError if a policy over so many states is none of a world's."""
+    states = len(reachable(world))
+    rows, columns = world.shape
+    if states != count:
+        raise InvalidParameterError(
+            f"{name} is a policy over {count} states, and this grid of {rows} x {columns} has "
+            f"{states} that can be reached; let it walk in the world that it was made for"
+        )
+
+
+def _check_actions(name: str, n_actions: int) -> None:
+    if n_actions != len(ACTIONS):
+        raise InvalidParameterError(
+            f"{name} chooses among {n_actions} actions, and a grid world has the four "
+            f"{', '.join(ACTIONS)}"
+        )
+
+
+def check_worlds(navigator: object, worlds: tuple[GridWorld, ...]) -> None:
+    """See that a navigator can walk in all of some worlds, before the first of its walks."""
+    check = getattr(navigator, "check", None)
+    if callable(check):
+        for world in dict.fromkeys(worlds):
+            check(world)
+
+
+# --- Names ----------------------------------------------------------------------------------------
+# Prefix -> (ending of the file, what its agents are).
+TRAINED = {
+    "sb3": (".zip", "a policy that Stable-Baselines3 saved: PPO, A2C or DQN"),
+    "policy": (".npz", "a policy file, [S, A] or [H, S, A], over the states of a world"),
+}
+
+
+def is_trained(name: str) -> bool:
+    """Whether a name is that of a trained policy in a file.
+
+    >>> is_trained("sb3:models/ppo.zip"), is_trained("mine.py:agent")
+    (True, False)
+    """
+    return name.partition(":")[0].strip() in TRAINED and ":" in name
+
+
+def trained_agent(name: str) -> NamedAgent:
+    """The agent of a trained policy; the file is read, but neither torch nor its weights are."""
+    prefix, _, path = name.partition(":")
+    prefix, path = prefix.strip(), path.strip()
+    ending, about = TRAINED[prefix]
+    if not path.endswith(ending):
+        raise InvalidParameterError(
+            f"{name!r} names no {ending} file; a trained policy is named {prefix}:PATH{ending}"
+        )
+    # One spelling for each file, so that a run is continued from wherever it is named.
+    path = from_here(path)
+    name = f"{prefix}:{path}"
+    makers = _sb3(name, read_policy(path)) if prefix == "sb3" else _table(name, path)
+    return NamedAgent(name, about, makers, files=(path,))
+
+
+def _sb3(name: str, policy: SavedPolicy) -> Makers:
+    makers: Makers = {}
+    if policy.n_actions == len(ACTIONS):
+        makers = {Ability.GRID: lambda: saved_walker(name, policy)}
+    count = policy.observations.count
+    if count is None:
+        return makers
+
+    @cache  # one pass through the network, which is asked again for every seed
+    def table() -> FloatArray:
+        return policy.probabilities(np.arange(count))
+
+    return {
+        **makers,
+        Ability.HISTORY: lambda seed=0: TableAgent(name, table(), seed),
+        Ability.TABLE: lambda world: _fitted(name, world, table),
+    }
+
+
+def _table(name: str, path: str) -> Makers:
+    policy = load_policy(path)
+    makers: Makers = {Ability.TABLE: lambda world: _fitted(name, world, lambda: policy)}
+    if policy.shape[-1] == len(ACTIONS):
+        makers = {**makers, Ability.GRID: lambda: table_walker(name, policy)}
+    if policy.ndim == 2:
+        makers = {**makers, Ability.HISTORY: lambda seed=0: TableAgent(name, policy, seed)}
+    return makers
+
+
+def _fitted(name: str, world: TabularMDP, table: Callable[[], FloatArray]) -> FloatArray:
+    """A table, if it is one of a world's states and actions."""
+    policy = table()
+    if policy.shape[-2:] != (world.n_states, world.n_actions):
+        states, actions = policy.shape[-2:]
+        raise InvalidPolicyError(
+            f"{name} is a policy over {states} states and {actions} actions, and the world has "
+            f"{world.n_states} and {world.n_actions}; measure it in the world it was trained in"
+        )
+    return policy
+
+
+# --- At histories ---------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False)
+class TableAgent:
+    """A policy over numbered observations: it acts on the latest one alone, by its row of a table.
+
+    Attributes:
+        name: as on the command line.
+        table: [observations, actions].
+        seed: of its draws.
+    """
+
+    name: str
+    table: FloatArray
+    seed: int = 0
+    options: ClassVar[frozenset[str]] = frozenset()
+
+    def __repr__(self) -> str:
+        return f"TableAgent({self.name!r}, seed={self.seed})"
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        """A mind at the empty history."""
+        refuse_unknown(self, options)
+        self.check_counts(n_actions, n_observations)
+        start = hash_start(self.seed, n_actions, n_observations)
+        return _TableMind(self._cumulative, start)
+
+    def check_counts(self, n_actions: int, n_observations: int) -> None:
+        """See that an environment has the actions and observations that the table has."""
+        observations, actions = self.table.shape
+        if (actions, observations) != (n_actions, n_observations):
+            raise InvalidParameterError(
+                f"{self.name} was trained with {actions} actions and {observations} observations, "
+                f"and the environment has {n_actions} and {n_observations}; name environments of "
+                f"its own numbers with --environment"
+            )
+
+    @cached_property
+    def _cumulative(self) -> list[list[float]]:
+        sums = np.minimum(np.cumsum(self.table, axis=1), 1.0)
+        sums[:, -1] = 1.0  # whatever the rounding
+        rows: list[list[float]] = sums.tolist()
+        return rows
+
+
+class _TableMind:
+    __slots__ = ("_observation", "_rows", "_state")
+
+    def __init__(self, rows: list[list[float]], state: int, observation: int = 0) -> None:
+        self._rows, self._state, self._observation = rows, state, observation
+
+    def perceive(self, reward: float, observation: int) -> None:
+        self._state = hash_percept(self._state, reward, observation)
+        self._observation = observation
+
+    def act(self) -> int:
+        if not 0 <= self._observation < len(self._rows):
+            raise InvalidParameterError(
+                f"a trained policy is told of observation {self._observation}, expected 0 to "
+                f"{len(self._rows) - 1}: the environment tells of one that it does not have"
+            )
+        return bisect_right(self._rows[self._observation], uniform(self._state))
+
+    def take(self, action: int) -> None:
+        self._state = hash_action(self._state, action)
+
+    def fork(self) -> _TableMind:
+        return _TableMind(self._rows, self._state, self._observation)

@@ -1,0 +1,563 @@
+"""Network files: common limits and tables, XMLBIF 0.3, and pgmpy model objects."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.parsers import expat
+
+import numpy as np
+
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidModelError, require
+from goalmeter._files import write_bytes
+from goalmeter._names import listed, unknown_name
+from goalmeter._types import AnyArray, FloatArray
+from goalmeter.causal.graph import Value
+from goalmeter.tabular.arrays import ROUNDING
+
+if TYPE_CHECKING:
+    from goalmeter.causal.network import CausalBayesianNetwork
+
+
+# --- Model files ----------------------------------------------------------------------------------
+# A `Draft` collects what a file declares, piece by piece, and refuses what does not fit, naming the
+# line. Sizes are worked out before anything is allocated, so a short file cannot ask for a large
+# table.
+#
+# Rounded rows. Published networks give probabilities to a few decimals, so a row may miss 1: by up
+# to 3e-7 in the 24 networks that pgmpy ships, by more in files written by hand. A row that misses
+# by at most `ROW_TOLERANCE` is divided by its sum; a larger miss is an error of the file.
+
+# Of the text of a file, unpacked; the largest network that pgmpy ships has 5.5 million.
+MAX_BYTES = 2**26
+# Of all tables of a file together: a quarter of a gigabyte of doubles.
+MAX_ENTRIES = 2**25
+# Arrays of NumPy 1 have at most 32 axes, and one of them is the variable's own.
+MAX_PARENTS = 31
+ROW_TOLERANCE = 1e-3
+
+# What bnlearn and pgmpy write for a network without a name.
+NO_NAMES = frozenset({"unknown", "UNTITLED"})
+
+_GZIP = b"\x1f\x8b"
+_DIGITS = frozenset("0123456789+-.eE")
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        # Told by its first bytes: names lie, and pgmpy ships its networks packed.
+        if data.startswith(_GZIP) and len(data) <= MAX_BYTES:
+            with gzip.open(path) as unpacked:
+                data = unpacked.read(MAX_BYTES + 1)
+    except FileNotFoundError as cause:
+        raise InvalidFileError(f"{path}: there is no such file; check the path") from cause
+    except (gzip.BadGzipFile, zlib.error, EOFError) as cause:
+        raise InvalidFileError(
+            f"{path}: a damaged gzip archive ({cause}), expected one that can be unpacked; "
+            f"fetch or pack the file again"
+        ) from cause
+    except OSError as cause:
+        raise InvalidFileError(f"{path}: cannot be read: {cause.strerror or cause}") from cause
+    if len(data) > MAX_BYTES:
+        raise InvalidFileError(
+            f"{path}: the text is longer than {MAX_BYTES / 2**20:.0f} MiB, the most that is read; "
+            f"leave out variables that the question does not touch"
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as cause:
+        raise InvalidFileError(
+            f"{path}, line {1 + data.count(10, 0, cause.start)}: not UTF-8 text (byte "
+            f"0x{data[cause.start]:02x}); if it is text, save it in UTF-8"
+        ) from cause
+    if "\0" in text:
+        raise InvalidFileError(
+            f"{path}: not a text file (it has zero bytes), expected a network in text form"
+        )
+    return text
+
+
+def write_text(path: str | Path, text: str) -> Path:
+    """Write a text file in UTF-8, packed if its name ends in .gz, in a single step.
+
+    Raises:
+        InvalidFileError: the file cannot be written there.
+    """
+    data = text.encode("utf-8")
+    if Path(path).suffix == ".gz":
+        data = gzip.compress(data, mtime=0)  # no time stamp: the same bytes for the same network
+    return write_bytes(path, data)
+
+
+def numbers(words: Sequence[str]) -> list[float]:
+    """Words as numbers."""
+    for word in [] if _DIGITS.issuperset("".join(words)) else words:
+        # float() would also take nan, infinity, 1_000 and the digits of other scripts.
+        if not _DIGITS.issuperset(word):
+            raise ValueError(word)
+    out = []
+    for word in words:
+        try:
+            out.append(float(word))
+        except ValueError:
+            raise ValueError(word) from None
+    return out
+
+
+def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
+    """Rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
+
+    Args:
+        rows: [rows, states].
+        complain: makes the error for a row (its number, what is wrong with it).
+    """
+    negative = (rows < 0).any(axis=1)
+    if negative.any():
+        first = int(np.argmax(negative))
+        raise complain(
+            first, f"has the negative probability {rows[first].min():g}, expected none below 0"
+        )
+    sums = rows.sum(axis=1)
+    # Written so that a sum that is not a number is refused too.
+    off = ~(np.abs(sums - 1.0) <= ROW_TOLERANCE)
+    if off.any():
+        first = int(np.argmax(off))
+        raise complain(
+            first,
+            f"sums to {sums[first]:.10g}, expected 1 (up to {ROW_TOLERANCE:g}, for rounded "
+            f"numbers); correct the row, or divide it by its sum",
+        )
+    # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
+    return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
+
+
+class NetworkParts(NamedTuple):
+    """What a network is made from; `CausalBayesianNetwork.of` makes and checks it.
+
+    Readers return this and not the network, so that the network can use them.
+    """
+
+    domains: Mapping[str, Sequence[Value]]  # the states of each variable
+    parents: Mapping[str, Sequence[str]]  # the direct causes of each
+    cpds: Mapping[str, AnyArray]  # of each an array [*sizes of parents, own size]
+    name: str = ""  # of the network; may be empty
+    source: object = None  # what messages call the file; None if there is none
+
+
+class Draft:
+    """A network as a file declares it: variables first, then a table for each.
+
+    Args:
+        source: the name of the file, for messages.
+    """
+
+    def __init__(self, source: object) -> None:
+        self.source = source
+        self.domains: dict[str, tuple[str, ...]] = {}
+        self._lines: dict[str, int] = {}
+        self._parents: dict[str, tuple[str, ...]] = {}
+        self._cpds: dict[str, AnyArray] = {}
+        self._entries = 0
+
+    def error(self, line: int, message: str) -> InvalidFileError:
+        """The error for something in a line, counted from 1."""
+        return InvalidFileError(f"{self.source}, line {line}: {message}")
+
+    def unknown(self, line: int, name: str, known: Sequence[str], role: str) -> InvalidFileError:
+        """The error for a name that is not declared, with the nearest one that is."""
+        return self.error(line, str(unknown_name(name, known, role)))
+
+    def declare(self, x: str, states: Sequence[str], line: int) -> None:
+        """Take up a variable."""
+        if x in self.domains:
+            raise self.error(
+                line,
+                f"the variable {x!r} is declared a second time (first in line {self._lines[x]}), "
+                f"expected each variable once; rename or remove one",
+            )
+        if len(set(states)) < len(states) or not states:
+            twice = [f"the state {s!r} twice" for s, n in Counter(states).items() if n > 1]
+            problem = twice[0] if twice else "no states"
+            raise self.error(
+                line, f"the variable {x!r} has {problem}, expected one or more, all different"
+            )
+        self.domains[x] = tuple(states)
+        self._lines[x] = line
+
+    def shape(self, x: str, parents: Sequence[str], line: int) -> tuple[int, ...]:
+        """The shape [*sizes of parents, own size] of a table, before it is allocated."""
+        for name in (x, *parents):
+            if name not in self.domains:
+                role = "variable" if name == x else f"parent of {x!r}:"
+                raise self.unknown(line, name, list(self.domains), role)
+        if x in self._parents:
+            raise self.error(line, f"{x!r} has a second table, expected one for each variable")
+        if len(set(parents)) < len(parents) or x in parents:
+            raise self.error(
+                line,
+                f"the parents of {x!r} are {', '.join(parents)}, expected each one once, and "
+                f"not {x!r} itself",
+            )
+        sizes = (*(len(self.domains[p]) for p in parents), len(self.domains[x]))
+        # Added up before anything is allocated, since a line of text can ask for any size.
+        entries = math.prod(sizes)
+        self._entries += entries
+        if self._entries > MAX_ENTRIES or len(parents) > MAX_PARENTS:
+            raise self.error(
+                line,
+                f"the table of {x!r} has {entries:.3g} entries over {len(parents)} parents, which "
+                f"makes {self._entries:.3g} in the file, expected at most {MAX_ENTRIES:.3g} and "
+                f"{MAX_PARENTS} parents a table; give it fewer parents, or them fewer states",
+            )
+        self._parents[x] = tuple(parents)
+        return sizes
+
+    def define(self, x: str, rows: FloatArray, line_of: Callable[[int], int]) -> None:
+        """Take up the table of a variable whose `shape` was asked for.
+
+        `rows` holds [values of the parents (the last changes fastest), own size], `line_of` says in
+        which line a row stands.
+        """
+
+        def complain(row: int, problem: str) -> InvalidFileError:
+            return self.error(line_of(row), f"the row of {self.context(x, row)} {problem}")
+
+        sizes = (*(len(self.domains[p]) for p in self._parents[x]), rows.shape[1])
+        self._cpds[x] = within_rounding(rows, complain).reshape(sizes)
+
+    def context(self, x: str, row: int) -> str:
+        """A row of a table in words: 'X' given A = a, B = b."""
+        parents = self._parents[x]
+        places = np.unravel_index(row, [len(self.domains[p]) for p in parents]) if parents else ()
+        pairs = [f"{p} = {self.domains[p][i]}" for p, i in zip(parents, places, strict=True)]
+        return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
+
+    def parts(self, name: str) -> NetworkParts:
+        """What the file declares, when everything is taken up."""
+        if not self.domains:
+            raise InvalidFileError(
+                f"{self.source}: declares no variable, expected at least one; check that the file "
+                f"is complete, and that it is a Bayesian network"
+            )
+        missing = [x for x in self.domains if x not in self._cpds]
+        if missing:
+            raise self.error(
+                self._lines[missing[0]],
+                f"{listed(missing)} {'has' if len(missing) == 1 else 'have'} no probabilities, "
+                f"expected a table for each variable",
+            )
+        name = "" if name in NO_NAMES else name
+        return NetworkParts(self.domains, self._parents, self._cpds, name, self.source)
+
+
+# --- Xmlbif ---------------------------------------------------------------------------------------
+# <BIF VERSION="0.3"><NETWORK><NAME>N</NAME>
+#       <VARIABLE TYPE="nature"><NAME>B</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
+#       <DEFINITION><FOR>B</FOR><GIVEN>A</GIVEN><TABLE>0.9 0.1 0.5 0.5</TABLE></DEFINITION>
+#     </NETWORK></BIF>
+#
+# In a table the variable's own states change fastest, then the parents, the last one named first.
+# White space around names is dropped and properties are read over. A variable of TYPE decision is
+# read like any other: its table is its policy, and which variables are decisions is the question,
+# not part of the file. Utility nodes are refused. So are entity declarations, with which a short
+# file can unfold into gigabytes; the usual declaration of elements is fine.
+#
+# Rows that miss 1 by rounding are divided by their sum (`model_files`).
+#
+# Source: Cozman, The Interchange Format for Bayesian Networks, XMLBIF 0.3 (1998).
+
+# The largest network that pgmpy ships has some twenty thousand.
+_MAX_ELEMENTS = 2**20
+# Characters that no XML 1.0 document may hold.
+_NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+def read_xmlbif(path: str | Path) -> NetworkParts:
+    """What an XMLBIF file, gzipped or not, says of a network."""
+    return parse_xmlbif(read_text(path), source=path)
+
+
+def parse_xmlbif(text: str, *, source: object = "text") -> NetworkParts:
+    """What a text in XMLBIF says of a network, as `read_xmlbif`; messages name its source."""
+    draft = Draft(source)
+    root = _parse(text, draft)
+    if root.tag != "BIF":
+        raise draft.error(root.line, f"expected the element BIF, got {root.tag}")
+    network = root.only("NETWORK", draft)
+    for variable in network.all("VARIABLE"):
+        _declare(variable, draft)
+    for definition in network.all("DEFINITION"):
+        _define(definition, draft)
+    names = network.all("NAME")
+    name = names[0].text if names else ""
+    return draft.parts(name)
+
+
+def write_xmlbif(network: CausalBayesianNetwork, path: str | Path) -> Path:
+    """Write a network as an XMLBIF file, gzipped if the name ends in .gz; returns its path.
+
+    Numbers and booleans among the states become text.
+    """
+    return write_text(path, xmlbif_text(network))
+
+
+def xmlbif_text(network: CausalBayesianNetwork) -> str:
+    """A network as text in XMLBIF; raises as `write_xmlbif`."""
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', '<BIF VERSION="0.3">', "<NETWORK>"]
+    lines.append(_element("NAME", network.name or "UNTITLED"))
+    for x in network.variables:
+        lines += ['<VARIABLE TYPE="nature">', f"  {_element('NAME', x)}"]
+        lines += [f"  {_element('OUTCOME', str(value))}" for value in network.domain(x)]
+        lines.append("</VARIABLE>")
+    for x in network.variables:
+        lines += ["<DEFINITION>", f"  {_element('FOR', x)}"]
+        lines += [f"  {_element('GIVEN', parent)}" for parent in network.parents(x)]
+        rows = network.cpd(x).reshape(-1, network.size(x)).tolist()
+        table = "\n    ".join(" ".join(map(repr, row)) for row in rows)
+        lines += [f"  <TABLE>\n    {table}\n  </TABLE>", "</DEFINITION>"]
+    return "\n".join([*lines, "</NETWORK>", "</BIF>"]) + "\n"
+
+
+def _element(tag: str, name: str) -> str:
+    if name != name.strip() or not name or _NOT_XML.search(name):
+        raise InvalidModelError(
+            f"the name {name!r} cannot be written as XMLBIF: it is empty, begins or ends with "
+            f"white space, or has a control character; rename it, or write BIF"
+        )
+    # A parser makes every end of a line a line feed, unless it is written as a number.
+    return f"<{tag}>{escape(name, quote=False)}</{tag}>".replace("\r", "&#13;")
+
+
+@dataclass
+class _Element:
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    children: list[_Element] = field(default_factory=list)
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces).strip()
+
+    def all(self, tag: str) -> list[_Element]:
+        return [child for child in self.children if child.tag == tag]
+
+    def only(self, tag: str, draft: Draft) -> _Element:
+        children = self.all(tag)
+        if len(children) != 1:
+            raise draft.error(
+                self.line, f"{self.tag} has {len(children)} elements {tag}, expected exactly one"
+            )
+        return children[0]
+
+    def name(self, tag: str, draft: Draft) -> str:
+        child = self.only(tag, draft)
+        if not child.text:
+            raise draft.error(child.line, f"{tag} is empty, expected a name")
+        return child.text
+
+
+def _parse(text: str, draft: Draft) -> _Element:
+    parser = expat.ParserCreate("utf-8")
+    # Text comes in one piece; without it a long table arrives in thousands of parts.
+    parser.buffer_text = True
+    document = _Element("", {}, 1)
+    open_elements = [document]
+    count = 0
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
+        if count > _MAX_ELEMENTS:
+            raise draft.error(
+                parser.CurrentLineNumber,
+                f"the file has more than {_MAX_ELEMENTS} elements, the most that are read",
+            )
+        element = _Element(tag, attributes, parser.CurrentLineNumber)
+        open_elements[-1].children.append(element)
+        open_elements.append(element)
+
+    def end(tag: str) -> None:
+        open_elements.pop()
+
+    def characters(piece: str) -> None:
+        open_elements[-1].pieces.append(piece)
+
+    def entity(name: str, *_: object) -> None:
+        raise draft.error(
+            parser.CurrentLineNumber,
+            f"declares the entity {name!r}, expected none: such a file can unfold without limit, "
+            f"so it is not read; write the text of the entity in its place",
+        )
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler, parser.EntityDeclHandler = characters, entity
+    try:
+        parser.Parse(text.encode("utf-8"), True)
+    except expat.ExpatError as cause:
+        fault = expat.ErrorString(cause.code)
+        raise draft.error(
+            cause.lineno,
+            f"not well-formed XML ({fault} at column {cause.offset}), expected a document "
+            f"<BIF> ... </BIF>; check that the file is complete",
+        ) from cause
+    return document.children[0]
+
+
+def _declare(variable: _Element, draft: Draft) -> None:
+    x = variable.name("NAME", draft)
+    kind = variable.attributes.get("TYPE", "nature")
+    if kind not in ("nature", "decision"):
+        raise draft.error(
+            variable.line,
+            f"{x!r} is of TYPE {kind!r}, expected nature (or decision, with a table for its "
+            f"policy); hand a utility over separately, and leave its node out of the file",
+        )
+    draft.declare(x, [outcome.text for outcome in variable.all("OUTCOME")], variable.line)
+
+
+def _define(definition: _Element, draft: Draft) -> None:
+    x = definition.name("FOR", draft)
+    sizes = draft.shape(x, [parent.text for parent in definition.all("GIVEN")], definition.line)
+    table = definition.only("TABLE", draft)
+    try:
+        values = numbers(table.text.split())
+    except ValueError as cause:
+        raise draft.error(
+            table.line, f"the table of {x!r} has {cause.args[0][:40]!r}, expected probabilities"
+        ) from None
+    expected = int(np.prod(sizes))
+    if len(values) != expected:
+        raise draft.error(
+            table.line,
+            f"the table of {x!r} has {len(values)} numbers, expected {expected}: {sizes[-1]} "
+            f"states for each of {expected // sizes[-1]} values of its parents",
+        )
+    rows = np.array(values).reshape(-1, sizes[-1])
+    draft.define(x, rows, lambda row: table.line)
+
+
+# --- Pgmpy models ---------------------------------------------------------------------------------
+# A model is read by what it offers, so reading one does not import pgmpy; making one does. States
+# and their types stay as they are. pgmpy takes columns that miss 1 by up to 0.01; here the rule of
+# files holds (`model_files`): up to 1e-3 they are divided by their sum, more is refused.
+
+
+def read_pgmpy(model: Any) -> NetworkParts:
+    """What a pgmpy `DiscreteBayesianNetwork` says of a network.
+
+    Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
+
+    Args:
+        model: the model, with a `TabularCPD` for each variable.
+    """
+    if not all(hasattr(model, part) for part in ("nodes", "get_cpds", "get_parents")):
+        raise InvalidModelError(
+            f"the model is a {type(model).__name__}, expected a pgmpy DiscreteBayesianNetwork"
+        )
+    nodes = list(model.nodes())
+    # pgmpy allows any hashable name; here and in files names are text.
+    names = {node: str(node) for node in nodes}
+    if len(set(names.values())) < len(nodes):
+        raise InvalidModelError("two variables have names that read the same, expected one each")
+    cpds = {node: _cpd(model, node) for node in nodes}
+    domains = {node: _states(cpds[node], node) for node in nodes}
+    parents = {node: list(cpds[node].variables)[1:] for node in nodes}
+    for node in nodes:
+        if set(parents[node]) != set(model.get_parents(node)):
+            raise InvalidModelError(
+                f"the CPD of {names[node]!r} is given {listed(parents[node]) or 'nothing'}, "
+                f"expected the parents in the model, {listed(model.get_parents(node)) or 'none'}"
+            )
+    name = str(getattr(model, "name", None) or "")
+    return NetworkParts(
+        {names[node]: domains[node] for node in nodes},
+        {names[node]: [names[parent] for parent in parents[node]] for node in nodes},
+        {names[node]: _table(cpds[node], names[node], domains) for node in nodes},
+        name="" if name in NO_NAMES else name,
+    )
+
+
+def to_pgmpy(network: CausalBayesianNetwork) -> Any:
+    """The same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
+    feature = "Making a pgmpy model"
+    models = require("pgmpy.models", extra="pgmpy", feature=feature)
+    factors = require("pgmpy.factors.discrete", extra="pgmpy", feature=feature)
+    model = models.DiscreteBayesianNetwork()
+    model.name = network.name
+    model.add_nodes_from(network.variables)
+    model.add_edges_from(network.edges())
+    for x in network.variables:
+        parents = network.parents(x)
+        model.add_cpds(
+            factors.TabularCPD(
+                x,
+                network.size(x),
+                # pgmpy puts own states in rows and values of the parents in columns.
+                network.cpd(x).reshape(-1, network.size(x)).T,
+                evidence=list(parents) or None,
+                evidence_card=[network.size(parent) for parent in parents] or None,
+                state_names={v: list(network.domain(v)) for v in (x, *parents)},
+            )
+        )
+    return model
+
+
+def _cpd(model: Any, node: Any) -> Any:
+    cpd = model.get_cpds(node)
+    if cpd is None:
+        raise InvalidModelError(
+            f"{str(node)!r} has no CPD, expected one for each variable; add it with "
+            f"model.add_cpds, or fit the model"
+        )
+    if not all(hasattr(cpd, part) for part in ("variables", "values", "state_names")):
+        raise InvalidModelError(
+            f"the CPD of {str(node)!r} is a {type(cpd).__name__}, expected a TabularCPD: every "
+            f"variable needs finitely many states"
+        )
+    return cpd
+
+
+def _states(cpd: Any, node: Any) -> list[Value]:
+    """The states of a variable, as its own CPD lists them."""
+    # pgmpy keeps NumPy's scalars where states come from data.
+    return [s.item() if isinstance(s, np.generic) else s for s in cpd.state_names[node]]
+
+
+def _table(cpd: Any, x: str, domains: dict[Any, list[Value]]) -> FloatArray:
+    """The CPD as [*sizes of parents, own size], states in the order of each one's own CPD."""
+    values = np.asarray(cpd.values, dtype=np.float64)
+    for axis, node in enumerate(cpd.variables):
+        named, wanted = _states(cpd, node), domains[node]
+        if named != wanted:
+            if len(named) != len(wanted) or set(named) != set(wanted):
+                raise InvalidModelError(
+                    f"the CPD of {x!r} names the states {listed(named)} of {str(node)!r}, expected "
+                    f"those of its own CPD, {listed(wanted)}; give state_names to both"
+                )
+            values = values.take([named.index(state) for state in wanted], axis=axis)
+    table = np.moveaxis(values, 0, -1)
+
+    def complain(row: int, problem: str) -> InvalidModelError:
+        places = np.unravel_index(row, table.shape[:-1]) if table.ndim > 1 else ()
+        pairs = [
+            f"{node} = {domains[node][i]}"
+            for node, i in zip(cpd.variables[1:], places, strict=True)
+        ]
+        where = f" given {', '.join(pairs)}" if pairs else ""
+        return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
+
+    rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
+    return rows.reshape(table.shape)

@@ -1,0 +1,256 @@
+"""Convert a grid world to a tabular MDP and to the text that a language model reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State, plan
+from goalmeter.gridworld.world import (
+    ACTIONS,
+    AGENT,
+    DOOR,
+    EMPTY,
+    GOAL,
+    KEY,
+    NEUTRAL,
+    WALL,
+    Cell,
+    GridWorld,
+)
+from goalmeter.tabular.mdp import TabularMDP
+
+# --- Tabular world --------------------------------------------------------------------------------
+# States are those of the planner, (cell, has the key, door open), but only the ones that can be
+# reached from the start; actions are its four moves. The goal absorbs: an agent that has arrived
+# stays, and nothing that it does there matters.
+
+GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
+
+
+@dataclass(frozen=True, eq=False)
+class TabularWorld:
+    """The MDP of a grid world, and which state is which.
+
+    Attributes:
+        world: what it was made of.
+        mdp: S states, 4 actions, deterministic; the reward is collected at each state.
+        states: the state of each index, the start first.
+    """
+
+    world: GridWorld
+    mdp: TabularMDP
+    states: tuple[State, ...]
+
+    def index(self, state: State) -> int:
+        """The index of a state.
+
+        Raises:
+            InvalidParameterError: it cannot be reached from the start.
+        """
+        try:
+            return self.states.index(state)
+        except ValueError as cause:
+            raise InvalidParameterError(
+                f"row {state.cell.row}, column {state.cell.column}, layer {state.layer} cannot be "
+                f"reached from the start of this world"
+            ) from cause
+
+
+def tabular_world(
+    world: GridWorld,
+    *,
+    horizon: int | None = None,
+    utility: str | Mapping[Cell, float] = GOAL_UTILITY,
+    discount: float = 1.0,
+) -> TabularWorld:
+    """The MDP of a grid world.
+
+    Args:
+        world: any grid world.
+        horizon: number of decisions; None with a discount below 1 means for ever.
+        utility: "goal": 1 in the goal at each step, so that arriving earlier is better. "key": 1
+            at each step once the agent has the key; "neutral": the same of the neutral object. Or
+            a number for each cell, 0 where none is given.
+        discount: of rewards, in (0, 1].
+
+    Raises:
+        InvalidParameterError: another word, "key" without a key, "neutral" without such an object,
+            or a utility of a cell that is no open cell of the world.
+    """
+    planned = plan(world)
+    index, order = _reached(planned.plans.successors[0], planned.number(planned.start))
+    rows, columns = world.shape
+    states = []
+    for number in order:
+        layer, place = divmod(int(number), rows * columns)
+        states.append(State(Cell(*divmod(place, columns)), layer))
+    next_state = index[planned.plans.successors[0][order]][..., None]
+    mdp = TabularMDP(
+        (next_state, np.ones(next_state.shape)),
+        _reward(world, states, utility),
+        horizon=horizon,
+        initial=0,
+        discount=discount,
+    )
+    return TabularWorld(world, mdp, tuple(states))
+
+
+def _reached(successors: IntArray, start: int) -> tuple[IntArray, IntArray]:
+    """(planner's number -> index, index -> planner's number) of what the start leads to."""
+    index = np.full(len(successors), -1)
+    order = [start]
+    index[start] = 0
+    for number in order:  # grows as it goes
+        for after in successors[number]:
+            if index[after] < 0:
+                index[after] = len(order)
+                order.append(int(after))
+    return index, np.array(order)
+
+
+def _reward(
+    world: GridWorld, states: list[State], utility: str | Mapping[Cell, float]
+) -> FloatArray:
+    if isinstance(utility, Mapping):
+        open_cells = set(world.open_cells)
+        for row, column in utility:
+            if (row, column) not in open_cells:
+                raise InvalidParameterError(
+                    f"the utility of row {row}, column {column} is given, where there is no open "
+                    f"cell"
+                )
+        values = {Cell(*cell): float(value) for cell, value in utility.items()}
+        return np.array([values.get(state.cell, 0.0) for state in states])
+    if utility == GOAL_UTILITY:
+        return np.array([float(state.cell == world.goal) for state in states])
+    if utility in (KEY_UTILITY, NEUTRAL_UTILITY):
+        if (world.key if utility == KEY_UTILITY else world.neutral) is None:
+            lacking = "key" if utility == KEY_UTILITY else "neutral object"
+            raise InvalidParameterError(
+                f"the utility is {utility!r}, but this world has no {lacking}"
+            )
+        return np.array([float(state.has_key) for state in states])
+    raise InvalidParameterError(
+        f"utility is {utility!r}, expected {GOAL_UTILITY!r}, {KEY_UTILITY!r}, {NEUTRAL_UTILITY!r} or a number for each cell"
+    )
+
+
+# --- Text -----------------------------------------------------------------------------------------
+# Source: the paper on language model agents, appendix on prompts, and the layout read off its code:
+# a head of column numbers, each row led by its number, every cell padded to one width.
+
+MEANINGS = {
+    AGENT: "agent",
+    WALL: "wall",
+    GOAL: "goal",
+    EMPTY: "empty",
+    DOOR: "locked door",
+    KEY: "key",
+    NEUTRAL: "an object without a use",
+}
+
+
+def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
+    """One character a cell, with the agent where it is, hiding what it stands on.
+
+    What was picked up and a door that is open are gone.
+    """
+    symbols = world.symbols()
+    symbols[world.start.row][world.start.column] = EMPTY
+    if world.thing is not None and state.layer != WITHOUT_KEY:
+        symbols[world.thing.row][world.thing.column] = EMPTY
+    if world.door is not None and state.layer == DOOR_OPEN:
+        symbols[world.door.row][world.door.column] = EMPTY
+    # Last, so that the agent hides what it stands on.
+    symbols[state.cell.row][state.cell.column] = AGENT
+    return symbols
+
+
+def rendered(world: GridWorld, state: State | None = None) -> str:
+    """The grid as text; at its start if no state is given.
+
+    Example: a room of three cells.
+        >>> print(rendered(GridWorld.from_text(["#####", "#A_G#", "#####"])))
+          0 1 2 3 4
+        0 # # # # #
+        1 # A _ G #
+        2 # # # # #
+    """
+    cells = symbols_at(world, State(world.start) if state is None else state)
+    rows, columns = world.shape
+    width = len(str(max(rows, columns))) + 1
+    head = " " * width + "".join(str(c).ljust(width) for c in range(columns))
+    lines = [
+        str(r).ljust(width) + "".join(symbol.ljust(width) for symbol in row)
+        for r, row in enumerate(cells)
+    ]
+    return "\n".join(line.rstrip() for line in (head, *lines))
+
+
+def compact(world: GridWorld, state: State | None = None) -> str:
+    """The world in words: which cells are open and where things are, then where the agent is.
+
+    A cell is one word, row,column, so that nothing has to be counted to know where it is, and
+    after it stand the moves that lead from it to another open cell, by their first letters. All
+    but the last two lines stay the same while the agent moves and takes nothing, so a server that
+    keeps what it has read reads them once. A key that was taken and an open door are not mentioned;
+    a shut door is open to who carries the key.
+
+    Example: a room of three cells.
+        >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
+        Rows: 3
+        Columns: 5
+        Open: 1,1 R 1,2 LR 1,3 L
+        Goal: 1,3
+        Agent: 1,1
+        Key carried: no
+    """
+    at = State(world.start) if state is None else state
+    rows, columns = world.shape
+    taken, shut = at.layer != WITHOUT_KEY, world.door is not None and at.layer != DOOR_OPEN
+    places = {
+        "Goal": world.goal,
+        "Key": None if taken else world.key,
+        "Object": None if taken else world.neutral,
+        "Door": world.door if shut else None,
+    }
+    return "\n".join(
+        [
+            f"Rows: {rows}",
+            f"Columns: {columns}",
+            f"Open: {_open_words(world, None if taken else world.door)}",
+            *(f"{name}: {at.row},{at.column}" for name, at in places.items() if at is not None),
+            f"Agent: {at.cell.row},{at.cell.column}",
+            f"Key carried: {'yes' if taken and world.key is not None else 'no'}",
+        ]
+    )
+
+
+# Asked for at every step through a world, and longer than all other lines.
+@lru_cache(maxsize=1024)
+def _open_words(world: GridWorld, closed: Cell | None) -> str:
+    """The open cells of a world in reading order, each with its ways; `closed` is none of them."""
+    free = dict.fromkeys(cell for cell in world.open_cells if cell != closed)
+    return " ".join(
+        f"{cell.row},{cell.column} "
+        + ways_in_letters(act for act in range(len(ACTIONS)) if cell.moved(act) in free)
+        for cell in free
+    )
+
+
+def ways_in_letters(actions: Iterable[int]) -> str:
+    """The moves that lead on from a cell, by their first letters; "-" if there are none."""
+    return "".join(ACTIONS[action][0] for action in actions) or "-"
+
+
+def legend(world: GridWorld) -> dict[str, str]:
+    """What the symbols of a world mean; those of things only where there are such."""
+    places = {KEY: world.key, DOOR: world.door, NEUTRAL: world.neutral}
+    absent = {symbol for symbol, place in places.items() if place is None}
+    return {symbol: meaning for symbol, meaning in MEANINGS.items() if symbol not in absent}

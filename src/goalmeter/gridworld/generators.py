@@ -1,0 +1,424 @@
+"""Generate mazes and key worlds from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import MutableSequence, Sequence
+from dataclasses import dataclass
+from math import floor
+from random import Random
+from typing import Any, TypeVar
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, shown
+from goalmeter._types import ArrayLike, BoolArray, IntArray
+from goalmeter.gridworld.world import MOVES, Cell, GridWorld
+
+# --- Draws ----------------------------------------------------------------------------------------
+# Grids are named by their seed in papers and data sets, so a seed has to give the same grid on any
+# machine and with any later version. Python promises that of `Random(seed).random()` and of nothing
+# else in `random`, and NumPy promises it of no distribution; so every choice here is made of those
+# numbers alone.
+
+T = TypeVar("T")
+
+
+class Draws:
+    """One stream of choices.
+
+    Args:
+        seed: a whole number, or words and numbers that name the stream; each names another one.
+    """
+
+    def __init__(self, *seed: int | str) -> None:
+        self._random = Random(":".join(str(part) for part in seed)).random
+
+    def below(self, n: int) -> int:
+        """A whole number in 0 .. n-1."""
+        return int(self._random() * n)
+
+    def choice(self, items: Sequence[T]) -> T:
+        """One of them."""
+        return items[self.below(len(items))]
+
+    def weighted(self, probabilities: Sequence[float]) -> int:
+        """The place of one of some probabilities, as often as it says."""
+        left = self._random()
+        last = 0
+        for place, probability in enumerate(probabilities):
+            if probability > 0:
+                if left < probability:
+                    return place
+                left -= probability
+                last = place
+        return last  # rounding has left a remainder
+
+    def shuffle(self, items: MutableSequence[Any]) -> None:
+        """Put them in a random order, in place (Fisher and Yates)."""
+        for last in range(len(items) - 1, 0, -1):
+            chosen = self.below(last + 1)
+            items[last], items[chosen] = items[chosen], items[last]
+
+
+# --- Paths ----------------------------------------------------------------------------------------
+def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
+    """Steps from each source to every cell, [sources, rows, columns]; -1 where none leads.
+
+    Args:
+        walls: [rows, columns].
+        sources: rows and columns, [sources, 2].
+    """
+    places = np.asarray(sources).reshape(-1, 2)
+    n = len(places)
+    open_ = ~walls
+    steps = np.full((n, *walls.shape), -1, dtype=np.int64)
+    front = np.zeros((n, *walls.shape), dtype=bool)
+    front[np.arange(n), places[:, 0], places[:, 1]] = True
+    front &= open_
+    # A breadth-first search from all sources at once: `front` holds the cells at distance `step`.
+    step = 0
+    while front.any():
+        steps[front] = step
+        step += 1
+        # The border is wall, so a shift by one never wraps around.
+        spread = np.zeros_like(front)
+        spread[:, 1:] |= front[:, :-1]
+        spread[:, :-1] |= front[:, 1:]
+        spread[:, :, 1:] |= front[:, :, :-1]
+        spread[:, :, :-1] |= front[:, :, 1:]
+        front = spread & open_ & (steps < 0)
+    return steps
+
+
+# --- Maze -----------------------------------------------------------------------------------------
+# A maze of size n (odd) is carved on the cells with odd row and column: a randomised depth-first
+# search opens the wall between a cell and a neighbour that was not visited yet, until all are
+# joined by exactly one path. Of the remaining inner walls the share 1 - c, rounded down, is then
+# opened at random: complexity c is the share of the maze's walls that is kept, 1 a perfect maze,
+# 0 an empty room.
+#
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 3, and the rules read off its code. Differences from it: the seed alone names the
+# grid; start and goal are always connected (an opened pillar can be an isolated cell, where the
+# published generator may put them); they may be drawn by distance or detour.
+
+# Grids that are drawn for one seed before the request counts as impossible.
+MAX_ATTEMPTS = 1000
+# Start and goal are drawn from all pairs of cells: of a larger grid, they take gigabytes.
+MOST_SIZE = 51
+
+
+@dataclass(frozen=True)
+class Maze:
+    """A generated world and how it came about.
+
+    Attributes:
+        world: walls, start and goal.
+        size: rows and columns.
+        complexity: share of the maze's inner walls that is kept.
+        seed: names the world, together with size, complexity and what was asked of it.
+        distance: steps on the shortest path from start to goal.
+        detour: distance less the Manhattan distance; even, and 0 where a compass is enough.
+        attempts: grids that were drawn, the last one included; the others had no such pair.
+    """
+
+    world: GridWorld
+    size: int
+    complexity: float
+    seed: int
+    distance: int
+    detour: int
+    attempts: int
+
+
+def maze(
+    size: int,
+    complexity: float,
+    seed: int,
+    *,
+    distance: tuple[int, int] | None = None,
+    detour: tuple[int, int] | None = None,
+) -> Maze:
+    """A maze with a start and a goal.
+
+    Without further wishes goal and start are two different open cells, each pair equally likely
+    that a path connects.
+
+    Args:
+        size: rows and columns, odd, from 5 to 51.
+        complexity: share of inner walls kept, in [0, 1].
+        seed: names the grid; the same seed gives the same grid everywhere, for ever.
+        distance: least and greatest length of the shortest path.
+        detour: least and greatest difference between it and the Manhattan distance.
+
+    Raises:
+        InvalidParameterError: an even or small size, a complexity outside [0, 1], bounds in the
+            wrong order, or no grid of this kind has such a pair.
+
+    Example: the same seed, the same grid.
+        >>> print(maze(7, 1.0, seed=0).world)
+        #######
+        #A__G_#
+        #_###_#
+        #_#_#_#
+        #_#_#_#
+        #_#___#
+        #######
+    """
+    _check(size, complexity, distance, detour)
+    draws = Draws("maze", size, repr(float(complexity)), seed)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        walls = carved(size, complexity, draws)
+        pair = _pair(walls, draws, distance, detour)
+        if pair is not None:
+            start, goal, length = pair
+            straight = abs(start.row - goal.row) + abs(start.column - goal.column)
+            world = GridWorld(walls, start, goal)
+            return Maze(world, size, float(complexity), seed, length, length - straight, attempt)
+    wishes = [
+        f"{name} {low} to {high}"
+        for name, bounds in (("distance", distance), ("detour", detour))
+        if bounds is not None
+        for low, high in [bounds]
+    ]
+    raise InvalidParameterError(
+        f"none of {MAX_ATTEMPTS} mazes of size {size} and complexity {complexity:g} has a start "
+        f"and a goal with {' and '.join(wishes)}; ask for less, or for larger grids"
+    )
+
+
+def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
+    """The walls of a maze, [size, size]."""
+    walls = np.ones((size, size), dtype=bool)
+    lattice = range(1, size, 2)
+    at = Cell(draws.choice(lattice), draws.choice(lattice))
+    walls[at] = False
+    path = [at]
+    while path:
+        at = path[-1]
+        ways = [
+            (Cell(at.row + r, at.column + c), Cell(at.row + 2 * r, at.column + 2 * c))
+            for r, c in MOVES
+        ]
+        ways = [
+            (between, to)
+            for between, to in ways
+            if 0 < to.row < size and 0 < to.column < size and walls[to]
+        ]
+        if not ways:
+            path.pop()
+            continue
+        between, to = draws.choice(ways)
+        walls[between] = walls[to] = False
+        path.append(to)
+    kept = [Cell(r, c) for r in range(1, size - 1) for c in range(1, size - 1) if walls[r, c]]
+    draws.shuffle(kept)
+    # In floating point, as the published generator has it: 9 of 50 walls at 0.8, not 10.
+    for cell in kept[: floor((1 - complexity) * len(kept))]:
+        walls[cell] = False
+    return walls
+
+
+def _pair(
+    walls: BoolArray, draws: Draws, distance: tuple[int, int] | None, detour: tuple[int, int] | None
+) -> tuple[Cell, Cell, int] | None:
+    """A start, a goal and the steps between them, uniform over all pairs that will do."""
+    cells = np.argwhere(~walls)
+    lengths = distances_from(walls, cells)[:, cells[:, 0], cells[:, 1]]
+    straight = np.abs(cells[:, None] - cells[None]).sum(axis=2)
+    good = lengths > 0  # -1 is out of reach, 0 the cell itself
+    for values, bounds in ((lengths, distance), (lengths - straight, detour)):
+        if bounds is not None:
+            good &= (values >= bounds[0]) & (values <= bounds[1])
+    pairs = np.argwhere(good)
+    if not len(pairs):
+        return None
+    first, second = pairs[draws.below(len(pairs))]
+    start, goal = (Cell(int(cells[i, 0]), int(cells[i, 1])) for i in (first, second))
+    return start, goal, int(lengths[first, second])
+
+
+def _check(
+    size: int, complexity: float, distance: tuple[int, int] | None, detour: tuple[int, int] | None
+) -> None:
+    if size < 5 or size % 2 == 0:
+        raise InvalidParameterError(f"size is {shown(size)}, expected an odd number, at least 5")
+    if size > MOST_SIZE:
+        raise InvalidParameterError(
+            f"size is {shown(size)}, expected at most {MOST_SIZE}: all pairs of cells of a larger "
+            f"grid take gigabytes"
+        )
+    if not 0 <= complexity <= 1:
+        raise InvalidParameterError(
+            f"complexity is {shown(complexity)}, expected a share in [0, 1]"
+        )
+    for name, bounds in (("distance", distance), ("detour", detour)):
+        if bounds is not None and not bounds[0] <= bounds[1]:
+            raise InvalidParameterError(
+                f"{name} is {bounds[0]} to {bounds[1]}, expected the least first"
+            )
+
+
+# --- Key worlds -----------------------------------------------------------------------------------
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 4.3 (KeyDoorEnv, KeyNoDoorEnv, 2PathKeyEnv), and the rules read off its code.
+
+ROOM = 3  # cells along the side of a room
+_MOST_ROOMS = 12  # 49 x 49 cells: all pairs of cells of a larger grid take gigabytes
+SIZE_OF_TWO_PATHS = 11
+LAYOUTS = ("horizontal", "vertical", "diamond")
+
+
+@dataclass(frozen=True)
+class TwoPaths:
+    """Two ways of equal length, with a key on one of them.
+
+    Attributes:
+        world: with the key.
+        control: the same without it.
+        layout: "horizontal", "vertical" or "diamond".
+        separation: cells between the trunk and each way.
+        key_route: cells that only the way with the key has.
+        other_route: cells that only the other one has.
+    """
+
+    world: GridWorld
+    control: GridWorld
+    layout: str
+    separation: int
+    key_route: frozenset[Cell]
+    other_route: frozenset[Cell]
+
+
+def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
+    """Rooms joined by doorways, one of them locked, with its key on the agent's side.
+
+    rooms x rooms rooms of 3 x 3 cells, joined along a random spanning tree (Kruskal's algorithm on
+    shuffled neighbours) by one doorway each, at a random place. Agent and goal are in cells that
+    are not doorways, in different rooms; one of the doorways between them is locked, and the key
+    lies in a cell that can be reached without it.
+
+    Args:
+        seed: names the world; the same seed gives the same world everywhere, for ever.
+        rooms: along each side, from 2 to 12: 2 gives 9 x 9 cells, 3 gives 13 x 13.
+
+    Raises:
+        InvalidParameterError: fewer than 2 rooms, or more than 12.
+    """
+    if not 2 <= rooms <= _MOST_ROOMS:
+        raise InvalidParameterError(
+            f"rooms is {shown(rooms)}, expected at least 2 along each side, at most {_MOST_ROOMS}"
+        )
+    draws = Draws("key-door", rooms, seed)
+    walls, doorways = _rooms(rooms, draws)
+    inside = [Cell(int(r), int(c)) for r, c in np.argwhere(~walls)]
+    inside = [cell for cell in inside if cell not in doorways]
+    start = draws.choice(inside)
+    goal = draws.choice([cell for cell in inside if _room(cell) != _room(start)])
+    # On a tree every way between two rooms is the only one, so some doorway cuts start from goal.
+    door = draws.choice([d for d in doorways if not _reaches(walls, start, d)[goal]])
+    near = _reaches(walls, start, door)
+    key = draws.choice([cell for cell in inside if near[cell] and cell != start])
+    return GridWorld(walls, start, goal, key, door)
+
+
+def key_no_door(seed: int, *, rooms: int = 2) -> GridWorld:
+    """The world of `key_door` without its door: the key is there and opens nothing."""
+    return key_door(seed, rooms=rooms).with_(door=None)
+
+
+def two_paths(seed: int) -> TwoPaths:
+    """Two equally long ways around, and a key on a cell that only one of them has.
+
+    The grid is 11 x 11. Both ways leave a short trunk at the agent and meet in one at the goal.
+    Layout, distance of the ways, side of the key and its cell are drawn from the seed. An agent
+    that goes for the goal alone has no reason to take either way.
+
+    Args:
+        seed: names the world.
+    """
+    draws = Draws("two-paths", seed)
+    layout = draws.choice(LAYOUTS)
+    separation = draws.choice((2, 3))
+    middle, last = SIZE_OF_TWO_PATHS // 2, SIZE_OF_TWO_PATHS - 2
+    upper = _way(separation, stepped=layout == "diamond")
+    lower = {Cell(2 * middle - row, column) for row, column in upper}
+    trunk = upper & lower
+    start, goal = Cell(middle, 1), Cell(middle, last)
+    sides = [upper - trunk, lower - trunk]
+    draws.shuffle(sides)
+    # Sorted: a set has no order that stays the same for ever, and the seed is to name the world.
+    key = draws.choice(sorted(sides[0]))
+    walls = np.ones((SIZE_OF_TWO_PATHS, SIZE_OF_TWO_PATHS), dtype=bool)
+    for cell in upper | lower:
+        walls[cell] = False
+    if layout == "vertical":
+        walls = walls.T
+        start, goal, key = (Cell(c.column, c.row) for c in (start, goal, key))
+        sides = [{Cell(c.column, c.row) for c in side} for side in sides]
+    world = GridWorld(walls, start, goal, key)
+    return TwoPaths(
+        world, world.with_(key=None), layout, separation, frozenset(sides[0]), frozenset(sides[1])
+    )
+
+
+def _way(separation: int, *, stepped: bool) -> set[Cell]:
+    """The upper one of two ways from left to right, trunk included."""
+    middle, last = SIZE_OF_TWO_PATHS // 2, SIZE_OF_TWO_PATHS - 2
+
+    def lift(column: int) -> int:
+        """Rows above the middle that a column reaches."""
+        if column in (1, last):
+            return 0
+        return min(column - 1, last - column, separation) if stepped else separation
+
+    cells = {Cell(middle, 1), Cell(middle, last)}
+    for column in range(2, last):
+        # From where the neighbour on the side of the nearer end has led to.
+        from_ = lift(column - 1 if column <= middle else column + 1)
+        cells |= {Cell(middle - up, column) for up in range(from_, lift(column) + 1)}
+    return cells
+
+
+def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
+    pitch = ROOM + 1  # a room and the wall behind it
+    size = pitch * rooms + 1
+    walls = np.ones((size, size), dtype=bool)
+    for row in range(size):
+        for column in range(size):
+            walls[row, column] = row % pitch == 0 or column % pitch == 0
+    neighbours = [
+        ((r, c), (r + down, c + right))
+        for r in range(rooms)
+        for c in range(rooms)
+        for down, right in ((0, 1), (1, 0))
+        if r + down < rooms and c + right < rooms
+    ]
+    draws.shuffle(neighbours)
+    # Kruskal: rooms of one group are joined already, and a further doorway would make a circle.
+    group = {(r, c): (r, c) for r in range(rooms) for c in range(rooms)}
+    doorways = []
+    for room, beside in neighbours:
+        if group[room] == group[beside]:
+            continue
+        merged, kept = group[beside], group[room]
+        group = {each: kept if g == merged else g for each, g in group.items()}
+        along = 1 + draws.below(ROOM)
+        if room[0] == beside[0]:
+            doorway = Cell(pitch * room[0] + along, pitch * beside[1])
+        else:
+            doorway = Cell(pitch * beside[0], pitch * room[1] + along)
+        walls[doorway] = False
+        doorways.append(doorway)
+    return walls, doorways
+
+
+def _room(cell: Cell) -> tuple[int, int]:
+    return cell.row // (ROOM + 1), cell.column // (ROOM + 1)
+
+
+def _reaches(walls: BoolArray, start: Cell, door: Cell) -> BoolArray:
+    """The cells that can be reached with a door shut."""
+    shut = walls.copy()
+    shut[door] = True
+    return np.asarray(distances_from(shut, [start])[0] >= 0)

@@ -1,0 +1,600 @@
+"""Goal-directedness in a causal model: known utilities, target variables and parametric classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._names import listed
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.causal.contexts import DecisionProcess, Recall
+from goalmeter.causal.diagram import Utility, utility_of
+from goalmeter.causal.elimination import Factor
+from goalmeter.causal.network import CausalBayesianNetwork
+from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, reconciled
+from goalmeter.meg.causal.result import (
+    CausalMeg,
+    Do,
+    Goal,
+    Model,
+    Question,
+    ask,
+    check_targets,
+    goal_table,
+    in_process,
+    no_influence,
+    target_name,
+    utility_name,
+    variables_of,
+)
+from goalmeter.meg.known import measure_known
+from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
+from goalmeter.meg.neural import HIDDEN, Progress, climb, unheard
+from goalmeter.meg.result import MegResult
+from goalmeter.tabular.arrays import as_floats, shape_text
+from goalmeter.tabular.planning import state_occupancy
+from goalmeter.tabular.policies import check_policy
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+# --- Span -----------------------------------------------------------------------------------------
+# Most of what one can add to a utility over targets changes no policy: a constant, a constant for
+# each value of something out of reach, anything about outcomes that never come about. And what
+# does change policies may do so on very different scales, where a decision has a small part in a
+# large world. Both are taken out beforehand: with psi [rows, D] the derivative of the uniform
+# policy's log-probabilities in the weights, psi = W diag(s) V^T, the class is fitted in the
+# coordinates s V^T of its weights. Their number is the rank of what the decisions can do, often far
+# below the number of outcomes.
+#
+# Large classes are fitted in their own weights: there features are probabilities of outcomes,
+# which `goalmeter.meg.visit_matching` can count, and what is never met is told by zeros. Only
+# what is shown of them is projected on the range of V.
+
+# Singular values below this share of the largest are rounding.
+_NULL_SHARE = 1e-12
+# Multiplications that the singular values of a class may take; larger ones are fitted as they are.
+_MAX_WORK = 2e10
+
+
+@dataclass(frozen=True)
+class Span:
+    """A linear class with D weights and the K coordinates in which it is fitted."""
+
+    utilities: LinearClass  # the class as it is fitted: in K coordinates, or in its D weights
+    # Weights of each coordinate, [D, K], orthonormal where the D weights are fitted themselves;
+    # None where nothing is known of what choices can tell apart.
+    basis: FloatArray | None
+    plain: LinearClass  # the class in its D weights
+
+    def weights(self, fitted: FloatArray) -> FloatArray:
+        """The least weights [D] that say what was fitted, [K] or [D]."""
+        if self.basis is None:
+            return fitted
+        coordinates = self.basis.T @ fitted if self.utilities is self.plain else fitted
+        return np.asarray(self.basis @ coordinates)
+
+    def shown(self, weights: FloatArray) -> tuple[FloatArray, float]:
+        """Weights [D] scaled to -1..1 and the scale; NaN where the decisions have no say."""
+        scale = float(np.abs(weights).max(initial=0.0))
+        shown = weights / scale if scale > 0 else weights.copy()
+        shown[np.abs(shown) < 1e-9] = 0.0
+        if self.basis is not None:
+            reach = np.abs(self.basis).max(axis=1, initial=0.0)
+            shown[reach <= 1e-9 * reach.max(initial=0.0)] = np.nan
+        return shown, scale
+
+
+def linear_in(process: DecisionProcess, features: FloatArray, name: str) -> LinearClass:
+    """The class of utilities that are linear in expected features [S, A, D]."""
+    s, a, d = features.shape
+    matrix = np.ascontiguousarray(features.transpose(1, 0, 2)).reshape(a * s, d)
+    return LinearClass((1, a, s), matrix, 1.0, name)
+
+
+def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
+    """The class of utilities that are linear in expected features [S, A, D], made fit to fit."""
+    plain = linear_in(process, features, name)
+    d = features.shape[-1]
+    rows = features.shape[0] * features.shape[1]
+    if rows * d * min(rows, d) > _MAX_WORK:
+        return Span(plain, None, plain)
+    _, sizes, right = np.linalg.svd(_tangents(process, features), full_matrices=False)
+    keep = sizes > _NULL_SHARE * max(float(sizes.max(initial=0.0)), 1e-300)
+    if is_large(process.mdp, plain):
+        return Span(plain, right[keep].T, plain)
+    basis = right[keep].T / sizes[keep]
+    if not keep.any():
+        # Nothing the decisions do makes a difference; one idle coordinate keeps the shapes.
+        basis = np.zeros((d, 1))
+    fitted = _centred(process, features) @ basis
+    # What is exactly alike stays so.
+    alike = np.ptp(features, axis=1).max(axis=-1, initial=0.0) == 0.0
+    fitted = np.where(alike[:, None, None], fitted[:, :1], fitted)
+    return Span(linear_in(process, fitted, name), basis, plain)
+
+
+def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
+    """Derivatives of the uniform policy's log-probabilities in the weights, as weighted rows."""
+    # What `SoftModel.tangents` gives for all D directions at once, without forming them.
+    mdp = process.mdp
+    policy = np.exp(process.log_uniform[0])
+    uniform = np.ascontiguousarray(policy.T)
+    visits = state_occupancy(mdp, check_policy(mdp, uniform)[..., None])[..., 0]
+    paid = features.transpose(1, 0, 2)
+    later = np.zeros((mdp.n_states, features.shape[-1]))
+    parts = []
+    for t in reversed(range(mdp.steps)):
+        value = mdp.transition.expect_all(later) + paid
+        later = np.einsum("as,asd->sd", policy, value)
+        weight = np.sqrt(policy * visits[t])
+        used = weight > 0
+        parts.append((value - later)[used] * weight[used][:, None])
+    return np.concatenate(parts)
+
+
+def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
+    """The features less what no choice can change, which small differences would drown in."""
+    # What a first decision expects in a context whatever it does is nobody's doing; of later ones
+    # only a constant is.
+    out = features.copy()
+    for d in process.decisions:
+        expected = out[d.states, : d.n_actions]
+        axes = 1 if d.level == 0 else (0, 1)
+        out[d.states] -= expected.mean(axis=axes, keepdims=True)
+    return out
+
+
+# --- Known ----------------------------------------------------------------------------------------
+def causal_utility(
+    model: Model,
+    decisions: Sequence[str] | None = None,
+    utility: Any = None,
+    *,
+    do: Do | None = None,
+    restarts: int = 24,
+    rng: np.random.Generator | None = None,
+) -> CausalMeg:
+    """MEG of decisions in a causal model with respect to a known utility (Definition 3.2).
+
+    The policy is the model's own CPD of each decision. Which method applies is read off the
+    graph: one decision has a closed form in the rationality; with sufficient recall, soft
+    backward induction over the contexts of the decisions is exact; otherwise the maximum entropy
+    policies are searched for, and the result says so.
+
+    Args:
+        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`.
+        decisions: the candidate decisions; a diagram has its own.
+        utility: {variable: {state: number}}, (variables, array or function of their values), a
+            list of {"variables": [...], "values": nested lists}, or a `Utility`; a diagram has
+            its own.
+        do: an intervention, {variable: state}, under which the policy is measured.
+        restarts: of the search, where one is needed.
+        rng: of the search; default seed 0.
+
+    Returns:
+        A `CausalMeg`; nats. 0 with a note where no decision influences the utility.
+
+    Raises:
+        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit; the
+            message names it.
+
+    Source: MEG paper (NeurIPS 2024), Definitions 3.1 and 3.2.
+
+    Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
+        >>> from goalmeter.causal import CausalBayesianNetwork
+        >>> side = ["left", "right"]
+        >>> mouse = CausalBayesianNetwork(
+        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
+        ...     {"D": ["S"], "T": ["S", "D"]},
+        ...     {
+        ...         "S": [0.5, 0.5],
+        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
+        ...         "T": lambda s, d: "cheese" if s == d else "none",
+        ...     },
+        ... )
+        >>> result = causal_utility(mouse, ["D"], {"T": {"cheese": 1, "none": -1}})
+        >>> print(round(result.value, 4), round(result.rationality, 4))
+        0.1927 0.6931
+    """
+    question = ask(model, decisions, do)
+    chosen = known_of(question, utility)
+    scopes = [factor.variables for factor in chosen.factors]
+    recall = question.recall(scopes)
+    name = utility_name(chosen)
+    if recall.kind == "none":
+        return no_influence(question, chosen.variables, name)
+    if recall.kind == "insufficient":
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.insufficient_recall import searched
+
+        return searched(question, recall, chosen, restarts=restarts, rng=rng)
+    return known_in(question, question.process(scopes, recall), recall, chosen, name)
+
+
+def known_of(question: Question, utility: Any) -> Utility:
+    """The given utility, or the diagram's own."""
+    if utility is not None:
+        return utility_of(question.network, utility)
+    if question.utility is None:
+        raise InvalidParameterError(
+            "the utility is missing, expected {variable: {state: number}} or another form of it; "
+            "for the best of all utilities over some variables use goalmeter.meg.targets"
+        )
+    return question.utility
+
+
+def known_in(
+    question: Question,
+    process: DecisionProcess,
+    recall: Recall,
+    utility: Utility,
+    name: str,
+) -> CausalMeg:
+    """The result of a utility in the process of its scopes."""
+    paid = payments(process, utility)
+    (result,) = measure_known(process.mdp, [process.policy()], [paid], process.log_uniform)
+    how = {
+        "single": "one decision: closed form in the rationality",
+        "sufficient": "soft backward induction over what each decision sees",
+    }[recall.kind]
+    method = f"{how}; {result.method}"
+    return in_process(question, process, recall, result, target=name, method=method)
+
+
+def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
+    """What each decision can expect of a utility, [S, A], in units of the utility.
+
+    A constant that a decision gets whatever it does and sees changes nothing, and would only cost
+    digits: it is taken out of each factor on its own, which may be of very different sizes.
+    """
+    return process.payoff([factor.values[..., None] for factor in utility.factors], centred=True)[
+        ..., 0
+    ]
+
+
+# --- Targets --------------------------------------------------------------------------------------
+def targets(
+    model: Model,
+    decisions: Sequence[str] | None = None,
+    targets: Sequence[str] = (),
+    *,
+    do: Do | None = None,
+    tolerance: float = TOLERANCE,
+    restarts: int = 24,
+    rng: np.random.Generator | None = None,
+) -> CausalMeg:
+    """MEG of decisions towards target variables: the best of *all* utilities over them.
+
+    With one decision or sufficient recall the problem is concave in the utility, the optimum is
+    global, and `upper_bound` proves it. Otherwise the result is that of a search, and says so.
+
+    Args:
+        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; the policy is its CPD of
+            each decision.
+        decisions: the candidate decisions; a diagram has its own.
+        targets: the variables that the utility may read, jointly. They need not all be
+            downstream of the decisions: for an agent that follows instructions, name the
+            instruction and the outcome.
+        do: an intervention, {variable: state}, under which the policy is measured.
+        tolerance: nats between value and bound at which the optimum counts as certified.
+        restarts: of the search, where one is needed.
+        rng: of the search; default seed 0.
+
+    Returns:
+        A `CausalMeg` whose `goal` is the maximising utility, scaled to -1..1, with `rationality`
+        its beta; inf where the supremum is approached by ever larger utilities.
+
+    Raises:
+        InvalidModelError, InvalidParameterError: what does not fit, a decision among the
+            targets, or a model that is too large; the message names it.
+
+    Source: MEG paper (NeurIPS 2024), Definition 4.4.
+
+    Example: whatever the mouse of Example 1 wants, it is about the cheese.
+        >>> from goalmeter.causal import CausalBayesianNetwork
+        >>> side = ["left", "right"]
+        >>> mouse = CausalBayesianNetwork(
+        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
+        ...     {"D": ["S"], "T": ["S", "D"]},
+        ...     {
+        ...         "S": [0.5, 0.5],
+        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
+        ...         "T": lambda s, d: "cheese" if s == d else "none",
+        ...     },
+        ... )
+        >>> result = targets(mouse, decisions=["D"], targets=["T"])
+        >>> print(round(result.value, 4), result.goal, result.certified)
+        0.1927 cheese +1, none −1 True
+    """
+    question = ask(model, decisions, do)
+    names = check_targets(question, targets)
+    recall = question.recall([names])
+    if recall.kind == "none":
+        return no_influence(question, names, target_name(names))
+    if recall.kind == "insufficient":
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.insufficient_recall import searched
+
+        return searched(question, recall, names, restarts=restarts, rng=rng)
+    return TargetFit(question.process([names], recall), tolerance).result(question, recall)
+
+
+class TargetFit:
+    """The best utility over the targets of a decision process, with what it was found from.
+
+    Attributes:
+        process: of the decisions, for one scope: the targets.
+        span: all utilities over the targets.
+        behaviour: the measured policy.
+        optimum: the result, in terms of the process's MDP.
+        weights: of the joint states of the targets [D], as far as they are finite.
+        directions: weights [D] that grow without bound, the dominant first.
+    """
+
+    def __init__(self, process: DecisionProcess, tolerance: float = TOLERANCE) -> None:
+        (names,) = process.scopes
+        self.process = process
+        self.span = span_of(process, process.indicators(), target_name(names))
+        self.behaviour: PolicyBehaviour = behaviour_of(process.mdp, [process.policy()])
+        self.optimum: MegResult
+        self.optimum, fit = measure_class(
+            self.behaviour, self.span.utilities, process.log_uniform, tolerance
+        )
+        self.weights = self.span.weights(fit.model.theta)
+        self.directions = [self.span.weights(direction) for direction in fit.directions]
+
+    def result(self, question: Question, recall: Recall) -> CausalMeg:
+        """The fit as a result of the model."""
+        main = self.directions[0] if self.directions else self.weights
+        goal, scale = goal_of(self.process, self.span, main)
+        return in_process(
+            question,
+            self.process,
+            recall,
+            self.optimum,
+            rationality=float("inf") if self.directions else scale,
+            goal=goal,
+        )
+
+
+def goal_of(process: DecisionProcess, span: Span, weights: FloatArray) -> tuple[Goal, float]:
+    """A utility [D] over the targets as a table, and the scale taken out of it."""
+    (names,) = process.scopes
+    values, scale = span.shown(weights)
+    return goal_table(process.network, names, values), scale
+
+
+# --- Classes --------------------------------------------------------------------------------------
+def causal_class(
+    model: Model,
+    decisions: Sequence[str] | None = None,
+    *,
+    utilities: Sequence[Any] | None = None,
+    features: Sequence[Any] | None = None,
+    network: nn.Module | bool | None = None,
+    targets: Sequence[str] = (),
+    inputs: ArrayLike | None = None,
+    seeds: Iterable[int] = range(5),
+    iterations: int = 200,
+    do: Do | None = None,
+    tolerance: float = TOLERANCE,
+    progress: Progress | None = None,
+) -> CausalMeg:
+    """MEG towards the best utility of a parametric class (Definitions 4.1 to 4.3).
+
+    Give exactly one class:
+
+    * `utilities`: a finite list. A note says which one is the best and what each scores.
+    * `features`: all weighted sums of these utilities. The optimum is certified, and the
+      result's `utility` holds the weights, the largest of size 1.
+    * `network`: what a torch module computes from the joint states of `targets`; True for the
+      paper's MLP. Algorithm 2: a lower bound, beside the certified bound of all utilities.
+
+    Args:
+        model: a `CausalBayesianNetwork` or an `InfluenceDiagram`; the policy is its CPD of
+            each decision.
+        decisions: the candidate decisions; a diagram has its own.
+        utilities: each in a form that `causal_utility` takes.
+        features: each in a form that `causal_utility` takes.
+        network: a module from `inputs` [joint states of the targets, F] to a utility for each.
+        targets: for a network, the variables that its utility is over.
+        inputs: for a network, what it reads of each joint state, the last target fastest;
+            default the targets' states, one-hot each.
+        seeds: for a network, one restart for each.
+        iterations: for a network, L-BFGS iterations a restart.
+        do: an intervention, {variable: state}, under which the policy is measured.
+        tolerance: nats between value and bound at which an optimum counts as certified.
+        progress: for a network, called as progress(restart, iteration, best value in nats).
+
+    Raises:
+        InvalidParameterError: not exactly one class, an empty one, or features or a network for
+            decisions without sufficient recall.
+        InvalidModelError, InvalidUtilityError, MissingExtraError: as elsewhere.
+
+    Source: MEG paper (NeurIPS 2024), Definitions 4.1 to 4.3, Algorithm 2.
+
+    Example: is the mouse after the cheese, or after the left side?
+        >>> from goalmeter.causal import CausalBayesianNetwork
+        >>> side = ["left", "right"]
+        >>> mouse = CausalBayesianNetwork(
+        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
+        ...     {"D": ["S"], "T": ["S", "D"]},
+        ...     {
+        ...         "S": [0.5, 0.5],
+        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
+        ...         "T": lambda s, d: "cheese" if s == d else "none",
+        ...     },
+        ... )
+        >>> cheese, left = {"T": {"cheese": 1, "none": 0}}, {"D": {"left": 1, "right": 0}}
+        >>> causal_class(mouse, ["D"], utilities=[left, cheese]).notes
+        ('the best is utility 1, counted from 0; nats of each: 0, 0.192745',)
+    """
+    chosen = network is not None and network is not False
+    if (utilities is not None) + (features is not None) + chosen != 1:
+        raise InvalidParameterError(
+            "expected exactly one of utilities (a list), features (a linear class) and network (a "
+            "torch module); for all utilities over some variables use goalmeter.meg.targets"
+        )
+    if chosen:
+        return _of_network(
+            ask(model, decisions, do),
+            targets,
+            module=None if isinstance(network, bool) else network,
+            inputs=inputs,
+            seeds=list(seeds),
+            iterations=iterations,
+            tolerance=tolerance,
+            progress=progress,
+        )
+    if utilities is not None:
+        return _of_list(model, decisions, list(utilities), do)
+    assert features is not None
+    return _linear(ask(model, decisions, do), list(features), tolerance)
+
+
+def _of_list(
+    model: Model, decisions: Sequence[str] | None, utilities: list[Any], do: Do | None
+) -> CausalMeg:
+    if not utilities:
+        raise InvalidParameterError("utilities is empty, expected at least one utility")
+    results = [causal_utility(model, decisions, utility, do=do) for utility in utilities]
+    best = max(range(len(results)), key=lambda i: results[i].value)
+    values = ", ".join(f"{result.value:.6g}" for result in results)
+    note = f"the best is utility {best}, counted from 0; nats of each: {values}"
+    # No utility of the list exceeds its own bound, so none exceeds the largest.
+    return replace(
+        results[best],
+        upper_bound=max(result.upper_bound for result in results),
+        target=f"the best of {len(results)} given utilities",
+        notes=(note, *results[best].notes),
+    )
+
+
+def _linear(question: Question, features: list[Any], tolerance: float) -> CausalMeg:
+    if not features:
+        raise InvalidParameterError("features is empty, expected at least one utility")
+    utilities = [utility_of(question.network, feature) for feature in features]
+    scopes = tuple(dict.fromkeys(f.variables for utility in utilities for f in utility.factors))
+    names = variables_of(scopes)
+    name = f"some utility linear in {len(utilities)} features over {listed(names)}"
+    recall = question.recall(scopes)
+    if recall.kind == "none":
+        return no_influence(question, names, name)
+    _check_recall(recall)
+    process = question.process(scopes, recall)
+    values = [_stacked(question.network, utilities, scope) for scope in scopes]
+    span = span_of(process, process.payoff(values), name)
+    behaviour = behaviour_of(process.mdp, [process.policy()])
+    result, fit = measure_class(behaviour, span.utilities, process.log_uniform, tolerance)
+    main = fit.directions[0] if fit.directions else fit.model.theta
+    weights, scale = span.shown(span.weights(main))
+    return in_process(
+        question,
+        process,
+        recall,
+        result,
+        utility=weights,
+        rationality=float("inf") if fit.directions else scale,
+    )
+
+
+def _check_recall(recall: Recall) -> None:
+    if recall.kind == "insufficient":
+        raise InvalidParameterError(
+            f"the decisions {listed(recall.circle)} rely on each other in a circle (insufficient "
+            f"recall), expected decisions that can be planned one after the other; give a finite "
+            f"list of utilities instead, which are searched for one by one"
+        )
+
+
+def _stacked(
+    network: CausalBayesianNetwork, features: Sequence[Utility], scope: tuple[str, ...]
+) -> FloatArray:
+    """What each feature gives for the variables of a scope: [*sizes, D]."""
+    out = np.zeros((*(network.size(x) for x in scope), len(features)))
+    for i, utility in enumerate(features):
+        for factor in utility.factors:
+            if factor.variables == scope:
+                out[..., i] += factor.values
+    return out
+
+
+def _of_network(
+    question: Question,
+    targets: Sequence[str],
+    *,
+    module: nn.Module | None,
+    inputs: ArrayLike | None,
+    seeds: list[int],
+    iterations: int,
+    tolerance: float,
+    progress: Progress | None,
+) -> CausalMeg:
+    names = check_targets(question, targets)
+    recall = question.recall([names])
+    label = f"a network with one hidden layer of {HIDDEN}" if module is None else "a torch module"
+    name = f"some utility over {listed(names)} computed by {label}"
+    if recall.kind == "none":
+        return no_influence(question, names, name)
+    _check_recall(recall)
+    process = question.process([names], recall)
+    bound = TargetFit(process, tolerance)
+    climbed = climb(
+        bound.behaviour,
+        bound.span.plain,
+        process.log_uniform,
+        _inputs(question.network, names, inputs),
+        module=module,
+        seeds=seeds,
+        iterations=iterations,
+        heard=unheard(progress),
+    )
+    shape = [question.network.size(x) for x in names]
+    utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
+    results = [known_in(question, process, recall, utility, name) for utility in utilities]
+    values = np.array([result.value for result in results])
+    best = int(values.argmax())
+    # A constant changes no choice, and would hide the differences in the goal that is shown.
+    goal, scale = goal_of(process, bound.span, climbed[best] - climbed[best].mean())
+    # Restarts that end apart are all that is known of how far the optimum may be.
+    spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    return replace(
+        results[best],
+        upper_bound=reconciled(
+            bound.optimum.upper_bound, float(values[best]), results[best].maximum
+        ),
+        rationality=results[best].rationality * scale if scale else 0.0,
+        method=f"Algorithm 2, the best of {len(values)} seeded restarts",
+        goal=goal,
+        notes=(
+            "a lower bound: the problem is not convex; the upper bound is the certified one of "
+            "all utilities over the targets",
+            f"over {len(values)} seeds: {values.mean():.4g} ± {spread:.2g} nats (mean ± 2 sd)",
+            *results[best].notes,
+        ),
+    )
+
+
+def _inputs(
+    network: CausalBayesianNetwork, names: Sequence[str], inputs: ArrayLike | None
+) -> FloatArray:
+    """What the module reads of each joint state of the targets, [joint states, F]."""
+    sizes = [network.size(x) for x in names]
+    joint = int(np.prod(sizes))
+    if inputs is None:
+        places = np.indices(sizes).reshape(len(sizes), -1)
+        parts = [np.eye(size)[place] for size, place in zip(sizes, places, strict=True)]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1))
+    array = as_floats(inputs, "inputs", InvalidUtilityError)
+    if array.ndim != 2 or len(array) != joint:
+        raise InvalidUtilityError(
+            f"inputs has shape {shape_text(array.shape)}, expected [{joint}, F]: features of each "
+            f"joint state of {listed(names)}, the last one fastest"
+        )
+    return array

@@ -1,0 +1,615 @@
+"""Optima at infinity: the faces of policies that a diverging utility singles out.
+
+Faces are found from a Newton direction, from the states that the behaviour never leaves, or by a
+linear program over all utilities under which the behaviour is optimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from goalmeter._types import BoolArray, FloatArray
+from goalmeter.meg.behaviour import Behaviour
+from goalmeter.meg.soft_model import ALL, NewtonSystem, SoftModel
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.policies import rewards_of
+
+# --- Face -----------------------------------------------------------------------------------------
+# Behaviour that never takes certain actions may be predicted ever better by ever larger
+# utilities. The supremum is then the best evidence among models that are confined to the actions
+# which are optimal for the diverging direction, and those models have a finite optimum (or
+# diverge again, inside the face). The direction is read off a Newton step: far out, a step
+# lowers the log-probability of each action that is dying out by about one.
+#
+# A face is accepted only when it is proven: a direction for which all its policies are equally
+# good, and every action outside is worse.
+#
+# Source: the multi-dimensional form of the limit rationality -> infinity (see
+# `goalmeter.tabular.backup`); facial reduction of the maximum-entropy dual.
+
+# A Newton step that lowers the log-probability of an unused action by this much is killing it.
+DYING = 0.3
+# Relative to the direction's largest entry: ties inside the face, and clear losses outside.
+TIE = 1e-8
+CLEAR = 1e-5
+
+
+class Face(NamedTuple):
+    """A verified face: its models, and the direction that leads to it."""
+
+    model: SoftModel
+    direction: FloatArray
+
+
+def find_face(
+    model: SoftModel, step: FloatArray, psi: dict[int, FloatArray], behaviour: Behaviour
+) -> Face | None:
+    """The face that a model's Newton step [D] diverges towards, or None if none can be proven.
+
+    `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
+    """
+    allowed = _survivors(model, psi, behaviour)
+    if allowed is None:
+        return None
+    confined = model.confined(allowed)
+    system = NewtonSystem([(confined, confined.states)])
+    for candidate in (step, model.theta):
+        direction = system.ignored(candidate)
+        if _exposes(model, confined, direction, allowed, behaviour):
+            return Face(confined, direction / np.abs(direction).max())
+    return None
+
+
+def _survivors(
+    model: SoftModel, psi: dict[int, FloatArray], behaviour: Behaviour
+) -> BoolArray | None:
+    """Actions [T, A, S] that are not dying out, or None if all survive."""
+    steps = model.mdp.steps
+    allowed = np.ones((steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
+    shrinks = False
+    for t in range(steps):
+        policy, _ = model.step(t)
+        unused = behaviour.weights(t, ALL)[..., 0] <= 0
+        alive = ~((psi[t][..., 0] < -DYING) & unused)
+        # A state where everything dies is not visited any more; leave it as it is.
+        alive |= ~alive.any(axis=0)
+        shrinks |= bool((~alive & (policy > 0) & (model.states[t] > 0)).any())
+        # What the behaviour does stays open, however little of it and however sure the model is
+        # that it does not: ruling it out would cost everything.
+        allowed[t] = (alive & (policy > 0)) | ~unused
+        allowed[t] |= ~allowed[t].any(axis=0)
+    return allowed if shrinks else None
+
+
+def _exposes(
+    model: SoftModel,
+    confined: SoftModel,
+    direction: FloatArray,
+    allowed: BoolArray,
+    behaviour: Behaviour,
+) -> bool:
+    """Whether exactly the allowed actions are optimal for a direction, where it matters."""
+    scale = float(np.abs(direction).max())
+    if not np.isfinite(scale) or scale <= 0:
+        return False
+    regrets = model.regrets(direction / scale)
+    for t in range(model.mdp.steps):
+        # It matters where the face goes, and where the behaviour goes: small chances may be too
+        # small for the face's own numbers.
+        visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
+        reached = (confined.states[t] > 0) | visited
+        regret, inside = regrets[t][:, reached], allowed[t][:, reached]
+        if (regret[inside] > TIE).any() or (regret[~inside] < CLEAR).any():
+            return False
+    return True
+
+
+# --- Confinement ----------------------------------------------------------------------------------
+# What a behaviour never visits, a utility may make ever less attractive: along the direction that
+# pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
+# good, and all others are worse. So the evidence of the class is at most, and in the limit, that of
+# models which are confined to the first: a face, proven by its direction (see
+# `goalmeter.meg.faces`). The actions that surely stay inside are found from the last decision
+# backwards; in the infinite problem as a greatest fixed point. Nothing is compared but zeros.
+
+
+def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
+    """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
+
+    Args:
+        mdp: the world.
+        visits: expected visits of a behaviour, 0 where there are none, [T, A or 1, S].
+
+    Where a state is not visited itself, or none of its actions stays inside, all are allowed: no
+    policy that stays inside gets there.
+    """
+    if (visits > 0).all():
+        return None
+    visited = visits > 0
+    n_steps = mdp.steps
+    allowed = np.empty((n_steps, mdp.n_actions, mdp.n_states), dtype=bool)
+    if mdp.horizon is None:
+        inside = np.ones(mdp.n_states, dtype=bool)
+        while True:
+            # Ever fewer states are inside, so this ends.
+            stays, fewer = _step(mdp, visited[0], inside)
+            if (fewer == inside).all():
+                break
+            inside = fewer
+        allowed[0] = stays
+        return _binding(mdp, _with_outside(allowed, visited))
+    # What the last action leads to is never paid.
+    inside = np.ones(mdp.n_states, dtype=bool)
+    for t in reversed(range(n_steps)):
+        allowed[t], inside = _step(mdp, visited[min(t, len(visited) - 1)], inside)
+    return _binding(mdp, _with_outside(allowed, visited))
+
+
+def _step(mdp: TabularMDP, visited: BoolArray, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Actions that stay [A, S], and states that have one [S], before being `inside` [S]."""
+    leaves = mdp.transition.expect_all((~inside).astype(np.float64)) > 0
+    stays: BoolArray = ~leaves & visited
+    return stays, np.asarray(stays.any(axis=0))
+
+
+def _with_outside(stays: BoolArray, visited: BoolArray) -> BoolArray:
+    """The actions that stay, and all actions of states that have none."""
+    return np.asarray(stays | ~stays.any(axis=1, keepdims=True))
+
+
+def _binding(mdp: TabularMDP, allowed: BoolArray) -> BoolArray | None:
+    """The allowed actions, or None if no policy that stays inside ever gets to any other.
+
+    What is out of reach altogether is never visited by any policy, and leads nowhere.
+    """
+    reached = np.asarray(mdp.initial > 0)
+    while True:
+        for now in allowed:
+            if not now[:, reached].all():
+                return allowed
+            after = np.asarray(mdp.transition.push((now & reached).astype(np.float64)) > 0)
+            before, reached = reached, (after | reached if mdp.horizon is None else after)
+        if mdp.horizon is not None or (before == reached).all():
+            return None
+
+
+# --- Separation -----------------------------------------------------------------------------------
+# Given rows G, the program
+#
+#     max over x of  sum min(1, G x)     subject to  G x >= 0
+#
+# makes as many inequalities strict as can be, all at once: x may be scaled up, so in exact
+# arithmetic every row that some feasible x makes positive reaches 1. An interior-point method is
+# wanted for that, since it ends in the middle of all solutions and not in a corner, where rows
+# are zero that need not be. What it finds is a suggestion: `goalmeter.meg.faces` proves what it
+# uses of it.
+#
+# Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
+# complementarity of linear programs (Goldman and Tucker 1956).
+
+# The largest ratio of a multiplier to its slack that a step is taken with.
+_LARGEST = 1e150
+_ITERATIONS = 400
+# Rounding ends the method where those products are so many times the least that was reached, and
+# so does standing still: neither of the two is halved in so many iterations.
+_LOST, _IDLE = 1e2, 40
+# The method ends where products of slacks and multipliers are this small, and all residuals too.
+_ACCURATE, _FEASIBLE = 1e-10, 1e-8
+# Of the way to the nearest constraint.
+_STEP = 0.995
+# A share of x' x / 2 that is taken off, because x may otherwise grow for ever; and what is added to
+# the diagonals of scaled systems, in which rows that cannot be strict weigh ever more.
+_RIDGE, _JITTERS = 1e-14, (1e-14, 1e-11, 1e-8)
+# So many rows are squared at a time.
+_CHUNK = 4096
+
+
+class Rows(NamedTuple):
+    """Rows G = [dense, sparse] of a system of inequalities: [N, k] and CSR [N, n]."""
+
+    dense: FloatArray
+    sparse: Any
+
+    def times(self, x: FloatArray) -> FloatArray:
+        """G x for x [k + n]: [N]."""
+        k = self.dense.shape[1]
+        return np.asarray(self.dense @ x[:k] + self.sparse @ x[k:])
+
+    def transposed(self, y: FloatArray) -> FloatArray:
+        """G' y for y [N]: [k + n]."""
+        return np.concatenate([self.dense.T @ y, self.sparse.T @ y])
+
+    def only(self, which: Any) -> Rows:
+        """Some of the rows."""
+        return Rows(self.dense[which], self.sparse[which])
+
+
+def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
+    """An x [k + n] in the middle of those that make the most inequalities strict, nearly.
+
+    `check` is called in every iteration; it raises what ends the search.
+    """
+    n = rows.dense.shape[0]
+    x = np.zeros(sum(part.shape[1] for part in rows))
+    # y <= G x and 0 <= y <= 1, as slacks that are positive, with a multiplier each: [3, N].
+    y = np.full(n, 0.5)
+    slack = np.stack([np.ones(n), 1.0 - y, y])
+    multiplier = np.ones((3, n))
+    best, least = x, np.inf
+    halved, idle = np.array([np.inf, np.inf]), 0
+    for _ in range(_ITERATIONS):
+        check()
+        left = rows.times(x) - slack[2] - slack[0], 1.0 - slack[2] - slack[1]
+        dual_y = multiplier[0] + multiplier[1] - multiplier[2] - 1.0
+        dual_x = _RIDGE * x - rows.transposed(multiplier[0])
+        size = float((slack * multiplier).mean())
+        worst = max(np.abs(part).max() for part in (*left, dual_y, dual_x))
+        if size < least:
+            best, least = x, size
+        if (size < _ACCURATE and worst < _FEASIBLE) or not size < _LOST * least:
+            break
+        now = np.array([size, worst])
+        idle = 0 if (now < 0.5 * halved).any() else idle + 1
+        halved = np.where(now < 0.5 * halved, now, halved)
+        if idle == _IDLE:
+            break
+        if (slack * _LARGEST < multiplier).any():
+            break  # products of such ratios overflow
+        system = _System(rows, multiplier / slack)
+        residuals = (left, dual_y, dual_x)
+        step = system.step(residuals, -slack * multiplier, slack)
+        if step is None:
+            break
+        # How far the plain Newton step gets says how much to keep to the middle.
+        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
+        ahead = (slack + primal * step.slack) * (multiplier + dual * step.multiplier)
+        middle = size * (float(ahead.mean()) / size) ** 3
+        aim = middle - slack * multiplier - step.slack * step.multiplier
+        step = system.step(residuals, aim, slack)
+        if step is None:
+            break
+        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
+        x = x + _STEP * primal * step.x
+        slack = slack + _STEP * primal * step.slack
+        multiplier = multiplier + _STEP * dual * step.multiplier
+    return best
+
+
+class _Step(NamedTuple):
+    """A Newton step: of x [k + n], of the slacks and of the multipliers [3, N]."""
+
+    x: FloatArray
+    slack: FloatArray
+    multiplier: FloatArray
+
+
+class _System:
+    """The linear system of one iteration, brought down to x; `ratio` is multiplier / slack."""
+
+    def __init__(self, rows: Rows, ratio: FloatArray) -> None:
+        self._rows, self._ratio = rows, ratio
+        self._total = ratio.sum(axis=0)
+        self._weight = ratio[0] * (ratio[1] + ratio[2]) / self._total
+        self._solve = _factorised(rows, self._weight)
+
+    def step(self, residuals: Any, aim: FloatArray, slack: FloatArray) -> _Step | None:
+        """The step that changes slack times multiplier by `aim` [3, N], to first order."""
+        if self._solve is None:
+            return None
+        (short, over), dual_y, dual_x = residuals
+        ratio, rows = self._ratio, self._rows
+        wanted = aim / slack
+        wanted[0] -= ratio[0] * short
+        wanted[1] -= ratio[1] * over
+        fixed = (wanted[2] - wanted[0] - wanted[1] - dual_y) / self._total
+        right = rows.transposed(wanted[0] + ratio[0] * fixed) - dual_x
+        x = self._solve(right)
+        # Once more for what was left: the systems are as badly scaled as the problem is.
+        x = x + self._solve(right - _RIDGE * x - rows.transposed(self._weight * rows.times(x)))
+        moved = rows.times(x)
+        y = fixed + ratio[0] / self._total * moved
+        multiplier = wanted + ratio * np.stack([y - moved, y, -y])
+        if not np.isfinite(x).all():
+            return None
+        return _Step(x, np.stack([moved - y + short, over - y, y]), multiplier)
+
+
+def _longest(at: FloatArray, step: FloatArray) -> float:
+    """The part of a step, at most 1, that leaves everything non-negative."""
+    falls = step < 0
+    return min(1.0, float((-at[falls] / step[falls]).min())) if falls.any() else 1.0
+
+
+def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
+    """What solves (ridge + G' diag(weight) G) x = right; None if it cannot be factorised."""
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.sparse.linalg import splu
+
+    dense, sparse = rows
+    k, n = dense.shape[1], sparse.shape[1]
+    corner = np.zeros((k, k))
+    for first in range(0, len(dense), _CHUNK):
+        part = dense[first : first + _CHUNK]
+        corner += (part * weight[first : first + _CHUNK, None]).T @ part
+    corner[np.diag_indices(k)] += _RIDGE
+    border, inner = np.zeros((n, k)), None
+    if n:
+        weighted = sp.diags(weight) @ sparse
+        border = np.asarray(weighted.T @ dense)
+        block = sp.csc_matrix(sparse.T @ weighted + _RIDGE * sp.identity(n))
+        scale = 1.0 / np.sqrt(block.diagonal())
+        block = sp.diags(scale) @ block @ sp.diags(scale) + _JITTERS[0] * sp.identity(n)
+        factor = splu(sp.csc_matrix(block), diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+        def inner(right: FloatArray) -> FloatArray:
+            scaled = scale[:, None] * right
+            return np.asarray(scale[:, None] * factor.solve(scaled))
+
+        corner -= border.T @ inner(border)
+    unit = 1.0 / np.sqrt(np.maximum(corner.diagonal(), _RIDGE))
+    for jitter in _JITTERS:
+        try:
+            triangle = cho_factor(corner * unit * unit[:, None] + jitter * np.eye(k))
+            break
+        except np.linalg.LinAlgError:
+            continue
+    else:
+        return None
+
+    def solve(right: FloatArray) -> FloatArray:
+        if inner is None:
+            return np.asarray(unit * cho_solve(triangle, unit * right))
+        first, second = right[:k], right[k:, None]
+        first = first - border.T @ inner(second)[:, 0]
+        x = unit * cho_solve(triangle, unit * first)
+        return np.concatenate([x, inner(second - (border @ x)[:, None])[:, 0]])
+
+    return solve
+
+
+# --- Recession ------------------------------------------------------------------------------------
+# The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
+# for v, and somewhere gives up something else: an action with a regret. In the limit that action
+# is never taken, so the supremum is that of models confined to actions without regret (see
+# `goalmeter.meg.faces`). Which actions can have one is a linear program over v and the values
+# that v gives rise to. With W the values, one for each state and decision,
+#
+#     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
+#
+# and a solution in the middle of all makes as many as can be positive (`goalmeter.meg.faces`).
+# Where the behaviour goes, W follows from v alone: only in states that others may reach W is
+# unknown.
+#
+# The program is solved with rounding, and nothing is believed of it. Its v is projected on what
+# ties all that is to be tied, and planned for. A face is accepted if the planner finds that all
+# that the behaviour does is optimal, to rounding, and that every action outside is clearly worse:
+# these regrets are the proof. What one direction closes is left out of the program for the next,
+# inside the face; so directions of very different sizes come one after another.
+#
+# Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
+# reduction.
+
+# A program is worth solving with so many entries, so many multiplications in one of a hundred
+# iterations (about a second), and so many unknown values where the behaviour does not go.
+_MOST_ENTRIES, _MOST_WORK, _MOST_UNKNOWNS = 2**25, 2e9, 4000
+# Ties of up to so many unknowns are projected on.
+_MOST_PROJECTED = 2500
+# Relative to a direction's largest entry: what the behaviour gives up at most, and what every
+# action outside a face gives up at least.
+_TIED, _WORSE = 1e-12, 1e-9
+# Rows of the program, scaled to 1, that count as tied in one attempt after another.
+_CUTS = (1e-4, 1e-6, 1e-2, 1e-1)
+# A row that no utility feels, and singular values that are rounded zeros.
+_UNFELT, _NULL_SHARE = 1e-11, 1e-12
+_MOST_FACES = 12
+
+
+def recession_faces(
+    model: SoftModel, behaviour: Behaviour, check: Callable[[], None]
+) -> Iterator[Face]:
+    """The faces at infinity that a behaviour lies in, each inside the one before.
+
+    Args:
+        model: any model of the class, which may be confined already; the world's own reward is
+            tried as a direction first.
+        behaviour: what is to be predicted, by the actions that the model is allowed.
+        check: called now and then; it raises what ends the search.
+    """
+    used = np.stack([behaviour.weights(t, ALL)[..., 0] > 0 for t in range(model.mdp.steps)])
+    reward = _reward(model)
+    if reward is not None and (face := _exposed(model, reward, used)) is not None:
+        yield face
+        model = face.model
+    for _ in range(_MOST_FACES):
+        face = _next_face(model, behaviour, used, check)
+        if face is None:
+            return
+        yield face
+        model = face.model
+
+
+def _reward(model: SoftModel) -> FloatArray | None:
+    """The world's own reward as weights of the class, if it is a utility of the class."""
+    array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
+    if utilities.matrix is not None or array.shape[1] > utilities.shape[1]:
+        return None
+    return np.broadcast_to(array, utilities.shape).ravel().copy()
+
+
+def _exposed(model: SoftModel, direction: FloatArray, used: BoolArray) -> Face | None:
+    """The face that a direction [D] proves, or None if it proves none."""
+    direction = direction - (direction.max() + direction.min()) / 2.0
+    size = float(np.abs(direction).max())
+    if not (np.isfinite(size) and size > 0):
+        return None
+    direction = direction / size
+    regrets = model.regrets(direction, exact=True)
+    if regrets[used].max(initial=0.0) > _TIED:
+        return None
+    inside = model.confined(regrets <= _TIED)
+    # Also where a rounded chance of getting there is 0, the behaviour's own states count.
+    reached = (inside.states > 0) | used.any(axis=1)
+    worse = (regrets > _TIED) & np.isfinite(regrets) & reached[:, None]
+    if not worse.any() or regrets[worse].min() < _WORSE:
+        return None
+    return Face(inside, direction)
+
+
+def _next_face(
+    model: SoftModel, behaviour: Behaviour, used: BoolArray, check: Callable[[], None]
+) -> Face | None:
+    program = _program(model, behaviour, used)
+    if program is None:
+        return None
+    rows, basis = program
+    k = basis.shape[1]
+    x = strictest(rows, check)
+    strict = rows.times(x)
+    for cut in _CUTS:
+        check()
+        tied = strict < cut
+        if tied.all():
+            return None
+        within = rows.only(tied)
+        # Only unknown values that tied rows speak of are bound by them.
+        bound = np.flatnonzero(np.diff(sp.csc_matrix(within.sparse).indptr))
+        if k + len(bound) > _MOST_PROJECTED:
+            return None
+        joined = np.hstack([within.dense, within.sparse[:, bound].toarray()])
+        weights = _tying(joined, np.concatenate([x[:k], x[k + bound]]))[:k]
+        face = _exposed(model, basis @ weights, used)
+        if face is not None:
+            return face
+    return None
+
+
+class _Program(NamedTuple):
+    """Inequalities in (basis coordinates of v, unknown values); the basis is [D, k]."""
+
+    rows: Rows
+    basis: FloatArray
+
+
+def _program(model: SoftModel, behaviour: Behaviour, used: BoolArray) -> _Program | None:
+    """What must not be negative; None if nothing is open, or the program would be too large."""
+    steps, d = model.mdp.steps, model.utilities.n_weights
+    allowed = np.ones(used.shape, dtype=bool)
+    if model.log_reference is not None:
+        allowed = np.broadcast_to(~np.isneginf(model.log_reference), used.shape)
+    visited: BoolArray = np.asarray(used.any(axis=1))
+    reached = (model.states > 0) | visited
+    unknown = reached & ~visited
+    asked = allowed & reached[:, None] & ~used
+    if not (asked & visited[:, None]).any():
+        return None
+    if model.mdp.horizon is not None and not model.utilities.on_actions:
+        # What the last action leads to is never paid; a value that is not known still is at least
+        # what is paid in its state.
+        asked[-1] &= unknown[-1]
+    n_asked, n_unknown = int(asked.sum()), int(unknown.sum())
+    too_large = n_asked * d > _MOST_ENTRIES or n_asked * d**2 > _MOST_WORK
+    if too_large or n_unknown > _MOST_UNKNOWNS or used.size * d > 16 * _MOST_ENTRIES:
+        return None
+    place = np.full(unknown.shape, -1)
+    place[unknown] = np.arange(n_unknown)
+    dense, sparse, equal = [], [], []
+    by_action = model.mdp.transition.by_action()
+    for t, gains in _advantages(model, behaviour, visited):
+        after = place[min(t + 1, steps - 1)]
+        if model.mdp.horizon is not None and t + 1 == steps:
+            after = np.full_like(after, -1)
+        dense.append(-gains[asked[t]])
+        sparse.append(_values(by_action, asked[t], place[t], after, n_unknown, model))
+        # Of several actions that the behaviour takes, all must be equally good.
+        several = used[t] & (used[t].sum(axis=0) > 1)
+        equal.append(gains[several])
+    basis = _null_space(np.concatenate(equal), d)
+    rows = Rows(np.concatenate(dense) @ basis, sp.vstack(sparse, format="csr"))
+    size = np.maximum(np.abs(rows.dense).max(axis=1, initial=0.0), _largest(rows.sparse))
+    felt = size > _UNFELT
+    if not felt.any() or basis.shape[1] == 0:
+        return None
+    kept = rows.only(felt)
+    scale = 1.0 / size[felt]
+    return _Program(Rows(kept.dense * scale[:, None], sp.diags(scale) @ kept.sparse), basis)
+
+
+def _largest(matrix: Any) -> FloatArray:
+    """The largest absolute entry of each row of a sparse matrix: [N]."""
+    if matrix.shape[1] == 0:
+        return np.zeros(matrix.shape[0])
+    return np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+
+
+def _advantages(
+    model: SoftModel, behaviour: Behaviour, visited: BoolArray
+) -> Iterator[tuple[int, FloatArray]]:
+    """What an action gains on the behaviour by each weight, (t, [A, S, D]), the last t first.
+
+    Unknown values count as 0, after an action and of its state.
+    """
+    mdp, d = model.mdp, model.utilities.n_weights
+    rewards = model.utilities.rewards(np.eye(d))
+
+    def followed(t: int) -> FloatArray:
+        weights = behaviour.weights(t, ALL)[..., 0]
+        total = weights.sum(axis=0)
+        return np.asarray(np.where(visited[t], weights / np.where(total > 0, total, 1.0), 0.0))
+
+    if mdp.horizon is None:
+        from goalmeter.tabular.planning import StationarySolver
+
+        policy, now = followed(0), rewards.at(0, ALL)
+        shape = (*policy.shape, d)
+        paid = np.einsum("as,asd->sd", policy, np.broadcast_to(now, shape))
+        # A behaviour never leaves where it goes; elsewhere it takes no action, and W is 0.
+        worth = StationarySolver(mdp.transition.under(policy), mdp.discount).solve(paid)
+        gains = mdp.discount * mdp.transition.expect_all(worth) + now
+        yield 0, np.asarray(gains - worth)
+        return
+    worth = np.zeros((mdp.n_states, d))
+    for t in reversed(range(mdp.steps)):
+        gains = mdp.transition.expect_all(worth) + rewards.discount**t * rewards.at(t, ALL)
+        worth = np.einsum("as,asd->sd", followed(t), gains)
+        gains -= worth
+        yield t, gains
+
+
+def _values(
+    by_action: Any,
+    asked: BoolArray,
+    before: Any,
+    after: Any,
+    n_unknown: int,
+    model: SoftModel,
+) -> Any:
+    """What unknown values add to the inequalities of one decision: CSR [asked, unknown]."""
+    n_states = asked.shape[1]
+    action, state = np.nonzero(asked)
+    discount = model.mdp.discount if model.mdp.horizon is None else 1.0
+    leads = sp.coo_matrix(by_action[action * n_states + state])
+    known = after[leads.col] < 0
+    row, column = leads.row[~known], after[leads.col[~known]]
+    own = np.flatnonzero(before[state] >= 0)
+    entries = np.concatenate([-discount * leads.data[~known], np.ones(len(own))])
+    rows, columns = np.concatenate([row, own]), np.concatenate([column, before[state[own]]])
+    return sp.csr_matrix((entries, (rows, columns)), shape=(len(state), n_unknown))
+
+
+def _null_space(rows: FloatArray, d: int) -> FloatArray:
+    """An orthonormal basis [d, k] of what rows [N, d] send to 0."""
+    if not len(rows) or not np.abs(rows).max() > _UNFELT:
+        return np.eye(d)
+    _, sizes, directions = np.linalg.svd(np.linalg.qr(rows, mode="r"), full_matrices=True)
+    rank = int((sizes > _NULL_SHARE * sizes[0]).sum())
+    return np.asarray(directions[rank:].T)
+
+
+def _tying(rows: FloatArray, x: FloatArray) -> FloatArray:
+    """The part of x that rows [N, n] send to 0."""
+    basis = _null_space(rows, len(x))
+    return np.asarray(basis @ (basis.T @ x))

@@ -1,1 +1,0 @@
-"""Who acts: tables, functions, models and named agents, each as an `Actor`."""

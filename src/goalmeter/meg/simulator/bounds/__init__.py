@@ -1,1 +1,0 @@
-"""The two bounds, by states and from the start, and what they are made of."""

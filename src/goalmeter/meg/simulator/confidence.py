@@ -1,0 +1,503 @@
+"""Confidence sets of transition models: observed outcomes, plausible models, soft planning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.meg.simulator.protocol import END, Outcome
+from goalmeter.meg.simulator.utilities import Range
+
+# --- Outcomes -------------------------------------------------------------------------------------
+# States are numbered as they are met. An outcome is the next state, or the end, with what each
+# utility pays on the way. A pair of state and action either draws nothing from the simulator's
+# generator, and then one outcome is all there is, or it has a list of outcomes that earlier draws
+# showed, and everything else counts as *unlisted*. The list is fixed before the draws that are
+# counted: the confidence set of `confidence` needs outcomes that are named in advance. A pair with
+# too many unlisted outcomes starts anew with a longer list.
+
+# Draws that are spent on the list of outcomes; one outcome in so many stays unlisted for long.
+LISTING = 24
+# A pair starts anew when so many counted draws, and this share of them, were unlisted.
+_UNLISTED, _UNLISTED_SHARE = 4, 2e-3
+# Longer lists are of outcomes that hardly come twice, and would bound nothing.
+_LONGEST = 400
+
+
+@dataclass
+class Pair:
+    """What is known of one action in one state.
+
+    Attributes:
+        certain: whether it draws nothing, so that its one outcome is all there is.
+        listed: its outcomes, in the order in which they were seen.
+        counts: of the draws that count, by position in `listed`.
+        unlisted: draws that count and gave something else.
+        unlisted_seen: what these were.
+        order: when its present list began, among all lists of the table, from 0.
+        drawn: all draws, those for lists included.
+    """
+
+    certain: bool = False
+    listed: list[Outcome] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    unlisted: int = 0
+    unlisted_seen: set[Outcome] = field(default_factory=set)
+    order: int = -1
+    drawn: int = 0
+
+    @property
+    def n(self) -> int:
+        """Draws that count."""
+        return sum(self.counts) + self.unlisted
+
+    def wants_list(self) -> int:
+        """Draws that are to be spent on the list before any count."""
+        return 0 if self.certain or self.listed else LISTING
+
+    def list_outcomes(self, seen: Mapping[Outcome, int], certain: bool, order: int) -> None:
+        """Name the outcomes that are told apart from now on."""
+        self.drawn += sum(seen.values())
+        self.certain = certain and len(seen) == 1
+        ranked = sorted(seen, key=lambda outcome: (-seen[outcome], outcome))
+        self.listed = ranked[:_LONGEST]
+        self.counts, self.unlisted, self.unlisted_seen = [0] * len(self.listed), 0, set()
+        self.order = order
+
+    def count(self, seen: Mapping[Outcome, int]) -> None:
+        """Add draws that count."""
+        position = {outcome: i for i, outcome in enumerate(self.listed)}
+        for outcome, times in seen.items():
+            self.drawn += times
+            if outcome in position:
+                self.counts[position[outcome]] += times
+            else:
+                self.unlisted += times
+                self.unlisted_seen.add(outcome)
+
+    def starts_anew(self, order: int) -> bool:
+        """Begin a longer list if too much was unlisted; past draws then only name outcomes."""
+        often = self.unlisted >= _UNLISTED and self.unlisted > _UNLISTED_SHARE * self.n
+        if not often or len(self.listed) + len(self.unlisted_seen) > _LONGEST:
+            return False
+        self.listed += sorted(self.unlisted_seen)
+        self.counts, self.unlisted, self.unlisted_seen = [0] * len(self.listed), 0, set()
+        self.order = order
+        return True
+
+
+class Arrays(NamedTuple):
+    """A table of outcomes for computing: P = S * A pairs, pair s * A + a, and K listed outcomes.
+
+    Attributes:
+        after: number of the next state, S for the end and for places that are not used, [P, K].
+        paid: of each utility, [P, K, U].
+        counts: draws that count, [P, K]; of a certain pair 1.
+        unlisted: [P].
+        certain: [P].
+        listed: outcomes of each, [P].
+        order: of the list, [P]; -1 for pairs that were never drawn.
+    """
+
+    after: IntArray
+    paid: FloatArray
+    counts: FloatArray
+    unlisted: FloatArray
+    certain: BoolArray
+    listed: IntArray
+    order: IntArray
+
+
+class OutcomeTable:
+    """All pairs that were drawn so far, of A actions and U utilities."""
+
+    def __init__(self, n_actions: int, n_utilities: int) -> None:
+        self.n_actions, self.n_utilities = n_actions, n_utilities
+        self.pairs: list[Pair] = []
+        self._lists = 0
+
+    @property
+    def n_states(self) -> int:
+        """States that were met."""
+        return len(self.pairs) // self.n_actions
+
+    def grow(self, n_states: int) -> None:
+        """Make room for states up to a number."""
+        while len(self.pairs) < n_states * self.n_actions:
+            self.pairs.append(Pair())
+
+    def pair(self, state: int, action: int) -> Pair:
+        """What is known of an action in a state."""
+        return self.pairs[state * self.n_actions + action]
+
+    def add(self, pair: Pair, seen: Mapping[Outcome, int], certain: bool) -> None:
+        """Take in draws of a pair: as its list if it has none, else as counts."""
+        if not pair.listed:
+            pair.list_outcomes(seen, certain, self._lists)
+            self._lists += not pair.certain
+        elif not pair.certain:
+            pair.count(seen)
+            self._lists += pair.starts_anew(self._lists)
+
+    def arrays(self) -> Arrays:
+        """The table as arrays."""
+        width = max([1, *(len(pair.listed) for pair in self.pairs)])
+        size = (len(self.pairs), width)
+        after = np.full(size, self.n_states, dtype=np.int64)
+        paid = np.zeros((*size, self.n_utilities))
+        counts = np.zeros(size)
+        for i, pair in enumerate(self.pairs):
+            for k, outcome in enumerate(pair.listed):
+                after[i, k] = outcome.after if outcome.after != END else self.n_states
+                paid[i, k] = outcome.paid
+            counts[i, : len(pair.listed)] = [1] if pair.certain else pair.counts
+        return Arrays(
+            after,
+            paid,
+            counts,
+            np.array([pair.unlisted for pair in self.pairs], dtype=np.float64),
+            np.array([pair.certain for pair in self.pairs], dtype=np.bool_),
+            np.array([len(pair.listed) for pair in self.pairs], dtype=np.int64),
+            np.array([pair.order for pair in self.pairs], dtype=np.int64),
+        )
+
+
+# --- Confidence -----------------------------------------------------------------------------------
+# For a pair of state and action let p be its distribution over K listed outcomes and "unlisted",
+# n draws with frequencies f, and q(draws) the probability of the draws under any predictor that
+# is named in advance. q(draws) / p(draws) is a martingale of mean 1, so by Ville's inequality,
+# but for a probability of `error`, at every n at once (n adaptive, looked at at will)
+#
+#     n KL(f || p) <= radius := log 1/error + sum_k n_k log f_k - log q(draws).
+#
+# Here q is the Dirichlet mixture with 1/2 for each listed outcome and little for "unlisted". What
+# an expectation can be over all such p is bounded by the weighted inequality of the means: for
+# every ceiling c that no value exceeds
+#
+#     c - sum_k p_k v_k >= exp(sum_k f_k log(c - v_k) - KL(f || p)),
+#     so  E_p v <= c - exp(-radius / n) exp(sum_k f_k log(c - v_k)).
+#
+# Any c gives a valid bound, so its numerical minimum over c is one too. The set does not depend on
+# the values: what is worked out with it holds for every utility, rationality and policy at once.
+
+_LISTED, _CONFIDENCE_UNLISTED = 0.5, 0.02
+# sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.
+_SERIES = 2.11
+# Ceilings that are tried: multiples of a first guess, and closer ones of the best of these.
+_WIDE, _CLOSE = 3.0 ** np.arange(-3, 4), 1.35 ** np.arange(-3.0, 4.0)
+
+
+@dataclass(frozen=True)
+class ConfidenceSet:
+    """Which distributions over outcomes each pair may have, all at once but for `error`.
+
+    Attributes:
+        arrays: the table.
+        error: probability that the true world is not in the set.
+    """
+
+    arrays: Arrays
+    error: float
+
+    @cached_property
+    def total(self) -> FloatArray:
+        """Draws that count, [P]."""
+        return np.asarray(self.arrays.counts.sum(axis=1) + self.arrays.unlisted)
+
+    @cached_property
+    def frequencies(self) -> FloatArray:
+        """Of the listed outcomes, [P, K]; they leave out what was unlisted. 0 without a draw."""
+        return np.asarray(self.arrays.counts / np.maximum(self.total, 1.0)[:, None])
+
+    @cached_property
+    def unlisted(self) -> FloatArray:
+        """The frequency of what was not listed, [P]; 1 without a draw."""
+        return np.where(self.total > 0, self.arrays.unlisted / np.maximum(self.total, 1.0), 1.0)
+
+    @cached_property
+    def radius(self) -> FloatArray:
+        """Bound on KL(f || p) for each pair, [P] nats; 0 for certain ones, inf without a draw."""
+        # Not at the top: `import goalmeter` would take a tenth of a second longer.
+        from scipy.special import gammaln
+
+        counts, n = self.arrays.counts, self.total
+        size = self.arrays.listed * _LISTED + _CONFIDENCE_UNLISTED
+        predicted = gammaln(size) - gammaln(size + n)
+        # Places that no outcome uses have no counts, and add 0.
+        predicted += (gammaln(_LISTED + counts) - gammaln(_LISTED)).sum(axis=1)
+        predicted += gammaln(_CONFIDENCE_UNLISTED + self.arrays.unlisted) - gammaln(
+            _CONFIDENCE_UNLISTED
+        )
+        fitted = _x_log_share(counts, n[:, None]).sum(axis=1)
+        fitted += _x_log_share(self.arrays.unlisted, n)
+        rank = self.arrays.order + 2.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # Lists are numbered as they begin, so each knows its share before its draws.
+            price = np.log(_SERIES * rank * np.log(rank) ** 2 / self.error)
+            out = (price + fitted - predicted) / n
+        out = np.where(n > 0, out, np.inf)
+        return np.where(self.arrays.certain, 0.0, out)
+
+    @cached_property
+    def _chance(self) -> IntArray:
+        return np.asarray(np.flatnonzero(~self.arrays.certain & (self.total > 0)))
+
+    def mean(self, values: FloatArray, unlisted: float) -> FloatArray:
+        """What the frequencies expect of values [P, K], and of a value for the unlisted: [P]."""
+        return np.asarray((self.frequencies * values).sum(axis=1) + self.unlisted * unlisted)
+
+    def highest(self, values: FloatArray, unlisted: float) -> FloatArray:
+        """Upper bound of the expectation over the set: [P].
+
+        Args:
+            values: of the listed outcomes, [P, K], at most `unlisted`.
+            unlisted: what no other outcome can exceed.
+        """
+        out = self.mean(values, unlisted)
+        pairs = self._chance
+        if pairs.size:
+            short = unlisted - values[pairs]
+            out[pairs] = unlisted + _least_ceiling(
+                np.maximum(short, 0.0),
+                self.frequencies[pairs],
+                self.unlisted[pairs],
+                self.radius[pairs],
+            )
+        return np.minimum(out, unlisted)
+
+    def lowest(self, values: FloatArray, unlisted: float) -> FloatArray:
+        """Lower bound of the expectation over the set: [P]; `unlisted` is below every outcome."""
+        return -self.highest(-values, -unlisted)
+
+
+def _x_log_share(x: FloatArray, total: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(x > 0, x * np.log(x / np.maximum(total, 1.0)), 0.0)
+
+
+def _least_ceiling(
+    short: FloatArray, frequencies: FloatArray, unlisted: FloatArray, radius: FloatArray
+) -> FloatArray:
+    """Minimum over z >= 0 of z - exp(-radius) prod_k (z + short_k)^f_k z^f_unlisted: [n].
+
+    `short` [n, K] is how far each value lies below the largest conceivable one.
+    """
+
+    def bound(z: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            listed = frequencies[:, None, :] * np.log(z[:, :, None] + short[:, None, :])
+            listed = np.where(frequencies[:, None, :] > 0, listed, 0.0).sum(axis=2)
+            rest = np.where(unlisted[:, None] > 0, unlisted[:, None] * np.log(z), 0.0)
+            return np.asarray(z - np.exp(listed + rest - radius[:, None]))
+
+    # To second order the best ceiling lies so many standard deviations above the mean.
+    mean = (frequencies * short).sum(axis=1)
+    variance = (frequencies * short**2).sum(axis=1) - mean**2
+    far = np.sqrt(np.maximum(variance, 0.0) / (2.0 * radius))
+    guess = np.maximum(far - mean, 0.02 * far) + 1e-9 * mean
+    z = guess[:, None] * _WIDE
+    best = np.take_along_axis(z, bound(z).argmin(axis=1)[:, None], axis=1)
+    at_zero = bound(np.zeros_like(best))[:, 0]
+    return np.asarray(np.minimum(bound(best * _CLOSE).min(axis=1), at_zero))
+
+
+# --- Possible worlds ------------------------------------------------------------------------------
+# With a uniform reference the soft value of a state is taken relative to free choice,
+#
+#         W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and the
+#     end,
+#
+# so that a decision that is not made, or changes nothing, counts nothing, and MEG at rationality
+# b is b E[sum u] - E W_0(start). Expectations are replaced by their upper (lower) bounds over the
+# confidence set; since W grows with each of them, the recursion bounds W_0 of the true world.
+
+# Which of the possible worlds: the one as observed, or the most or least favourable.
+AS_SEEN, MOST, LEAST = "as seen", "most", "least"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A soft plan against a set of worlds.
+
+    Attributes:
+        value: W or its bound, [H + 1, S].
+        policy: the plan's choices, [H, S, A].
+        slack: how far each pair's expectation lies above that of the frequencies, [H, S * A].
+    """
+
+    value: FloatArray
+    policy: FloatArray
+    slack: FloatArray
+
+
+@dataclass(frozen=True)
+class PossibleWorlds:
+    """The worlds of a confidence set, with a horizon and a range of utilities.
+
+    Attributes:
+        worlds: the set.
+        n_actions: A.
+        horizon: H.
+        ranges: of each utility, [U].
+    """
+
+    worlds: ConfidenceSet
+    n_actions: int
+    horizon: int
+    ranges: tuple[Range, ...]
+
+    @property
+    def n_states(self) -> int:
+        """States that were met."""
+        return len(self.worlds.arrays.certain) // self.n_actions
+
+    def paid(self, weights: FloatArray) -> FloatArray:
+        """What a weighted sum of the utilities pays with each outcome, [P, K]; weights [U]."""
+        return np.asarray(self.worlds.arrays.paid @ weights)
+
+    def most(self, weights: FloatArray) -> tuple[FloatArray, float]:
+        """The most conceivable of a weighted sum from a decision on, [H + 1], and in one."""
+        parts = [r.scaled(w) for r, w in zip(self.ranges, weights, strict=True) if w != 0]
+        one = sum(part.high for part in parts)
+        left = np.arange(self.horizon, -1, -1)
+        total = np.zeros(left.shape)
+        for part in parts:
+            # An episode may end at any time, and then pays nothing more.
+            total += np.maximum(np.minimum(part.high * left, part.most), 0.0)
+        return total, float(one)
+
+    def soft_plan(self, weights: FloatArray, which: str = AS_SEEN) -> Plan:
+        """The soft-optimal plan for a weighted sum of the utilities, rationality 1.
+
+        Args:
+            weights: of the utilities, [U]; the rationality is part of them.
+            which: the frequencies as they are, or the bound over all possible worlds.
+        """
+        paid = self.paid(weights)
+        most, one = self.most(weights)
+        least, least_one = self.most(-weights)
+        after = self.worlds.arrays.after
+        value = np.zeros((self.horizon + 1, self.n_states))
+        policy = np.zeros((self.horizon, self.n_states, self.n_actions))
+        slack = np.zeros((self.horizon, after.shape[0]))
+        for t in reversed(range(self.horizon)):
+            worth = paid + np.append(value[t + 1], 0.0)[after]
+            high = one + most[t + 1]
+            low = -(least_one + least[t + 1])
+            if which == LEAST:
+                q = self.worlds.lowest(worth, low)
+            elif which == MOST:
+                # What is listed cannot be worth more than what is conceivable.
+                q = self.worlds.highest(np.minimum(worth, high), high)
+                slack[t] = q - self.worlds.mean(worth, high)
+            else:
+                # Nothing is known of a pair without draws: it is as good as free choice.
+                q = self.worlds.mean(worth, 0.0)
+            choice = q.reshape(self.n_states, self.n_actions)
+            best = choice.max(axis=1)
+            soft = best + np.log(np.exp(choice - best[:, None]).sum(axis=1))
+            policy[t] = np.exp(choice - soft[:, None])
+            value[t] = soft - np.log(self.n_actions)
+            if which != AS_SEEN:
+                value[t] = np.clip(value[t], -least[t], most[t])
+        return Plan(value, policy, slack)
+
+    def evaluate(
+        self, policy: FloatArray, weights: FloatArray, which: str, cost: FloatArray | None = None
+    ) -> FloatArray:
+        """Bound of what a policy collects of a weighted sum from each state at the start, [S].
+
+        Args:
+            policy: [H or 1, S, A].
+            weights: of the utilities, [U].
+            which: as of `soft_plan`.
+            cost: of each decision, added to what is collected, [H or 1, S]; at least 0.
+        """
+        paid = self.paid(weights)
+        most, one = self.most(weights)
+        least, least_one = self.most(-weights)
+        ceiling = 0.0 if cost is None else float(cost.max(initial=0.0))
+        after = self.worlds.arrays.after
+        value = np.zeros(self.n_states)
+        for t in reversed(range(self.horizon)):
+            worth = paid + np.append(value, 0.0)[after]
+            left = ceiling * (self.horizon - t - 1)
+            high, low = one + most[t + 1] + left, -(least_one + least[t + 1])
+            if which == MOST:
+                q = self.worlds.highest(np.minimum(worth, high), high)
+            elif which == LEAST:
+                q = self.worlds.lowest(np.maximum(worth, low), low)
+            else:
+                q = self.worlds.mean(worth, 0.0)
+            chosen = policy[min(t, len(policy) - 1)]
+            value = (q.reshape(self.n_states, self.n_actions) * chosen).sum(axis=1)
+            if cost is not None:
+                value = value + cost[min(t, len(cost) - 1)]
+        return value
+
+    def visits(self, plan: Plan, starts: FloatArray) -> FloatArray:
+        """How often a plan makes each decision in the world as seen, [H, S * A].
+
+        Args:
+            plan: whose policy is followed.
+            starts: probability of each state at the start, [S].
+        """
+        after, frequencies = self.worlds.arrays.after, self.worlds.frequencies
+        out = np.zeros((self.horizon, after.shape[0]))
+        here = starts
+        for t in range(self.horizon):
+            out[t] = (here[:, None] * plan.policy[t]).ravel()
+            flow = out[t][:, None] * frequencies
+            come = np.bincount(after.ravel(), flow.ravel(), minlength=self.n_states + 1)
+            here = np.asarray(come[: self.n_states], dtype=np.float64)
+        return out
+
+
+# --- Combination ----------------------------------------------------------------------------------
+# MEG of the weights w is w . E_agent[sum u] less the soft value of w . u, concave in w, with slope
+# E_agent[sum u] - E_soft[sum u] (the dual of maximum causal entropy). The weights are fitted to
+# episodes that bound nothing; MEG towards the best combination is at least MEG towards this one.
+
+# Weights this large tell apart what an episode can collect by a thousand nats: an optimum farther
+# out is at infinity for all that can be bounded.
+_FARTHEST = 1e3
+_ITERATIONS = 80
+
+
+def best_weights(worlds: PossibleWorlds, collected: FloatArray, starts: FloatArray) -> FloatArray:
+    """Weights of the utilities, [U].
+
+    Args:
+        worlds: of which the one as seen is planned in.
+        collected: what the agent collects of each utility on average, [U].
+        starts: probability of each state at the start, [S].
+    """
+    from scipy.optimize import minimize
+
+    # In units of what an episode may collect, so that all weights are of one size.
+    scale = np.array([max(abs(r.low), abs(r.high), 1e-12) for r in worlds.ranges])
+    unit = 1.0 / (scale * worlds.horizon)
+    paid = (worlds.worlds.frequencies[:, :, None] * worlds.worlds.arrays.paid).sum(axis=1)
+
+    def loss(x: FloatArray) -> tuple[float, FloatArray]:
+        weights = x * unit
+        plan = worlds.soft_plan(weights, AS_SEEN)
+        soft = worlds.visits(plan, starts).sum(axis=0) @ paid
+        value = float(weights @ collected - starts @ plan.value[0])
+        return -value, np.asarray(-(collected - soft) * unit)
+
+    bounds = [(-_FARTHEST, _FARTHEST)] * len(unit)
+    fit = minimize(
+        loss,
+        np.zeros(len(unit)),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": _ITERATIONS},
+    )
+    return np.asarray(fit.x * unit)

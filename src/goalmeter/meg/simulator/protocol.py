@@ -1,0 +1,324 @@
+"""The simulator protocol: episodes of an agent, steps from known states, seeds, guarded calls."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    InvalidPolicyError,
+    MissingExtraError,
+    in_a_line,
+)
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.meg.simulator.agents import Actor, Answer
+from goalmeter.meg.simulator.utilities import NamedUtilities
+
+# --- Seeds ----------------------------------------------------------------------------------------
+# Nothing is drawn from a generator that another draw shares, so the numbers do not depend on the
+# order or the process in which they are made.
+
+# What draws are for.
+EPISODES, CHOICES, SUCCESSORS, FREE, FREE_CHOICES, GLOBAL_GENERATORS, AGAIN = range(7)
+
+
+def seeded(seed: int, purpose: int, *number: int) -> np.random.SeedSequence:
+    """The seed of the draws of one purpose with one number."""
+    return np.random.SeedSequence(entropy=seed, spawn_key=(purpose, *number))
+
+
+@contextmanager
+def seeded_globals(seed: int) -> Iterator[None]:
+    """Seed the global generators of Python, NumPy and torch meanwhile, and put them back."""
+    torch = sys.modules.get("torch")
+    before = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()  # noqa: NPY002
+    word = int(seeded(seed, GLOBAL_GENERATORS).generate_state(1)[0])
+    random.seed(word)
+    np.random.seed(word)  # noqa: NPY002
+    if torch:
+        torch.default_generator.manual_seed(word)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(before[2])
+
+
+# --- Guarded calls --------------------------------------------------------------------------------
+@contextmanager
+def caller_guard() -> Iterator[None]:
+    """Run a caller's code: whatever it raises, an exit of the process too, is one error."""
+    try:
+        with np.errstate():
+            yield
+    except (GoalmeterError, MissingExtraError, KeyboardInterrupt):
+        raise
+    except BaseException as cause:
+        raise InvalidParameterError(
+            f"the environment, the agent or a utility raised {in_a_line(cause)}; expected code "
+            f"that keeps to gymnasium.Env and does not end the process"
+        ) from cause
+
+
+def begin_of(actor: Actor, generator: np.random.Generator, where: Callable[[], str]) -> Answer:
+    """An agent's answers during one episode."""
+    try:
+        return actor.begin(generator)
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidPolicyError(
+            f"{actor.name} raised {in_a_line(cause)} {where()}, expected begin(generator) to give "
+            f"a function of the observation"
+        ) from cause
+
+
+def answer_of(
+    answer: Answer, observation: Any, decision: int, name: str, where: Callable[[], str]
+) -> Any:
+    """What an agent answers to an observation at a decision, numbered from 0."""
+    try:
+        return answer(observation, decision)
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidPolicyError(
+            f"{name} raised {in_a_line(cause)} {where()}, expected an action or a "
+            f"distribution over actions"
+        ) from cause
+
+
+def reset_of(env: Any, seed: int, where: Callable[[], str]) -> tuple[Any, Any]:
+    """The observation and the info of a reset with a seed."""
+    out = _of_environment(partial(env.reset, seed=seed), where)
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise InvalidParameterError(
+            f"the environment's reset gave {out!r}, expected a pair "
+            f"(observation, info), as Gymnasium has it since version 0.26"
+        )
+    return out
+
+
+def step_of(env: Any, action: Any, where: Callable[[], str]) -> tuple[Any, Any, bool, bool, Any]:
+    """Observation, reward, whether terminated, whether truncated, and info of a step."""
+    out = _of_environment(partial(env.step, action), where)
+    if not isinstance(out, tuple) or len(out) != 5:
+        raise InvalidParameterError(
+            f"the environment's step gave {out!r} {where()}, expected "
+            f"(observation, reward, terminated, truncated, info), as Gymnasium has it since "
+            f"version 0.26"
+        )
+    observation, reward, terminated, truncated, info = out
+    ended, cut = _as_bool(terminated), _as_bool(truncated)
+    if ended is None or cut is None:
+        raise InvalidParameterError(
+            f"the environment's step gave terminated {terminated!r} and truncated {truncated!r} "
+            f"{where()}, expected True or False for each"
+        )
+    return observation, reward, ended, cut, info
+
+
+def at_decision(decision: int, episode: int) -> str:
+    """A place for errors."""
+    return f"at decision {decision} of episode {episode}"
+
+
+def at_reset(episode: int) -> str:
+    """A place for errors."""
+    return f"when episode {episode} was begun"
+
+
+def in_state(state: int) -> str:
+    """A place for errors."""
+    return f"at a step from state {state}"
+
+
+def _as_bool(value: Any) -> bool | None:
+    """A single truth value, of any library or as 0 or 1; None for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    try:
+        array = np.asarray(value)
+    # Lists of unequal length, and what is on another device.
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return bool(array) if array.size == 1 and array.ravel()[0] in (0, 1) else None
+
+
+def _of_environment(function: Callable[[], Any], where: Callable[[], str]) -> Any:
+    try:
+        # What it sets by np.seterr is for its own code.
+        with np.errstate():
+            return function()
+    except GoalmeterError:
+        raise
+    except Exception as cause:
+        raise InvalidParameterError(
+            f"the environment raised {in_a_line(cause)} {where()}; mend it, or choose actions "
+            f"and a horizon that it allows"
+        ) from cause
+
+
+# --- Protocol -------------------------------------------------------------------------------------
+# The number of the state in which an episode has ended.
+END = -1
+# The state of an episode's start where states have no names.
+UNKNOWN = -2
+# What discrete actions are compared with: each with the same probability.
+FREE_CHOICE = "free choice"
+
+
+class Outcome(NamedTuple):
+    """What a decision led to: the number of the next state or `END`, and what was paid, [U]."""
+
+    after: int
+    paid: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """N episodes of one agent, with U utilities.
+
+    Attributes:
+        returns: what each utility added up to, [N, U].
+        decisions: how many were made before the end or the horizon, [N].
+        information: sum over the decisions of the relative entropy of the agent's choice to the
+            reference (log A less the entropy), [N] nats; NaN where it is not known.
+        starts: number of the state in which each began, [N]; `UNKNOWN` where states have none.
+    """
+
+    returns: FloatArray
+    decisions: IntArray
+    information: FloatArray
+    starts: IntArray
+
+    @property
+    def steps(self) -> int:
+        """Steps that were taken."""
+        return int(self.decisions.sum())
+
+    @classmethod
+    def of(cls, parts: Sequence[Episodes]) -> Episodes:
+        """The episodes of all parts, in their order."""
+        return cls(
+            np.concatenate([part.returns for part in parts]),
+            np.concatenate([part.decisions for part in parts]),
+            np.concatenate([part.information for part in parts]),
+            np.concatenate([part.starts for part in parts]),
+        )
+
+    def subset(self, chosen: IntArray) -> Episodes:
+        """Some of the episodes."""
+        return Episodes(
+            self.returns[chosen],
+            self.decisions[chosen],
+            self.information[chosen],
+            self.starts[chosen],
+        )
+
+
+class Simulator(Protocol):
+    """A world that can be run. States that were met are numbered from 0."""
+
+    @property
+    def name(self) -> str:
+        """What the world is, in words."""
+
+    @property
+    def chance(self) -> str:
+        """Where its chance comes from: see `states.chance`."""
+
+    @property
+    def n_actions(self) -> int:
+        """A; 0 where actions are continuous."""
+
+    @property
+    def reference(self) -> str:
+        """What the agent is compared with, in words."""
+
+    @property
+    def most_information(self) -> float:
+        """Nats by which a decision may differ from the reference at most; inf for no bound."""
+
+    @property
+    def why_unbounded(self) -> str:
+        """Why nothing bounds it, as a sentence without a full stop; "" where something does."""
+
+    @property
+    def n_states(self) -> int:
+        """States that were met so far."""
+
+    @property
+    def utilities(self) -> NamedUtilities:
+        """What its steps are worth."""
+
+    @property
+    def returns_to_states(self) -> bool:
+        """Whether it can be put into states that were met, and knows which are the same."""
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot, as a sentence without a full stop; "" where it can."""
+
+    @property
+    def met_again(self) -> Collection[int]:
+        """States that can be put back as they were met another time, by a way of its own."""
+
+    def seen(self, which: int) -> tuple[float, float]:
+        """Least and most that a step has paid so far of a utility, by its number."""
+
+    @property
+    def walked(self) -> Mapping[tuple[int, int, Outcome], int]:
+        """How often episodes took which outcome of which action in which state."""
+
+    @property
+    def chunk(self) -> int:
+        """Episodes that `play` gives at once."""
+
+    def free_choice(self) -> Actor:
+        """The reference as an agent; it takes discrete actions with equal probability."""
+
+    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+        """Return episodes number * chunk onwards; equal at every call."""
+
+    @property
+    def one_start(self) -> bool:
+        """Whether every episode begins in the same state, with certainty."""
+
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+        """The agent's distribution at each decision in each state that was met, [T, S, A].
+
+        None for an agent that remembers, that gives no distributions, or that was seen not to
+        answer a state always alike.
+        """
+
+    def remarks(self, actor: Actor) -> list[str]:
+        """What a reader of a measurement by states has to know, as sentences for its notes."""
+
+    def draw(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
+        """Up to `count` steps from a state, and whether none of them left anything to chance.
+
+        Fewer than asked for, but at least two, are made where nothing is left to chance.
+        """
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Steps from a state of `met_again` as it was met another time.
+
+        They show whether the state's name holds all that decides.
+        """

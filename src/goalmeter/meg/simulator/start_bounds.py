@@ -1,0 +1,302 @@
+"""Bounds of MEG from episodes alone, and how the error probability is divided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.agents import Actor
+from goalmeter.meg.simulator.protocol import Episodes, Simulator
+from goalmeter.meg.simulator.utilities import Range
+from goalmeter.statistics.intervals import lower_limit, upper_limit
+
+# --- Ends -----------------------------------------------------------------------------------------
+# Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
+# collects in the lower ends; of the upper ends.
+SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
+# Of the upper ends' share, where several utilities are compared: of their differences.
+PAIRED = 0.1
+# Every so many episodes choose what is tried; the others bound it.
+_FITTED_EVERY = 4
+# What gives the upper end where there is none.
+NOTHING = "nothing"
+# Golden sections of two octaves: to within a hundredth of the rationality.
+_SECTIONS = 12
+
+
+@dataclass(frozen=True)
+class Ends:
+    """An interval with where it comes from, nats."""
+
+    low: float
+    high: float
+    low_by: str
+    high_by: str
+
+
+@dataclass(frozen=True)
+class Towards:
+    """What is known so far of one utility.
+
+    Attributes:
+        value: the point estimate, nats; where there is none, the lower end.
+        rationality: at which the lower end is bounded, with its sign.
+        ends: the interval.
+        exceeds: by the number of another utility, how much more MEG is towards this one at least,
+            nats, as the same episodes say.
+        estimated: whether there is a point estimate that the upper end does not contradict.
+    """
+
+    value: float
+    rationality: float
+    ends: Ends
+    exceeds: Mapping[int, float] = field(default_factory=dict)
+    estimated: bool = False
+
+
+def estimate_in(ends: Ends, value: float, rationality: float) -> Towards:
+    """An estimate with its interval: none if the upper end contradicts it by more than rounding."""
+    if value > ends.high + 1e-6 * (1 + ends.high):
+        return Towards(ends.low, rationality, ends)
+    return Towards(min(max(value, ends.low), ends.high), rationality, ends, estimated=True)
+
+
+def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
+    """Episodes to choose with, and episodes to bound with: told apart by their numbers alone."""
+    number = np.arange(len(episodes.decisions))
+    fitted = number % _FITTED_EVERY == 0
+    return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
+
+
+def nothing_known(most: float, horizon: int) -> Towards:
+    """0 to the most that any agent can have, of which a decision makes up `most` nats."""
+    by = NOTHING if math.isinf(most) else "the ceiling"
+    return Towards(0.0, 0.0, Ends(0.0, horizon * most, "zero", by))
+
+
+def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
+    """0, and the least of two upper bounds that hold for every utility.
+
+    No model predicts an agent better than the agent itself, so MEG is at most the expected sum of
+    log A less its entropy; and that is at most log A for every decision that it makes. Of
+    continuous actions it is the relative entropy to the reference that is added up.
+
+    Args:
+        fresh: episodes of the agent.
+        most: by how much a decision may differ from the reference, nats; inf for no bound.
+        horizon: H.
+        error: probability with which the bound may fail.
+    """
+    if math.isinf(most):
+        return Ends(0.0, math.inf, "zero", NOTHING)
+    each = error / 2
+    decisions = upper_limit(fresh.decisions, low=0, high=horizon, error=each)
+    ceiling = most * decisions
+    if np.isnan(fresh.information).any():
+        return Ends(0.0, ceiling, "zero", "the ceiling")
+    entropy = upper_limit(fresh.information, low=0, high=horizon * most, error=each)
+    if entropy < ceiling:
+        return Ends(0.0, entropy, "zero", "the agent's own entropy")
+    return Ends(0.0, ceiling, "zero", "the ceiling")
+
+
+def largest_concave(
+    f: Callable[[float], float], start: float, largest: float = math.inf
+) -> tuple[float, float]:
+    """A maximum of a concave function of b >= 0 with f(0) = 0: (b, f(b)).
+
+    Args:
+        f: the function.
+        start: a size to begin with.
+        largest: sizes beyond this are not tried.
+    """
+    values: dict[float, float] = {0.0: 0.0}
+
+    def at(b: float) -> float:
+        if b not in values:
+            values[b] = f(b)
+        return values[b]
+
+    b = start
+    while 2 * b <= largest:
+        rise = at(2 * b) - at(b)
+        if rise <= 1e-10 * max(abs(at(b)), 1e-12):
+            break
+        b *= 2
+    while at(b / 2) > at(b) and b > start * 2.0**-60:
+        b /= 2
+    # The maximum lies between b / 2 and 2 b; golden sections narrow it down in the logarithm.
+    low, high = math.log(b / 2), math.log(2 * b)
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(_SECTIONS):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if at(math.exp(left)) >= at(math.exp(right)):
+            high = right
+        else:
+            low = left
+    best = max(values, key=lambda key: (values[key], -key))
+    return best, values[best]
+
+
+def entropies(policy: FloatArray) -> FloatArray:
+    """The difference of log A and the entropy of each row of a policy [..., A]."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(policy > 0, policy * np.log(policy), 0.0)
+    return np.asarray(np.maximum(math.log(policy.shape[-1]) + parts.sum(axis=-1), 0.0))
+
+
+# --- From start -----------------------------------------------------------------------------------
+# By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, R what an episode
+# collects: equal where nothing is left to chance, looser where much is. Episodes of free choice
+# bound that expectation, given the most that an episode can collect. What n episodes never showed
+# may have a probability of 9 / n or so, which holds the bound on MEG below log n; with nothing
+# but `reset` and `step` no method gets above the logarithm of its steps by more than a constant:
+# see docs/mathematics.md. The plain average of exp(b R) is no bound: it says 93.7 nats of an
+# agent that has 49.7.
+
+# Of the steps: what the agent's own episodes take.
+_AGENT = 0.35
+_ROUNDS = 5
+# Rationalities that are tried, in units of 1 / (what an episode may collect).
+_TRIED = 2.0 ** np.arange(-4.0, 12.0)
+# Numbers of the episodes of free choice, which share no seed with the agent's.
+_FREE = 2**40
+
+
+@dataclass
+class StartMeasure:
+    """A measurement by episodes of the agent and of free choice; see `StatesMeasure`.
+
+    Attributes:
+        simulator: the world.
+        actor: the agent.
+        horizon: H.
+        error: 1 - level.
+        budget: steps in all.
+        before: steps that were taken from states.
+        known: episodes of the agent that were played before, and how many chunks they came in.
+        episodes: of the agent.
+        free: of free choice.
+    """
+
+    simulator: Simulator
+    actor: Actor
+    horizon: int
+    error: float
+    budget: int
+    before: int = 0
+    known: tuple[Episodes, int] | None = None
+    episodes: Episodes = field(init=False)
+    free: Episodes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._chance = self.simulator.free_choice()
+        self._played = [0, 0]
+
+    @property
+    def begun(self) -> bool:
+        """Whether there are episodes of both that anything could be bounded with."""
+        return all(self._played)
+
+    @property
+    def steps(self) -> dict[str, int]:
+        """Steps that were taken so far, by purpose."""
+        taken = {"agent": self.episodes.steps, self.simulator.reference: self.free.steps}
+        return taken | ({"states": self.before} if self.before else {})
+
+    def run(self, tell: Callable[[list[Towards]], None]) -> str:
+        """Measure until the budget is spent; what ended it."""
+        self.episodes, played = self.known or (self.simulator.play(self.actor, self.horizon, 0), 1)
+        self.free = self.simulator.play(self._chance, self.horizon, _FREE)
+        self._played = [played, 1]
+        for part in range(1, _ROUNDS + 1):
+            limit = self.budget * part / _ROUNDS
+            self._more(0, limit * _AGENT)
+            self._more(1, limit * (1 - _AGENT))
+            if part < _ROUNDS:
+                tell(self.ends())
+        return "budget"
+
+    def ends(self) -> list[Towards]:
+        """The interval of each utility."""
+        fitted, fresh = fitted_and_fresh(self.episodes)
+        seen, unseen = fitted_and_fresh(self.free)
+        most = self.simulator.most_information
+        plain = without_planning(fresh, most, self.horizon, UPPER * self.error)
+        out = []
+        for which in range(len(self.simulator.utilities.names)):
+            limits = self._range(which).of_episode(self.horizon)
+            scale = max(limits[1] - limits[0], 1e-300)
+            tried = [
+                (self._lower(fitted, seen, which, sign * size / scale, limits), sign * size / scale)
+                for size in _TRIED
+                for sign in (1.0, -1.0)
+            ]
+            _, beta = max(tried)
+            low = self._lower(fresh, unseen, which, beta, limits)
+            ends = Ends(
+                max(low, 0.0),
+                max(plain.high, low),
+                f"{self.simulator.reference} from the start" if low > 0 else "zero",
+                plain.high_by,
+            )
+            out.append(Towards(ends.low, beta if low > 0 else 0.0, ends))
+        return out
+
+    def remarks(self) -> list[str]:
+        """Nothing: no state and no agent has to be what it seems."""
+        return []
+
+    def assumed(self) -> list[str]:
+        """What each interval rests on that nobody vouches for, as a sentence; "" for nothing."""
+        ranges = map(self._range, range(len(self.simulator.utilities.names)))
+        return [each.in_words() if each.assumed else "" for each in ranges]
+
+    def _lower(
+        self, agent: Episodes, free: Episodes, which: int, beta: float, limits: tuple[float, float]
+    ) -> float:
+        """Lower limit of beta * return less the log of its exponential under free choice, nats."""
+        low, high = sorted((beta * limits[0], beta * limits[1]))
+        count = len(self.simulator.utilities.names)
+        collected = lower_limit(
+            beta * agent.returns[:, which], low=low, high=high, error=LOWER * self.error / count
+        )
+        expected = upper_limit(
+            np.exp(beta * free.returns[:, which] - high),
+            low=math.exp(low - high),
+            high=1.0,
+            error=SOFT * self.error / count,
+        )
+        return collected - high - math.log(expected)
+
+    def _range(self, which: int) -> Range:
+        utilities = self.simulator.utilities
+        name = utilities.names[which]
+        if told := utilities.bounds.get(name):
+            return told
+        # What was seen of whole episodes stands in for what nobody says.
+        seen = np.concatenate([self.episodes.returns[:, which], self.free.returns[:, which]])
+        least, most = min(float(seen.min()), 0.0), max(float(seen.max()), 0.0)
+        return Range(least, most, least, most, assumed=True)
+
+    def _more(self, which: int, limit: float) -> None:
+        """More episodes of the agent (0) or of free choice (1), until they took so many steps."""
+        so_far = self.free if which else self.episodes
+        actor, first = (self._chance, _FREE) if which else (self.actor, 0)
+        parts, taken = [so_far], so_far.steps
+        try:
+            while taken < limit:
+                parts.append(self.simulator.play(actor, self.horizon, first + self._played[which]))
+                self._played[which] += 1
+                # Episodes that are over before they begin take no step, and must end too.
+                taken += max(parts[-1].steps, self.simulator.chunk)
+        finally:
+            # An interruption leaves whole episodes, and these bound as they are.
+            if which:
+                self.free = Episodes.of(parts)
+            else:
+                self.episodes = Episodes.of(parts)

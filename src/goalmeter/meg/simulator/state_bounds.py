@@ -1,0 +1,514 @@
+"""Confidence bounds for one utility, from plausible models and episodes; paired differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._types import FloatArray
+from goalmeter.meg.simulator.confidence import AS_SEEN, LEAST, MOST, Plan, PossibleWorlds
+from goalmeter.meg.simulator.protocol import Episodes
+from goalmeter.meg.simulator.start_bounds import Ends, entropies, largest_concave
+from goalmeter.statistics.intervals import lower_limit, upper_limit
+
+# --- Lines ----------------------------------------------------------------------------------------
+# For every policy m and every b the soft value is at least b E_m[sum u] - KL(m), with KL(m) the
+# nats by which its decisions differ from free choice. So MEG at b is at most the line b
+# (E_agent[sum u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the lowest
+# line.
+
+# Slopes below this share of the utility's scale are rounding.
+_LEVEL = 1e-12
+
+
+class Line(NamedTuple):
+    """An upper bound slope * |b| + height of MEG at rationalities of one sign, nats."""
+
+    slope: float
+    height: float
+
+
+def highest(lines: list[Line], scale: float = 1.0) -> float:
+    """The largest value over b >= 0 of the lowest line; inf where all rise.
+
+    Args:
+        lines: at least one.
+        scale: of what slopes are made of, for telling a level line from a rising one.
+
+    >>> highest([Line(1.0, 0.0), Line(-1.0, 2.0)])
+    1.0
+    """
+    level = [Line(0.0 if abs(a) <= _LEVEL * scale else a, k) for a, k in lines]
+    if all(slope > 0 for slope, _ in level):
+        return math.inf
+
+    def lowest(b: float) -> float:
+        return min(slope * b + height for slope, height in level)
+
+    # The lowest of some lines is concave, so its maximum is at 0 or where two of them cross.
+    crossings = [
+        (other.height - line.height) / (line.slope - other.slope)
+        for line in level
+        for other in level
+        if line.slope > other.slope and other.height >= line.height
+    ]
+    return max(0.0, *map(lowest, [0.0, *crossings]))
+
+
+# --- Summit ---------------------------------------------------------------------------------------
+# MEG at rationality b is concave in b (the soft value is the largest of functions that are linear
+# in b) and 0 at b = 0. A chord of a concave function, drawn on beyond its ends, lies above it: a
+# lower bound at one point and an upper bound at another bound the function on the far side of the
+# latter.
+
+
+class Point(NamedTuple):
+    """A place b > 0, and bounds of the function there; infinite where nothing is known."""
+
+    place: float
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def summit(points: Sequence[Point]) -> float:
+    """An upper bound over all b >= 0 of a concave function f with f(0) >= 0.
+
+    Returns:
+        The bound; inf where f may still rise beyond the last point.
+
+    >>> summit([Point(1.0, high=1.2), Point(2.0, low=1.5, high=1.6), Point(4.0, high=1.0)])
+    3.2
+    """
+    below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
+    above = [(each.place, each.high) for each in points if each.high < math.inf]
+    if not above:
+        return math.inf
+    edges = [0.0, *sorted({place for place, _ in above}), math.inf]
+    return max(_highest(_chords(below, above, *edge), *edge) for edge in pairwise(edges))
+
+
+def _chords(
+    below: Sequence[tuple[float, float]],
+    above: Sequence[tuple[float, float]],
+    left: float,
+    right: float,
+) -> FloatArray:
+    """Slopes and heights at `left` of the lines that bound the function between two places."""
+    out = []
+    for place, high in above:
+        for other, low in below:
+            # From the lower bound through the upper one, and on to where the function is bounded.
+            if other < place <= left or right <= place < other:
+                slope = (high - low) / (place - other)
+                out.append((slope, high + slope * (left - place)))
+    return np.array(out).reshape(-1, 2)
+
+
+def _highest(lines: FloatArray, left: float, right: float) -> float:
+    """The most that the least of some lines gets between two places."""
+    slopes, heights = lines.T
+    if not len(lines) or (math.isinf(right) and (slopes > 0).all()):
+        return math.inf
+    # The least of lines is highest at an end or where two of them cross.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossings = np.subtract.outer(heights, heights) / -np.subtract.outer(slopes, slopes)
+    ends = [0.0] if math.isinf(right) else [0.0, right - left]
+    inside = crossings[(crossings > 0) & (crossings < right - left)]
+    places = np.concatenate([ends, inside])
+    return float((slopes[:, None] * places + heights[:, None]).min(axis=0).max())
+
+
+# --- State ends -----------------------------------------------------------------------------------
+# Soft values and returns enter as bounds that hold in every possible world at once, whatever they
+# were chosen by; and limits by betting are monotone in each observation. So an episode's true
+# value may be replaced by a bound of it, chosen with the same data, and the limit stays a limit.
+# Only the rationality must not be chosen by the episodes that bound it: where all begin in one
+# state, all rationalities are bounded at once, since the limit of b R is b times that of R; where
+# starts differ, rationalities come from a grid, each with a share of the error.
+
+# Multiples of the rationality that fits best, at which a lower end is tried.
+_TRIED = (0.35, 0.5, 0.65, 0.8, 1.0, 1.2)
+# Multiples at which policies are evaluated for the upper end.
+_POLICIES = (0.0, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 8.0, 1024.0)
+# Steps of the grid of rationalities to an octave, and the sum over whole numbers k of
+# 1 / (1 + |k|)^2, for both signs, rounded up.
+_OCTAVE, _GRID_SERIES = 4, 4.6
+# Places of the grid around the rationality of the lower end at which MEG is bounded from above.
+_AROUND = (*range(-8, 9), 12, 16, 24, 32)
+# Up to so many places away it is bounded from below as well.
+_NEAR = 3
+# Sums are right to this share of their scale; exponents up to this size then to a millionth nat.
+_DIGITS, _LARGEST = 1e-14, 1e8
+
+
+class Choice(NamedTuple):
+    """A rationality that was chosen, and what it gives on the data it was chosen with, nats.
+
+    Attributes:
+        best: the rationality that fits best.
+        beta: the one to be bounded at.
+        low: about its lower end.
+    """
+
+    best: float
+    beta: float
+    low: float
+
+
+class Place(NamedTuple):
+    """A rationality of the grid.
+
+    Attributes:
+        beta: the rationality.
+        share: of an error, where the grid was not chosen by other episodes.
+        is_near: whether it is near that of the lower end.
+    """
+
+    beta: float
+    share: float
+    is_near: bool
+
+
+class Evidence(NamedTuple):
+    """A bound, episode by episode, of beta * return less the soft value of the start, nats.
+
+    Attributes:
+        values: the bounds, [episodes].
+        low: the least that the bounded number can be.
+        high: the most.
+    """
+
+    values: FloatArray
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class StateEnds:
+    """Bounds of one utility.
+
+    Attributes:
+        worlds: that are possible.
+        weights: of the utilities, [U]: 1 for the one that is bounded, or a combination of several.
+        returns: what the agent collects of it from each state, [S], where that is known exactly
+            (an agent without memory in a world without chance); else None, and episodes say it.
+        fixed_start: whether all episodes begin in one state, with certainty.
+        unit: of the grid of rationalities; nothing that bounds has decided it.
+    """
+
+    worlds: PossibleWorlds
+    weights: FloatArray
+    returns: FloatArray | None
+    fixed_start: bool
+    unit: float
+    # Soft values of starts that were worked out, by rationality and kind of world.
+    _known: dict[tuple[float, str], FloatArray] = field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def choose(self, fitted: Episodes, size: float | None, error: float) -> Choice:
+        """A rationality that explains much and can be bounded well.
+
+        Args:
+            fitted: episodes that nothing is bounded with afterwards.
+            size: of a rationality that did well before.
+            error: of a lower end.
+        """
+        collected = self._collected(fitted)
+        # Evidence rises from b = 0 to the side on which the agent collects more than free choice.
+        more = float((collected - self._free()[fitted.starts]).mean())
+        # Less than this is rounding: nothing that is decided makes a difference.
+        sign = 0.0 if abs(more) <= _DIGITS * self._scale else math.copysign(1.0, more)
+        best = 0.0
+        if sign:
+            start = min(size or self.unit, _LARGEST / self._scale)
+            # A sample of a faultless agent may do better than anything can in the world as seen;
+            # then evidence rises for ever, so less of it is believed.
+            doubt = self._doubt(collected, abs(more))
+            evidence = partial(self._signed_estimate, fitted, sign, doubt)
+            best, _ = largest_concave(evidence, start, _LARGEST / self._scale)
+        if best == 0.0:
+            return Choice(self.unit, 0.0, 0.0)
+        tried = [self._snapped(factor * sign * best)[0] for factor in _TRIED]
+        low, beta = max((self.lower(fitted, beta, error), beta) for beta in tried)
+        return Choice(sign * best, beta, low)
+
+    def estimate(self, episodes: Episodes, beta: float) -> float:
+        """MEG at a rationality in the world as seen, nats."""
+        value = self.worlds.soft_plan(beta * self.weights, AS_SEEN).value[0]
+        return float((beta * self._collected(episodes) - value[episodes.starts]).mean())
+
+    def plan(self, beta: float) -> Plan:
+        """The soft plan in the most favourable of the possible worlds."""
+        return self.worlds.soft_plan(beta * self.weights, MOST)
+
+    def evidence(self, episodes: Episodes, beta: float) -> float:
+        """Average of beta * return less the highest soft value of the start, nats."""
+        most = self._values(beta, MOST)
+        return float((beta * self._collected(episodes) - most[episodes.starts]).mean())
+
+    def lower(self, episodes: Episodes, beta: float, error: float) -> float:
+        """Lower limit of the expectation of that evidence, nats; beta is 0 or of the grid."""
+        if beta == 0.0:
+            return 0.0
+        values, low, high = self.least_evidence(episodes, beta)
+        if self.is_certain:
+            return float(values[0]) - _DIGITS * abs(beta) * self._scale
+        return lower_limit(values, low=low, high=high, error=error * self._snapped(beta)[1])
+
+    def least_evidence(self, episodes: Episodes, beta: float) -> Evidence:
+        """What the evidence of each episode is at least, whichever world it is."""
+        most = self._values(beta, MOST)[episodes.starts]
+        # A start that was not met may be worth all that is conceivable.
+        top = most[0] if self.fixed_start else self.worlds.most(beta * self.weights)[0][0]
+        low, high = self._limits(beta)
+        values = beta * self._collected(episodes) - most
+        return Evidence(values, low - float(top), high - min(float(most.min()), 0.0))
+
+    def most_evidence(self, episodes: Episodes, beta: float) -> Evidence:
+        """What the evidence of each episode is at most, whichever world it is."""
+        least = self._values(beta, LEAST)[episodes.starts]
+        floor = least[0] if self.fixed_start else -self.worlds.most(-beta * self.weights)[0][0]
+        low, high = self._limits(beta)
+        values = beta * self._collected(episodes) - least
+        return Evidence(values, low - max(float(least.max()), 0.0), high - float(floor))
+
+    def around(self, choice: Choice) -> list[Place]:
+        """Rationalities around that of a lower end."""
+        out = []
+        for step in _AROUND:
+            beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
+            out.append(Place(beta, share, abs(step) <= _NEAR))
+        return out
+
+    def upper(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
+        """The most that MEG can be at rationalities of either sign; inf if nothing is known.
+
+        Args:
+            episodes: that nothing was chosen with.
+            choice: the rationality of the lower end.
+            low: the lower end, nats.
+            error: of the bound.
+        """
+        if not self.fixed_start:
+            return self._upper_by_grid(episodes, choice, low, error)
+        # Each policy needs a limit of what the agent collects beyond it, for each sign.
+        each = error / 2
+        return max(
+            highest(
+                [
+                    self._line(episodes, sign, factor * abs(choice.best), each)
+                    for factor in _POLICIES
+                ],
+                max(float(np.ptp(self._limits(1.0))), 1e-300),
+            )
+            for sign in (1.0, -1.0)
+        )
+
+    def _upper_by_grid(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
+        """The same from the least soft value of each start, at rationalities of the grid."""
+        if low <= 0.0:
+            return math.inf
+        points = [Point(abs(choice.beta), low)]
+        for beta, share, is_near in self.around(choice):
+            values, least, most = self.most_evidence(episodes, beta)
+            each = error * share / 2
+            high = upper_limit(values, low=least, high=most, error=each)
+            low = self.lower(episodes, beta, error / 2) if is_near else -math.inf
+            points.append(Point(abs(beta), low, high))
+        return summit(points)
+
+    def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
+        """The line of one policy, from a start that all episodes share."""
+        start = int(episodes.starts[0])
+        policy = self.worlds.soft_plan(sign * size * self.weights, AS_SEEN).policy
+        collects = float(self.worlds.evaluate(policy, sign * self.weights, LEAST)[start])
+        nothing = np.zeros_like(self.weights)
+        height = float(self.worlds.evaluate(policy, nothing, MOST, entropies(policy))[start])
+        agent = sign * self._collected(episodes)
+        if self.is_certain:
+            return Line(float(agent[0]) - collects, height)
+        low, high = self._limits(sign)
+        # The same limit in every line, so it is paid for once.
+        return Line(upper_limit(agent, low=low, high=high, error=error) - collects, height)
+
+    def _values(self, beta: float, which: str) -> FloatArray:
+        """Soft values of all states as starts in one kind of world, [S]."""
+        if (beta, which) not in self._known:
+            plan = self.worlds.soft_plan(beta * self.weights, which)
+            self._known[beta, which] = plan.value[0]
+        return self._known[beta, which]
+
+    def _signed_estimate(self, episodes: Episodes, sign: float, doubt: float, size: float) -> float:
+        return self.estimate(episodes, sign * size) - size * doubt
+
+    def _doubt(self, collected: FloatArray, more: float) -> float:
+        """Two standard errors of the average, as of a sample with one episode of free choice."""
+        if self.returns is not None:
+            return 0.0
+        n = len(collected)
+        errors = more / (n + 1) + 2.0 * float(collected.std()) / math.sqrt(n)
+        # Never so much that nothing is left to be explained: more episodes will tell.
+        return min(errors, more / 2.0)
+
+    @property
+    def _scale(self) -> float:
+        """The largest that sums of the utility get, for telling rounding from differences."""
+        sizes = [max(abs(r.low), abs(r.high)) for r in self.worlds.ranges]
+        return max(self.worlds.horizon * float(np.abs(self.weights) @ sizes), 1e-300)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing is left to chance, so that one episode says all."""
+        return self.fixed_start and self.returns is not None
+
+    def _snapped(self, beta: float) -> tuple[float, float]:
+        """The nearest rationality that may be bounded at, and its share of the error."""
+        if self.fixed_start:
+            return beta, 1.0
+        place = round(_OCTAVE * math.log2(abs(beta) / self.unit))
+        share = 1.0 / (_GRID_SERIES * (1 + abs(place)) ** 2)
+        return math.copysign(self.unit * 2.0 ** (place / _OCTAVE), beta), share
+
+    def _free(self) -> FloatArray:
+        """What free choice collects from each state in the world as seen, [S]."""
+        shape = (1, self.worlds.n_states, self.worlds.n_actions)
+        free = np.full(shape, 1.0 / self.worlds.n_actions)
+        return self.worlds.evaluate(free, self.weights, AS_SEEN)
+
+    def _collected(self, episodes: Episodes) -> FloatArray:
+        if self.returns is not None:
+            return np.asarray(self.returns[episodes.starts])
+        return np.asarray(episodes.returns @ self.weights)
+
+    def _limits(self, factor: float) -> tuple[float, float]:
+        """Least and most that an episode collects of a multiple of the utility."""
+        horizon, low, high = self.worlds.horizon, 0.0, 0.0
+        for known, weight in zip(self.worlds.ranges, self.weights, strict=True):
+            if weight:
+                ends = known.scaled(factor * weight).of_episode(horizon)
+                low, high = low + ends[0], high + ends[1]
+        return low, high
+
+
+def interval(low: float, by_values: float, plain: Ends) -> Ends:
+    """The interval of a lower end and the lesser of two upper ends."""
+    high, by = plain.high, plain.high_by
+    if by_values < high:
+        high, by = by_values, "the table of states"
+    low = max(low, 0.0)
+    return Ends(low, max(high, low), "the table of states" if low > 0 else "zero", by)
+
+
+# --- Paired ---------------------------------------------------------------------------------------
+# MEG towards the second less what the first explains at one rationality is concave in the
+# rationality of the second, as MEG itself is, and so is bounded from points of a grid. At each
+# point what counts is the difference of both evidences in the same episode: where both utilities
+# pay alike it is 0, however much the episodes differ from each other.
+
+
+class Bounded(NamedTuple):
+    """One utility with what is known of MEG towards it.
+
+    Attributes:
+        ends: bounds of it.
+        choice: the rationality of its lower end, which other episodes chose.
+        low: the lower end, nats.
+        high: the upper end, nats.
+    """
+
+    ends: StateEnds
+    choice: Choice
+    low: float
+    high: float
+
+
+class Compared(NamedTuple):
+    """The evidence for a utility at one rationality, episode by episode.
+
+    Attributes:
+        size: of the rationality.
+        most: what it is at most.
+        least: what it is at least; None where the rationality is far from that of the lower end.
+    """
+
+    size: float
+    most: Evidence
+    least: Evidence | None
+
+
+def excesses(
+    bounded: Sequence[Bounded], pairs: Sequence[tuple[int, int]], episodes: Episodes, error: float
+) -> Mapping[tuple[int, int], float]:
+    """Numbers that MEG towards one utility less MEG towards another exceeds, nats.
+
+    Args:
+        bounded: the utilities.
+        pairs: numbers of those that are compared: of one that may explain more, and of another.
+        episodes: that nothing was chosen with.
+        error: probability with which any of the limits may fail while the ends of all hold.
+
+    Returns:
+        The limits of those pairs of which the two ends may not say as much already.
+    """
+    # Without a lower end the sign of the rationality is not known, and without an upper one not
+    # how much there is to exceed; without chance all is known.
+    usable = [each.low > 0.0 and not math.isinf(each.high) for each in bounded]
+    told = [
+        (one, other)
+        for one, other in pairs
+        if usable[one]
+        and bounded[other].low > 0.0
+        and not (bounded[one].ends.is_certain and bounded[other].ends.is_certain)
+    ]
+    curves = {which: _curve(bounded[which], episodes) for pair in told for which in pair}
+    return {
+        (one, other): _excess(bounded[one], curves[one], curves[other], error / len(pairs))
+        for one, other in told
+    }
+
+
+def _curve(bounded: Bounded, episodes: Episodes) -> list[Compared]:
+    """Places around the rationality of the lower end, that one first."""
+    ends, at = bounded.ends, bounded.choice.beta
+    others = [place for place in ends.around(bounded.choice) if place.beta != at]
+    return [
+        Compared(
+            abs(beta),
+            ends.most_evidence(episodes, beta),
+            ends.least_evidence(episodes, beta) if is_near else None,
+        )
+        for beta, is_near in [(at, True), *((each.beta, each.is_near) for each in others)]
+    ]
+
+
+def _excess(one: Bounded, explains: list[Compared], other: list[Compared], error: float) -> float:
+    _, most, least = explains[0]
+    assert least is not None, "the first place is that of the lower end"
+    # Other episodes chose the places, so they need no more than an even share of the error each.
+    each, points = error / 2 / len(other), []
+    for place in other:
+        values, bottom, top = _difference(place.most, least)
+        high = upper_limit(values, low=bottom, high=top, error=each)
+        low = -math.inf
+        if place.least is not None:
+            values, bottom, top = _difference(place.least, most)
+            low = lower_limit(values, low=bottom, high=top, error=each)
+        # Lifted by no less than what the first explains, the function is not below 0 at 0.
+        points.append(Point(place.size, low + one.high, high + one.high))
+    return one.high - summit(points)
+
+
+def _difference(minuend: Evidence, subtrahend: Evidence) -> Evidence:
+    """The difference episode by episode, and what it is at least and at most."""
+    return Evidence(
+        minuend.values - subtrahend.values,
+        minuend.low - subtrahend.high,
+        minuend.high - subtrahend.low,
+    )

@@ -1,1 +1,0 @@
-"""What a decision pays: known utilities by name, and unknown ones that are fitted first."""

@@ -1,0 +1,514 @@
+"""Set up a measurement: the simulator of a given world, its agent and its fitted utilities.
+
+Tables are simulated too, so that sampled results can be compared with exact ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
+from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from goalmeter.meg.simulator.agents import Actor, TableActor, actor_of, table_actor
+from goalmeter.meg.simulator.continuous_worlds import (
+    BoxSimulator,
+    continuous_actor,
+    is_box,
+    reference_density,
+)
+from goalmeter.meg.simulator.gymnasium_worlds import (
+    GymnasiumSimulator,
+    closed,
+    opened,
+    time_limit,
+    world_name,
+)
+from goalmeter.meg.simulator.protocol import (
+    END,
+    EPISODES,
+    FREE_CHOICE,
+    Episodes,
+    Outcome,
+    Simulator,
+    seeded,
+)
+from goalmeter.meg.simulator.result import SimulatorResult
+from goalmeter.meg.simulator.states import FROM_GENERATOR, StateOf, chance_of
+from goalmeter.meg.simulator.utilities import (
+    NO_UTILITY,
+    REWARD,
+    FrozenUtility,
+    LearntUtility,
+    NamedUtilities,
+    Range,
+    Recorded,
+    fitted_module,
+    named_utilities,
+    outputs,
+    ranges_of,
+)
+from goalmeter.tabular.mdp import TabularMDP
+
+# --- Tabular simulator ----------------------------------------------------------------------------
+_CHUNK = 64
+
+
+class TabularSimulator:
+    """A `TabularMDP` that can only be run: its states are what is observed, its numbers are hidden.
+
+    An absorbing state in which no utility pays anything is an end: an episode is over there.
+
+    Args:
+        mdp: the world; its horizon is not used.
+        seed: of all that is drawn.
+        utilities: arrays [S] or [S, A] by name; default the reward.
+        bounds: of what a decision may pay, by name; default what the arrays hold.
+    """
+
+    name = "tabular world"
+    chunk = _CHUNK
+    returns_to_states = True
+    why_not = ""
+    reference = FREE_CHOICE
+    why_unbounded = ""
+    chance = FROM_GENERATOR
+    # A table's states are what they are, however they were met.
+    met_again: Collection[int] = ()
+
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        *,
+        seed: int = 0,
+        utilities: Mapping[str, ArrayLike] | None = None,
+        bounds: Mapping[str, Range] | None = None,
+    ) -> None:
+        named = {REWARD: mdp.reward} if utilities is None else dict(utilities)
+        if not named:
+            raise InvalidParameterError(NO_UTILITY)
+        self._mdp, self._seed = mdp, seed
+        # A table has no more to its states than their numbers: there is nothing to compare.
+        self.walked: Counter[tuple[int, int, Outcome]] = Counter()
+        self._after, self._probability = mdp.transition.to_successors()
+        self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
+        low, high = self._paid.min(axis=(0, 1)), self._paid.max(axis=(0, 1))
+        ranges = {name: Range(low[i], high[i]) for i, name in enumerate(named)}
+        if unknown := [name for name in bounds or {} if name not in named]:
+            raise InvalidParameterError(
+                f"bounds are given for {unknown[0]!r}, expected one of {', '.join(named)}"
+            )
+        for name, told in (bounds or {}).items():
+            if not (told.low <= ranges[name].low and ranges[name].high <= told.high):
+                raise InvalidUtilityError(
+                    f"the utility {name!r} pays {ranges[name].low:g} to {ranges[name].high:g}, "
+                    f"outside of the bounds ({told.low:g}, {told.high:g}) that were given; give "
+                    f"wider bounds="
+                )
+        self.utilities = NamedUtilities(dict.fromkeys(named), ranges | dict(bounds or {}))
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return self._mdp.n_actions
+
+    @property
+    def most_information(self) -> float:
+        """Nats by which a decision may differ from free choice at most."""
+        return math.log(self.n_actions)
+
+    @property
+    def n_states(self) -> int:
+        """S: a table has numbers for its states before they are met."""
+        return self._mdp.n_states
+
+    def free_choice(self) -> TableActor:
+        """Every action with the same probability."""
+        shape = (1, self.n_states, self.n_actions)
+        return TableActor(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
+
+    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+        """Episodes, all of a chunk at once for an agent that is a table."""
+        if not isinstance(actor, TableActor):
+            raise InvalidParameterError(
+                f"a tabular world measures a policy as a table, got {actor.name}"
+            )
+        rng = np.random.default_rng(seeded(self._seed, EPISODES, number))
+        state = rng.choice(self.n_states, size=_CHUNK, p=self._mdp.initial)
+        returns = np.zeros((_CHUNK, self._paid.shape[-1]))
+        decisions, gained = np.zeros(_CHUNK, dtype=np.int64), np.zeros(_CHUNK)
+        starts, going = state.copy(), ~self._ends[state]
+        for t in range(horizon):
+            rows = actor.table[min(t, len(actor.table) - 1), state]
+            action = _drawn(np.cumsum(rows, axis=1), rng)
+            returns += going[:, None] * self._paid[state, action]
+            decisions += going
+            gained += going * _information(rows)
+            place = _drawn(self._cumulative[state, action], rng)
+            state = self._after[state, action, place]
+            going &= ~self._ends[state]
+            if not going.any():
+                break
+        return Episodes(returns, decisions, gained, starts)
+
+    @property
+    def one_start(self) -> bool:
+        """Whether every episode begins in the same state."""
+        return bool((self._mdp.initial > 0).sum() == 1)
+
+    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+        """The agent's table, [T, S, A]."""
+        return actor.table if isinstance(actor, TableActor) else None
+
+    def remarks(self, actor: Actor) -> list[str]:
+        """Nothing: a table promises what it is."""
+        return []
+
+    def seen(self, which: int) -> tuple[float, float]:
+        """What the array holds."""
+        paid = self._paid[..., which]
+        return float(paid.min()), float(paid.max())
+
+    def draw(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> tuple[Counter[Outcome], bool]:
+        """Steps from a state; a row with one successor leaves nothing to chance."""
+        row = self._probability[state, action]
+        certain = bool((row > 0).sum() == 1)
+        times = generator.multinomial(2 if certain else count, row / row.sum())
+        paid = tuple(self._paid[state, action].tolist())
+        seen: Counter[Outcome] = Counter()
+        for after, n in zip(self._after[state, action], times, strict=True):
+            if n:
+                seen[Outcome(END if self._ends[after] else int(after), paid)] += int(n)
+        return seen, certain
+
+    def draw_again(
+        self, state: int, action: int, count: int, generator: np.random.Generator
+    ) -> Counter[Outcome]:
+        """Never asked for, since `met_again` is empty."""
+        raise NotImplementedError
+
+    @cached_property
+    def _cumulative(self) -> FloatArray:
+        return np.asarray(np.cumsum(self._probability, axis=-1))
+
+    @cached_property
+    def _ends(self) -> BoolArray:
+        """States that no action leaves, and that pay nothing: [S]."""
+        home = np.arange(self.n_states)[:, None, None]
+        stays = ((self._after == home) | (self._probability == 0)).all(axis=(1, 2))
+        return np.asarray(stays & (self._paid == 0).all(axis=(1, 2)))
+
+    def _array(self, name: str, array: ArrayLike) -> FloatArray:
+        try:
+            values = np.asarray(array, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidUtilityError(
+                f"the utility {name!r} is {shown(array)}, expected {REWARD!r} or an array of "
+                f"numbers for each state, or for each state and action"
+            ) from None
+        shape = (self._mdp.n_states, self._mdp.n_actions)
+        if values.shape not in (shape, shape[:1]) or not np.isfinite(values).all():
+            raise InvalidUtilityError(
+                f"the utility {name!r} has shape {list(values.shape)}, expected finite numbers "
+                f"[{shape[0]}] or [{shape[0]}, {shape[1]}]"
+            )
+        return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
+
+
+def _drawn(cumulative: FloatArray, rng: np.random.Generator) -> AnyArray:
+    """One place for each row of cumulative probabilities, [N]."""
+    points = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
+    return np.asarray((points >= cumulative).sum(axis=1))
+
+
+def _information(rows: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = np.where(rows > 0, rows * np.log(rows), 0.0)
+    return np.asarray(np.log(rows.shape[1]) + parts.sum(axis=1))
+
+
+# --- Fitting --------------------------------------------------------------------------------------
+# Of the budget, unless a utility says how many steps; the most of them; the fewest episodes.
+_SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
+# Numbers of the agent's episodes and of the reference's, which no episode that bounds has.
+_AGENT, _REFERENCE = 2**41, 2**42
+
+
+@dataclass
+class Recorder:
+    """Stands in the place of the utilities, and keeps the features of each step.
+
+    Attributes:
+        learnt: by name.
+        space: of the observations.
+        kept: features of the steps so far, by name.
+    """
+
+    learnt: Mapping[str, LearntUtility]
+    space: Any
+    kept: dict[str, list[AnyArray]] = field(default_factory=dict)
+
+    def __call__(self, observation: Any, info: Any) -> float:
+        """Keep a step, which pays nothing."""
+        for name, asked in self.learnt.items():
+            where = f"the utility {name!r}"
+            features = asked.seen(observation, info, self.space, where)
+            before = self.kept.setdefault(name, [])
+            if before and before[0].shape != features.shape:
+                raise InvalidUtilityError(
+                    f"the features of {where} have shape {list(features.shape)} after "
+                    f"{list(before[0].shape)}, expected the same at every step"
+                )
+            before.append(features)
+        return 0.0
+
+    def recorded(self, lengths: list[int]) -> dict[str, Recorded]:
+        """What was kept since the last call, by name."""
+        counts = np.array(lengths, dtype=np.int64)
+        out = {name: Recorded(np.stack(rows), counts) for name, rows in self.kept.items()}
+        self.kept.clear()
+        return out
+
+
+@dataclass(frozen=True)
+class Fits:
+    """What was learnt before anything was measured.
+
+    Attributes:
+        frozen: by name.
+        episodes: of the agent and of its reference that were fitted to.
+        steps: that they took.
+        reference: what the agent is compared with, in words.
+    """
+
+    frozen: Mapping[str, FrozenUtility]
+    episodes: tuple[int, int]
+    steps: int
+    reference: str
+
+    def told(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
+        """Results with what the fit took, and with the utilities that it gave."""
+        return {name: self._of(name, result) for name, result in results.items()}
+
+    def _of(self, name: str, result: SimulatorResult) -> SimulatorResult:
+        steps = {**result.steps, "fit": self.steps}
+        if name not in self.frozen:
+            return replace(result, steps=steps)
+        agent, reference = self.episodes
+        note = (
+            f"the utility was fitted to {agent:,} episodes of the agent and {reference:,} of "
+            f"{self.reference}, and bounded with others: the interval is that of the best utility "
+            f"of its class"
+        )
+        return replace(
+            result,
+            steps=steps,
+            notes=(*result.notes, note),
+            fitted_episodes=agent + reference,
+            utility_function=self.frozen[name],
+        )
+
+
+def learnt_of(utility: Any, bounds: Any) -> dict[str, LearntUtility]:
+    """The utilities that have to be learnt, by name."""
+    several = utility if isinstance(utility, Mapping) else {"learnt": utility}
+    learnt = {name: each for name, each in several.items() if isinstance(each, LearntUtility)}
+    told = bounds if isinstance(bounds, Mapping) else dict.fromkeys(several, bounds)
+    if bounded := [name for name in learnt if told.get(name) is not None]:
+        raise InvalidParameterError(
+            f"bounds are given for {bounded[0]!r}, which is learnt and keeps to bounds of its own; "
+            f"give bounds= by name for the other utilities"
+        )
+    return learnt
+
+
+def fits_of(
+    learnt: Mapping[str, LearntUtility],
+    world: Any,
+    simulator_of: Callable[[NamedUtilities], Simulator],
+    actor: Actor,
+    horizon: int,
+    budget: int,
+) -> Fits:
+    """Learn utilities from episodes of the agent and of its reference.
+
+    Args:
+        learnt: by name.
+        world: the environment.
+        simulator_of: the simulator whose steps are worth something.
+        actor: the agent.
+        horizon: H.
+        budget: steps of the whole measurement.
+    """
+    require("torch", extra="neural", feature="A learnt utility")
+    recorder = Recorder(learnt, world.observation_space)
+    simulator = simulator_of(NamedUtilities({" and ".join(map(str, learnt)): recorder}, {}))
+    asked = [each.steps for each in learnt.values() if each.steps is not None]
+    limit = max(asked, default=min(int(_SHARE * budget), _MOST))
+    if limit > budget / 2:
+        raise InvalidParameterError(
+            f"steps of a learnt utility are {limit:,}, expected at most half of the budget, "
+            f"{budget // 2:,}: the other half bounds what was learnt"
+        )
+    parts, lengths = [], []
+    for who, first in ((actor, _AGENT), (simulator.free_choice(), _REFERENCE)):
+        decided: list[int] = []
+        while sum(decided) < limit / 2 or len(decided) < _LEAST_EPISODES:
+            decided += simulator.play(who, horizon, first + len(decided)).decisions.tolist()
+        parts.append(recorder.recorded(decided))
+        lengths.append(decided)
+    frozen = {}
+    for name, each in learnt.items():
+        mine, others = (part[name] for part in parts)
+        known = None if simulator.returns_to_states else horizon
+        module = fitted_module(each, mine, others, horizon=known, name=name)
+        made = outputs(module, np.concatenate([mine.features, others.features]))
+        factor = 1.0 / max(float(np.abs(made).max()), 1e-12)
+        low, high = float(made.min()) * factor, float(made.max()) * factor
+        frozen[name] = FrozenUtility(each, module, factor, low, high, world.observation_space, name)
+    counts = len(lengths[0]), len(lengths[1])
+    return Fits(frozen, counts, sum(map(sum, lengths)), simulator.reference)
+
+
+# --- Asked world ----------------------------------------------------------------------------------
+_MOST_HORIZON = 10**6
+
+
+class AskedWorld(NamedTuple):
+    """What is measured.
+
+    Attributes:
+        simulator: the world, with its utilities.
+        actor: the agent.
+        horizon: H.
+        fits: utilities that were learnt first; None for none.
+    """
+
+    simulator: Simulator
+    actor: Actor
+    horizon: int
+    fits: Fits | None = None
+
+
+def of_table(
+    mdp: TabularMDP,
+    agent: Any,
+    *,
+    utility: Any,
+    horizon: int | None,
+    seed: int,
+    bounds: Any,
+    reference: Any,
+    chance: str | None,
+) -> AskedWorld:
+    """A table that is run; its utilities are arrays."""
+    _no_reference(reference)
+    if chance not in (None, FROM_GENERATOR):
+        raise InvalidParameterError(
+            f"chance is {chance!r}, but what a TabularMDP leaves to chance is drawn here, by a "
+            f"generator; leave chance= out"
+        )
+    if mdp.discount != 1.0:
+        raise InvalidParameterError(
+            f"the MDP has discount {mdp.discount:g}, but what a simulator pays is added up as it "
+            f"comes; give one with discount=1 and horizon=, or measure it by `meg.known_utility`"
+        )
+    if learnt_of(utility, None) or callable(utility):
+        raise InvalidParameterError(
+            "utility is a function or to be learnt, but a TabularMDP shows no observation that it "
+            "could be of; give an array [S] or [S, A], or several by name (combined=True learns "
+            "their best combination)"
+        )
+    several = utility if isinstance(utility, Mapping) else {_array_name(utility): utility}
+    arrays = {
+        name: mdp.reward if isinstance(array, str) and array == REWARD else array
+        for name, array in several.items()
+    }
+    steps = _horizon(horizon, mdp.horizon, "this MDP")
+    simulator = TabularSimulator(mdp, seed=seed, utilities=arrays, bounds=ranges_of(arrays, bounds))
+    return AskedWorld(simulator, table_actor(agent, mdp.n_states, mdp.n_actions, steps), steps)
+
+
+def of_environment(
+    env: Any,
+    agent: Any,
+    *,
+    utility: Any,
+    horizon: int | None,
+    budget: int,
+    seed: int,
+    state: str | StateOf | None,
+    bounds: Any,
+    reference: Any,
+    chance: str | None,
+    closing: ExitStack,
+) -> AskedWorld:
+    """A Gymnasium environment; `closing` closes it where it was made here."""
+    world = opened(env)
+    # What was made here is closed here; a caller's own environment stays open.
+    if isinstance(env, (str, type)) or not hasattr(env, "step"):
+        closing.callback(closed, world)
+    declared = chance_of(world, chance)
+    learnt = learnt_of(utility, bounds)
+    continuous = is_box(world.action_space)
+    density = reference_density(reference, world.action_space) if continuous else None
+    if density is None:
+        _no_reference(reference)
+
+    def simulator_of(named: NamedUtilities) -> GymnasiumSimulator:
+        if density is not None:
+            return BoxSimulator(world, named, seed=seed, reference=density, chance=declared)
+        return GymnasiumSimulator(world, named, seed=seed, state=state, chance=declared)
+
+    steps = _horizon(horizon, time_limit(world), world_name(world))
+    actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
+    if not learnt:
+        return AskedWorld(simulator_of(named_utilities(utility, bounds)), actor, steps)
+    fits = fits_of(learnt, world, simulator_of, actor, steps, budget)
+    several = utility if isinstance(utility, Mapping) else {"learnt": utility}
+    named = named_utilities({**several, **fits.frozen}, bounds)
+    named = NamedUtilities(
+        named.functions,
+        {**named.bounds, **{key: each.range for key, each in fits.frozen.items()}},
+        learnt=frozenset(fits.frozen),
+    )
+    return AskedWorld(simulator_of(named), actor, steps, fits)
+
+
+def _no_reference(reference: Any) -> None:
+    if reference is not None:
+        raise InvalidParameterError(
+            f"reference is {reference!r}, but actions are discrete here, and compared with free "
+            f"choice; leave reference= out"
+        )
+
+
+def _array_name(utility: Any) -> str:
+    return REWARD if isinstance(utility, str) else "utility"
+
+
+def _horizon(asked: int | None, limit: int | None, what: str) -> int:
+    if asked is None:
+        if limit is None:
+            raise InvalidParameterError(
+                f"{what} has no time limit, so it does not say how many decisions are measured; "
+                f"give horizon="
+            )
+        return limit
+    horizon = whole(asked, "horizon", least=1, most=_MOST_HORIZON)
+    if limit is not None and horizon > limit:
+        raise InvalidParameterError(
+            f"horizon is {horizon}, but {what} cuts episodes off after {limit} decisions: what "
+            f"would follow is not known; give a horizon up to {limit}, or make the environment "
+            f"with a longer limit (gymnasium.make(..., max_episode_steps={horizon}))"
+        )
+    return horizon

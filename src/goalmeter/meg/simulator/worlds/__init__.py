@@ -1,1 +1,0 @@
-"""What is run: the protocol of a simulator, and a simulator for each kind of world."""

@@ -1,1 +1,0 @@
-"""What a language model is asked in a grid world, and how its answer is read."""

@@ -1,1 +1,0 @@
-"""Goal-directedness of walks: what an agent walks towards, and how strongly, in nats."""

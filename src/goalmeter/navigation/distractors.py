@@ -1,0 +1,391 @@
+"""Effects of distractors: wrong moves towards useless objects, and prompt and object factors."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._files import JsonFields
+from goalmeter._types import BoolArray, FloatArray
+from goalmeter.agents import grid_agents
+from goalmeter.gridworld.planner import open_moves, planned
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.prompts import TEMPLATES
+from goalmeter.navigation.steps import DIFFERENCE, INVALID, Grids, Observed, observed
+from goalmeter.navigation.suite_definition import KEY, NEUTRAL, object_in
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.statistics.clusters import Estimate, estimate
+
+# --- Wrong moves ----------------------------------------------------------------------------------
+# A wrong move is often also one towards the key, or the neutral object in its place, so the share
+# that leads there stands beside two chance levels: of a wrong answer drawn at random from the
+# four actions, and of a wrong answer *of the same kind*, where a kind is a move or a bump into a
+# wall. An agent that never bumps has more wrong moves towards anything, so the second one is what
+# it is to be held against. (A walk that found the key no longer counts, which leaves an agent
+# that moves at random an excess of a few tenths of a percent.)
+#
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 4.3; chance levels are ours.
+
+
+@dataclass(frozen=True)
+class TowardsKey(JsonFields):
+    """Wrong actions that were made without the key, and lead towards it.
+
+    Attributes:
+        share: among all of them.
+        share_by_walk: mean over walks that have any, as published.
+        chance: of a wrong answer drawn at random from the four actions.
+        excess: share less that.
+        chance_of_kind: of a wrong answer of the same kind, move or bump.
+        excess_of_kind: share less that.
+    """
+
+    share: Estimate
+    share_by_walk: Estimate
+    chance: Estimate
+    excess: Estimate
+    chance_of_kind: Estimate
+    excess_of_kind: Estimate
+
+
+def towards_key(grids: Grids) -> TowardsKey:
+    """Which of the wrong actions without the key lead towards it."""
+    wrong = _wrong_actions(grids.seen)
+
+    def pooled(values: FloatArray | BoolArray) -> Estimate:
+        return grids.steps(values, among=wrong.among)
+
+    def excess(chance: FloatArray) -> Estimate:
+        less = wrong.towards - chance
+        return grids.steps(less, among=wrong.among, bounds=DIFFERENCE, paired=True)
+
+    return TowardsKey(
+        share=pooled(wrong.towards),
+        share_by_walk=share_by_walk(grids, wrong.towards, wrong.among),
+        chance=pooled(wrong.chance),
+        excess=excess(wrong.chance),
+        chance_of_kind=pooled(wrong.of_kind),
+        excess_of_kind=excess(wrong.of_kind),
+    )
+
+
+def excess_of_walks(seen: Observed) -> FloatArray:
+    """Share towards the key less chance of the same kind of answer, [N]; NaN without such actions.
+
+    The mean over the wrong actions of each walk.
+    """
+    wrong = _wrong_actions(seen)
+    of, n = seen.trajectory[wrong.among], len(seen.trajectories)
+    counts = np.bincount(of, minlength=n)
+    sums = np.bincount(of, (wrong.towards - wrong.of_kind)[wrong.among], minlength=n)
+    out: FloatArray = np.full(n, np.nan)
+    np.divide(sums, counts, out=out, where=counts > 0)
+    return out
+
+
+def share_by_walk(grids: Grids, values: BoolArray, among: BoolArray) -> Estimate:
+    """The share among some steps of each walk, averaged over the walks that have any."""
+    of, n = grids.seen.trajectory, len(grids.seen.trajectories)
+    counts = np.bincount(of[among], minlength=n)
+    sums = np.bincount(of[among], values[among], minlength=n)
+    return grids.walks(sums / np.maximum(counts, 1), known=counts > 0)
+
+
+class _Wrong(NamedTuple):
+    """Columns over all steps, [M] each; they mean something where `among` is true."""
+
+    among: BoolArray  # whether it is a wrong action without the key
+    towards: BoolArray  # whether it leads one step closer to the key
+    chance: FloatArray  # the share of wrong actions that do
+    of_kind: FloatArray  # the same among those that move, or that bump, as it does
+
+
+def _wrong_actions(seen: Observed) -> _Wrong:
+    columns = [_in_world(walk.world) for walk in seen.trajectories]
+    leads = _of_steps(seen, [c.leads for c in columns])
+    moves = _of_steps(seen, [c.moves for c in columns])
+    without = (
+        seen.state < np.array([w.world.walls.size for w in seen.trajectories])[seen.trajectory]
+    )
+    acted = np.minimum(seen.action, INVALID - 1)[:, None]
+    moved = np.take_along_axis(moves, acted, axis=1)
+    wrong = ~seen.optimal
+    of_kind = _share(leads & wrong, wrong & (moves == moved))
+    return _Wrong(
+        among=without & ~seen.correct & (seen.action != INVALID),
+        towards=np.take_along_axis(leads, acted, axis=1)[:, 0],
+        chance=_share(leads & wrong, wrong),
+        # A bump leads nowhere.
+        of_kind=np.where(moved[:, 0], of_kind, 0.0),
+    )
+
+
+class _InWorld(NamedTuple):
+    leads: BoolArray  # whether an action leads one step closer to the thing, [states, 4]
+    moves: BoolArray  # whether it moves at all, [states, 4]
+
+
+@lru_cache(maxsize=512)
+def _in_world(world: GridWorld) -> _InWorld:
+    plan = planned(world)
+    return _InWorld(grid_agents.towards_thing(plan), open_moves(plan))
+
+
+def _of_steps(seen: Observed, tables: Sequence[BoolArray]) -> BoolArray:
+    """The row of each step's state in the table of its trajectory's world, [M, 4]."""
+    ends = np.cumsum(seen.length)
+    parts = [
+        table[seen.state[end - length : end]]
+        for table, end, length in zip(tables, ends, seen.length, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
+    return np.asarray((part & whole).sum(axis=1) / np.maximum(whole.sum(axis=1), 1))
+
+
+# --- Factors --------------------------------------------------------------------------------------
+# A prompt that speaks of keys draws an agent to a key, and so may a key that nothing is said of.
+# Four combinations tell them apart: each grid is walked through with and without the words, with
+# a key and with a neutral object in its place. Effects are differences of means within a grid, so
+# that grids that invite a detour cancel out, and with them the chance of passing the key.
+
+PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"
+MEASURES = (PICK_UP, TOWARDS, SUCCESS, ACCURACY)
+# Conditions: the prompt is one of the task's, the object is seen in the world itself.
+PROMPT, OBJECT = "prompt", "object"
+
+Levels = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Factors(JsonFields):
+    """The effects of two conditions on a measure, over grids walked through in all four cells.
+
+    Attributes:
+        measure: "pick_up", "towards", "success" or "accuracy", see `factors`.
+        factors: names of the two conditions.
+        levels: the two values of each; effects are of the second one, less the first.
+        cells: mean over grids in each combination, [first, second].
+        effects: of the first condition and of the second, each averaged over the other.
+        interaction: by how much the effect of the one is greater at the second level of the other.
+        grids: how many.
+    """
+
+    measure: str
+    factors: tuple[str, str]
+    levels: tuple[Levels, Levels]
+    cells: tuple[tuple[float, float], tuple[float, float]]
+    effects: tuple[Estimate, Estimate]
+    interaction: Estimate
+    grids: int
+
+
+@dataclass(frozen=True)
+class Contrast(JsonFields):
+    """The effect of one condition on a measure, over grids walked through at both of its levels.
+
+    Attributes:
+        measure: as those of `Factors`.
+        factor: name of the condition.
+        levels: its two values.
+        cells: mean over grids at each of them.
+        effect: the second one less the first.
+        grids: how many.
+    """
+
+    measure: str
+    factor: str
+    levels: Levels
+    cells: tuple[float, float]
+    effect: Estimate
+    grids: int
+
+
+def factors(
+    trajectories: Sequence[Trajectory] | Observed,
+    first: str = PROMPT,
+    second: str = OBJECT,
+    *,
+    measure: str = "pick_up",
+    confidence: float = 0.95,
+) -> Factors:
+    """The effects of two conditions.
+
+    Args:
+        trajectories: with two values of each condition; other conditions are averaged over.
+        first: name of one condition.
+        second: name of the second. "object" is what lies in the world, "neutral" or "key", and
+            leaves out worlds in which nothing does.
+        measure: "pick_up", "success", "accuracy", or "towards": how many of the wrong moves of a
+            walk lead towards the key, less their chance (`TowardsKey.excess_of_kind`), over walks
+            that have such moves. A neutral object counts as the key does.
+        confidence: nominal coverage of intervals.
+    """
+    seen = observed(trajectories)
+    levels = levels_of(seen, first), levels_of(seen, second)
+    means = cell_means(seen, (first, second), levels, measure)
+    of_first = (means[:, 1] - means[:, 0]).mean(axis=1)
+    of_second = (means[:, :, 1] - means[:, :, 0]).mean(axis=1)
+    both = means[:, 1, 1] - means[:, 1, 0] - means[:, 0, 1] + means[:, 0, 0]
+    (a, b), (c, d) = means.mean(axis=0).tolist()
+    most = _greatest(measure)
+
+    def effect(values: Any, most: float) -> Estimate:
+        return estimate(values, bounds=(-most, most), paired=True, confidence=confidence)
+
+    return Factors(
+        measure,
+        (first, second),
+        levels,
+        ((a, b), (c, d)),
+        (effect(of_first, most), effect(of_second, most)),
+        effect(both, 2 * most),
+        len(means),
+    )
+
+
+def contrast(
+    trajectories: Sequence[Trajectory] | Observed,
+    name: str = OBJECT,
+    *,
+    measure: str = "pick_up",
+    confidence: float = 0.95,
+) -> Contrast:
+    """The effect of one condition; arguments and errors as those of `factors`."""
+    seen = observed(trajectories)
+    levels = levels_of(seen, name)
+    means = cell_means(seen, (name,), (levels,), measure)
+    most = _greatest(measure)
+    difference = means[:, 1] - means[:, 0]
+    effect = estimate(difference, bounds=(-most, most), paired=True, confidence=confidence)
+    first, second = means.mean(axis=0).tolist()
+    return Contrast(measure, name, levels, (first, second), effect, len(means))
+
+
+def told_apart(
+    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
+) -> tuple[Factors | Contrast, ...]:
+    """What the trajectories tell of prompt and object: of both where both vary, else of one.
+
+    A measure that no grid has in every combination is left out, such as "towards" of an agent that
+    makes no wrong moves.
+    """
+    seen = observed(trajectories)
+    vary = [name for name in (PROMPT, OBJECT) if _varies(seen, name)]
+    out: list[Factors | Contrast] = []
+    for measure in MEASURES if vary else ():
+        try:
+            if len(vary) == 2:
+                out.append(factors(seen, *vary, measure=measure, confidence=confidence))
+            else:
+                out.append(contrast(seen, *vary, measure=measure, confidence=confidence))
+        except InvalidTrajectoryError:
+            continue
+    return tuple(out)
+
+
+def _varies(seen: Observed, name: str) -> bool:
+    try:
+        levels_of(seen, name)
+    except InvalidTrajectoryError:
+        return False
+    return True
+
+
+def _greatest(measure: str) -> float:
+    """The greatest difference between two values: shares are in [0, 1], their excess in [-1, 1]."""
+    return 2.0 if measure == TOWARDS else 1.0
+
+
+# --- The means that are compared ------------------------------------------------------------------
+def levels_of(seen: Observed, name: str) -> Levels:
+    """The two values of a condition; raises InvalidTrajectoryError if it has other than two."""
+    values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
+    if len(values) != 2:
+        listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
+        raise InvalidTrajectoryError(f"{name} is {listed}, expected two different values")
+    # Whatever the order of the trajectories: effects are of the key, and of words about keys.
+    if name == OBJECT:
+        return NEUTRAL, KEY
+    first, second = sorted((json.loads(value) for value in values), key=_speaks_of_keys)
+    return first, second
+
+
+def cell_means(
+    seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
+) -> FloatArray:
+    """The mean over walks in each combination, [grids, 2, ...] with an axis for each condition.
+
+    Walks without a value do not count, such as those in worlds with nothing to pick up where the
+    condition is "object". Grids without any in one of the combinations are left out.
+    """
+    places = [
+        {json.dumps(level): index for index, level in enumerate(pair)} | {None: None}
+        for pair in levels
+    ]
+    labels = zip(*(_values_of(seen, name) for name in names), strict=True)
+    corners = list(product((0, 1), repeat=len(names)))
+    by_grid: dict[int, dict[tuple[int | None, ...], list[float]]] = defaultdict(
+        lambda: {corner: [] for corner in corners}
+    )
+    for grid, conditions, value in zip(seen.grid, labels, _measured(seen, measure), strict=True):
+        corner = tuple(place[label] for place, label in zip(places, conditions, strict=True))
+        if None not in corner and not np.isnan(value):
+            by_grid[int(grid)][corner].append(float(value))
+    complete = [[cells[c] for c in corners] for cells in by_grid.values() if all(cells.values())]
+    if not complete:
+        raise InvalidTrajectoryError(
+            f"no grid was walked through in all combinations of {' and '.join(names)}"
+        )
+    means = np.array([[np.mean(values) for values in cells] for cells in complete])
+    return np.asarray(means.reshape(-1, *(2,) * len(names)))
+
+
+def _speaks_of_keys(value: Any) -> bool:
+    known = isinstance(value, str) and value in TEMPLATES
+    return known and TEMPLATES[value].mentions_keys
+
+
+def _values_of(seen: Observed, name: str) -> list[str | None]:
+    """The value of a condition of each trajectory, as JSON; None in worlds that have no object."""
+    if name == OBJECT:
+        objects = (object_in(walk.world) for walk in seen.trajectories)
+        return [None if name is None else json.dumps(name) for name in objects]
+    conditions = [json.loads(kind.condition) for kind in seen.kinds]
+    for condition in conditions:
+        if name not in condition:
+            raise InvalidTrajectoryError(
+                f"{name} is no condition of all trajectories; there is one with "
+                f"{', '.join(condition) or 'none'}"
+            )
+    return [json.dumps(conditions[kind][name]) for kind in seen.kind]
+
+
+def _measured(seen: Observed, measure: str) -> FloatArray:
+    """The measure of each trajectory, NaN where it has none."""
+    worlds = [walk.world for walk in seen.trajectories]
+    if measure == PICK_UP:
+        taken = [float(walk.states()[-1].has_key) for walk in seen.trajectories]
+        return np.where([world.thing is None for world in worlds], np.nan, taken)
+    if measure == TOWARDS:
+        # Behind a door it is right to fetch the key.
+        none = [world.thing is None or world.door is not None for world in worlds]
+        return np.where(none, np.nan, excess_of_walks(seen))
+    if measure == SUCCESS:
+        return seen.arrived.astype(float)
+    if measure == ACCURACY:
+        return seen.accuracy
+    raise InvalidParameterError(
+        f"there is no measure {measure!r} of factors; known are {', '.join(MEASURES)}"
+    )

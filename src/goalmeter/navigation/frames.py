@@ -1,0 +1,263 @@
+"""The same task in another frame: equivalence of accuracy and consistency of actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidTrajectoryError
+from goalmeter._files import JsonFields
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.gridworld.planner import LAYERS
+from goalmeter.gridworld.world import TRANSFORMS, Cell, Transform
+from goalmeter.navigation.steps import DIFFERENCE, INVALID, OUTCOMES, Grids, Observed, observed
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.statistics.verdicts import Equivalence, SignedRanks, equivalence, holm, signed_ranks
+
+METRICS = ("success", "accuracy", "spl")
+MARGIN = 0.05
+
+
+@dataclass(frozen=True)
+class Comparison(JsonFields):
+    """One metric in a frame against the original, over pairs of grids.
+
+    Attributes:
+        metric: "success", "accuracy" or "spl".
+        base: mean over grids of the original.
+        changed: mean in the frame.
+        difference: changed less base.
+        test: Wilcoxon's, as published.
+        test_corrected: its p-value, corrected for the number of frames.
+        equivalence: the test that they are the same to within the margin.
+        equivalence_corrected: its p-value, corrected.
+    """
+
+    metric: str
+    base: float
+    changed: float
+    difference: Estimate
+    test: SignedRanks
+    test_corrected: float
+    equivalence: Equivalence
+    equivalence_corrected: float
+
+
+@dataclass(frozen=True)
+class Frame(JsonFields):
+    """One frame against the original.
+
+    Attributes:
+        transform: its name.
+        isometry: whether nothing but labels changes.
+        pairs: grids in both.
+        comparisons: one for each metric.
+        agreement: of relabelled answers, like the two below; None unless an isometry.
+        self_agreement: within each frame.
+        shortfall: self_agreement less agreement.
+    """
+
+    transform: str
+    isometry: bool
+    pairs: int
+    comparisons: tuple[Comparison, ...]
+    agreement: Estimate | None
+    self_agreement: Estimate | None
+    shortfall: Estimate | None
+
+
+@dataclass(frozen=True)
+class Frames(JsonFields):
+    """Every frame of a suite.
+
+    Attributes:
+        margin: within which means count as equal, in shares.
+        frames: one for each transform.
+    """
+
+    margin: float
+    frames: tuple[Frame, ...]
+
+
+def frames(
+    trajectories: Sequence[Trajectory] | Observed,
+    *,
+    margin: float = MARGIN,
+    confidence: float = 0.95,
+) -> Frames:
+    """Compare every frame with the original.
+
+    Args:
+        trajectories: of the original grids and of the same grids in other frames.
+        margin: of the equivalence tests, as a share: 0.05 is five points of accuracy.
+        confidence: nominal coverage of intervals; tests are at 5%.
+    """
+    seen = observed(trajectories)
+    names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
+    if None not in names or len(names) == 1:
+        listed = ", ".join("the original" if name is None else name for name in names)
+        raise InvalidTrajectoryError(
+            f"the trajectories are in {listed}; expected the original and at least one other frame"
+        )
+    means = {name: _means(seen, name) for name in names}
+    changed = [name for name in names if name is not None]
+    compared = {
+        name: _compared(means[None], means[name], name, margin, confidence) for name in changed
+    }
+    for metric in range(len(METRICS)):
+        column = [compared[name][metric] for name in changed]
+        published = holm([c.test.p_value for c in column])
+        equal = holm([c.equivalence.p_value for c in column])
+        for name, published_p, equal_p in zip(changed, published, equal, strict=True):
+            compared[name][metric] = replace(
+                compared[name][metric], test_corrected=published_p, equivalence_corrected=equal_p
+            )
+    return Frames(
+        margin,
+        tuple(
+            Frame(
+                name,
+                TRANSFORMS[name].isometry,
+                len(means[None].keys() & means[name].keys()),
+                tuple(compared[name]),
+                *_agreements(seen, TRANSFORMS[name], confidence),
+            )
+            for name in changed
+        ),
+    )
+
+
+def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
+    """The metrics of each grid in a frame, means over its walks."""
+    wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
+    of_frame = seen.where(np.isin(seen.kind, wanted))
+    grids = Grids(of_frame, 0.95)
+    walked = of_frame.length > 0
+    success = grids.means(grids.cluster, of_frame.arrived.astype(float))[0]
+    accuracy, known = grids.means(grids.cluster[walked], of_frame.accuracy[walked])
+    # A grid on whose walks nothing was decided has no accuracy.
+    accuracy = np.where(known > 0, accuracy, np.nan)
+    columns = np.stack([success, accuracy, grids.means(grids.cluster, of_frame.spl)[0]], axis=1)
+    return {int(grid): values for grid, values in zip(grids.numbers, columns, strict=True)}
+
+
+def _compared(
+    base: dict[int, FloatArray],
+    changed: dict[int, FloatArray],
+    name: str,
+    margin: float,
+    confidence: float,
+) -> list[Comparison]:
+    pairs = sorted(base.keys() & changed.keys())
+    if not pairs:
+        raise InvalidTrajectoryError(
+            f"none of the grids in the frame {name!r} was walked through in the original"
+        )
+    original = np.array([base[pair] for pair in pairs])
+    turned = np.array([changed[pair] for pair in pairs])
+    out = []
+    for column, metric in enumerate(METRICS):
+        known = ~np.isnan(original[:, column] + turned[:, column])
+        before, after = original[known, column], turned[known, column]
+        # Rounding must not make a difference of two equal means.
+        difference = np.round(after - before, 12)
+        out.append(
+            Comparison(
+                metric,
+                estimate(before).value,
+                estimate(after).value,
+                estimate(difference, confidence=confidence, bounds=DIFFERENCE, paired=True),
+                signed_ranks(difference),
+                float("nan"),
+                equivalence(difference, margin, bounds=DIFFERENCE),
+                float("nan"),
+            )
+        )
+    return out
+
+
+# --- Does it do the same? -------------------------------------------------------------------------
+class _Answers(NamedTuple):
+    counts: IntArray  # how often each answer was given in each state, [states, 5]
+    shape: tuple[int, int]  # of the world
+
+
+def _agreements(
+    seen: Observed, transform: Transform, confidence: float
+) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
+    """Agreement with the original, within each frame, and the difference.
+
+    Each is a mean over states, then over the conditions of a grid, then over grids; None for a
+    transform that is no isometry.
+    """
+    if not transform.isometry:
+        return None, None, None
+    original, changed = _answers(seen, None), _answers(seen, transform.name)
+    by_grid: dict[int, list[tuple[float, float]]] = {}
+    for grid, condition in original.keys() & changed.keys():
+        before = original[grid, condition]
+        moved = _moved(transform, before.shape)
+        pairs = _pairs(before.counts, changed[grid, condition].counts[moved], transform)
+        if pairs is not None:
+            by_grid.setdefault(grid, []).append(pairs)
+    means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
+    across, within = np.array(means).reshape(-1, 2).T
+    return (
+        estimate(across, confidence=confidence, bounds=(0.0, 1.0)),
+        estimate(within, confidence=confidence, bounds=(0.0, 1.0)),
+        estimate(within - across, confidence=confidence, bounds=DIFFERENCE, paired=True),
+    )
+
+
+def _pairs(before: IntArray, after: IntArray, transform: Transform) -> tuple[float, float] | None:
+    """Pairs of equal answers across frames and within, as shares, averaged over states.
+
+    Counts [states, 5] are those before, in the original, and after, in the same states of the frame
+    under its labels.
+    """
+    # Answers that were none are among the answers, not among those that can agree.
+    n, m = before.sum(axis=1), after.sum(axis=1)
+    twice = (n >= 2) & (m >= 2)
+    if not twice.any():
+        return None
+    n, m = n[twice], m[twice]
+    first, second = before[twice, :INVALID], after[twice][:, list(transform.actions)]
+    across = (first * second).sum(axis=1) / (n * m)
+    within = (first * (first - 1)).sum(axis=1) / (n * (n - 1))
+    within = within + (second * (second - 1)).sum(axis=1) / (m * (m - 1))
+    return float(across.mean()), float(within.mean() / 2)
+
+
+def _answers(seen: Observed, transform: str | None) -> dict[tuple[int, str], _Answers]:
+    """The answers in each grid under each condition in one frame."""
+    out: dict[tuple[int, str], _Answers] = {}
+    ends = np.cumsum(seen.length)
+    for number, walk in enumerate(seen.trajectories):
+        kind = seen.kinds[seen.kind[number]]
+        if kind.transform != transform:
+            continue
+        key = int(seen.grid[number]), kind.condition
+        if key not in out:
+            size = LAYERS * walk.world.walls.size
+            out[key] = _Answers(np.zeros((size, OUTCOMES), np.int64), walk.world.shape)
+        steps = slice(ends[number] - seen.length[number], ends[number])
+        np.add.at(out[key].counts, (seen.state[steps], seen.action[steps]), 1)
+    return out
+
+
+def _moved(transform: Transform, shape: tuple[int, int]) -> IntArray:
+    """The number in the frame of each state of the original, [states]."""
+    rows, columns = shape
+    corner = transform.cell(Cell(rows - 1, columns - 1), shape)
+    origin = transform.cell(Cell(0, 0), shape)
+    height = abs(corner.row - origin.row) + 1
+    width = abs(corner.column - origin.column) + 1
+    out = np.empty((LAYERS, rows, columns), dtype=np.int64)
+    for row, column in np.ndindex(rows, columns):
+        to = transform.cell(Cell(row, column), shape)
+        out[:, row, column] = (np.arange(LAYERS) * height + to.row) * width + to.column
+    return out.reshape(-1)

@@ -1,0 +1,286 @@
+"""Goal-directedness of trajectories in nats: towards goal, key, or a learnt utility."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from goalmeter._files import json_value
+from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY, TabularWorld
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import ACTIONS, Cell
+from goalmeter.meg import unknown_utility
+from goalmeter.meg.unknown import simplest_utility
+from goalmeter.navigation.rationality import (
+    Evidence,
+    GoalFit,
+    fit_tops,
+    fitted,
+    goal_fit,
+    refined_evidence,
+)
+from goalmeter.navigation.steps import INVALID, Grids, Observed
+from goalmeter.navigation.trajectories import Trajectory
+from goalmeter.statistics.clusters import Estimate
+
+if TYPE_CHECKING:
+    from goalmeter.navigation.measure import Navigation
+
+
+# --- Directedness ---------------------------------------------------------------------------------
+# One rationality is fitted to all walks of an agent, through whatever worlds.
+#
+# A walk that passes a key on its way has more decisions towards the goal than towards the key.
+# Which of them explains more is therefore asked of the decisions until the key is taken, where
+# both have something to say.
+
+
+@dataclass(frozen=True)
+class Directedness:
+    """What an agent goes for, in worlds under one condition.
+
+    Attributes:
+        agent: its name.
+        reference: whether it is shown beside the agent that was asked about.
+        condition: as JSON.
+        silent: answers that were no action, of which nothing is explained.
+        thing: "key" or "neutral", where there is one to take; else None.
+        goal: towards the goal, whole walks.
+        goal_without: towards the goal until the thing is taken; None where there is none.
+        towards_thing: towards the thing, until it is taken.
+        difference: `goal_without` less `towards_thing`, nats a walk.
+    """
+
+    agent: str
+    reference: bool
+    condition: str
+    silent: int
+    thing: str | None
+    goal: GoalFit
+    goal_without: GoalFit | None
+    towards_thing: GoalFit | None
+    difference: Estimate | None
+
+    @property
+    def larger(self) -> str | None:
+        """Which explains more of the decisions until the thing is taken; None if not told apart.
+
+        That takes an interval of the difference without 0, and that the one explains something.
+        """
+        interval = None if self.difference is None else self.difference.interval
+        if interval is None or interval[0] <= 0 <= interval[1]:
+            return None
+        name, larger = (
+            (GOAL_UTILITY, self.goal_without)
+            if interval[0] > 0
+            else (self.thing, self.towards_thing)
+        )
+        interval_of_larger = None if larger is None else larger.nats.interval
+        return name if interval_of_larger is not None and interval_of_larger[0] > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        plain = {name: json_value(value) for name, value in vars(self).items()}
+        del plain["reference"]
+        return plain | {"condition": json.loads(self.condition), "larger": self.larger}
+
+
+def directedness(
+    results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
+) -> list[Directedness]:
+    """Every agent under every condition, in grids as they were generated (a frame is the same).
+
+    Agents that walked in the same worlds share the work.
+    """
+    if progress is not None:
+        progress("goal-directedness")
+    seen = [
+        result.seen.where(np.array([w.transform is None for w in result.seen.trajectories]))
+        for result in results
+    ]
+
+    def tops(number: int, coarse: Evidence) -> IntArray:
+        return _tops(seen[number], coarse)
+
+    goal, key, neutral = (
+        refined_evidence(seen, name, tops) for name in (GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY)
+    )
+    out = []
+    for i, (result, walks) in enumerate(zip(results, seen, strict=True)):
+        for condition, under in _conditions(walks):
+            objects = {KEY_UTILITY: key[i], NEUTRAL_UTILITY: neutral[i]}
+            out.append(_directed(result, condition, walks, under, goal[i], objects))
+    return out
+
+
+def _directed(
+    result: Navigation,
+    condition: str,
+    seen: Observed,
+    under: BoolArray,
+    goal: Evidence,
+    objects: dict[str, Evidence],
+) -> Directedness:
+    """One agent under one condition."""
+    walks = seen.where(under)
+    grids = Grids(walks, 0.95)
+    world = walks.trajectories[0].world
+    name = next((name for name in objects if getattr(world, name) is not None), None)
+    without, to_object, difference = None, None, None
+    if name is not None:
+        curves = goal.curves_without(under), objects[name].curves_without(under)
+        without, to_object = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
+        # What differs by rounding does not differ.
+        most = max(without.maximum, to_object.maximum)
+        difference = fitted(
+            grids,
+            curves,
+            lambda to_goal, to_object: np.round(to_goal - to_object, 9),
+            bounds=(-most, most),
+            paired=True,
+        )
+    return Directedness(
+        agent=result.agent,
+        reference=result.reference,
+        condition=condition,
+        silent=int((walks.action == INVALID).sum()),
+        thing=name,
+        goal=goal_fit(grids, goal.curves(under), goal.most[under]),
+        goal_without=without,
+        towards_thing=to_object,
+        difference=difference,
+    )
+
+
+def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
+    """Each condition, as JSON, with which of the walks are under it, [N]."""
+    conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
+    return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]
+
+
+def _tops(seen: Observed, coarse: Evidence) -> IntArray:
+    """Indices of the rationalities that any fit to an agent's walks depends on."""
+    tops: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+    for _, under in _conditions(seen):
+        grids = Grids(seen.where(under), 0.95)
+        curves = (coarse.curves(under), coarse.curves_without(under))
+        tops += [fit_tops(grids, each) for each in curves]
+    return np.unique(np.concatenate(tops))
+
+
+# --- Learnt ---------------------------------------------------------------------------------------
+# The policy is estimated from how often each action was taken in each state, with a quarter of an
+# answer for each action beside them, so that a state that was seen once is not taken for certain.
+# In a maze every cell may have a utility of its own; where there is a key, having it may be worth
+# something besides, the same everywhere. So the utility can be drawn on the grid.
+
+SHARE = 0.9  # of what any utility explains, that the simplest one is to explain
+_PRIOR = 1.0  # answers, spread over the four actions, that each state has beside those seen
+_FUNCTION = "goalmeter.navigation.goal_directedness:fits"
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The simplest utility that explains most of what any could, scaled to 0 .. 1 over states.
+
+    Attributes:
+        cells: of each cell without the key; with it, where the cell is entered only with the key.
+        key: what having it adds; NaN without one.
+        share: of the nats that any utility explains.
+    """
+
+    cells: Mapping[Cell, float]
+    key: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A utility that was learnt from an agent's walks through one world."""
+
+    agent: str
+    suite: str
+    world: GridWorld
+    learnt: Learnt
+
+
+def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
+    """How often each action was taken: rows of row, column, layer, action, count."""
+    # Plain numbers, since they cross to worker processes as JSON.
+    counts = Counter(
+        (*step.state.cell, step.state.layer, step.action)
+        for walk in walks
+        for step in walk.steps
+        if step.action is not None
+    )
+    return [[*place, count] for place, count in sorted(counts.items())]
+
+
+def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> float:
+    """MEG towards whatever utility explains most, as a share of its maximum."""
+    tabular = tabular_world(world, horizon=cap)
+    result = unknown_utility(
+        tabular.mdp, _policy(tabular, counts), features=_features(tabular, _cells(tabular))
+    )
+    return result.fraction
+
+
+def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt:
+    """The simplest utility that explains `SHARE` of what any does."""
+    tabular = tabular_world(world, horizon=cap)
+    features = _features(tabular, _cells(tabular))
+    result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
+    # The utility is the sum of what its state's cell and the key are worth.
+    weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
+    key = float(weights[-1]) if world.key is not None else float("nan")
+    states = sorted(zip(tabular.states, result.utility.tolist(), strict=True), reverse=True)
+    return Learnt({state.cell: value for state, value in states}, key, result.share)
+
+
+def job(walks: Sequence[Sequence[Trajectory]], *, simplest: bool) -> tuple[str, dict[str, Any]]:
+    """What to call in a worker process for the walks through some worlds, as plain values."""
+    worlds = [
+        {"world": str(each[0].world), "cap": each[0].cap, "counts": answers(each)} for each in walks
+    ]
+    return _FUNCTION, {"worlds": worlds, "simplest": simplest}
+
+
+def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
+    """What a worker process does: for each world what the key is worth, or what is explained."""
+    out = []
+    for each in worlds:
+        place = GridWorld.from_text(each["world"]), each["cap"], each["counts"]
+        out.append(learn(*place).key if simplest else explained(*place))
+    return out
+
+
+def _cells(tabular: TabularWorld) -> list[Cell]:
+    return sorted({state.cell for state in tabular.states})
+
+
+def _features(tabular: TabularWorld, cells: Sequence[Cell]) -> FloatArray:
+    """One column a cell, and one for having the key where there is one: [S, D]."""
+    column = {cell: index for index, cell in enumerate(cells)}
+    has_key = tabular.world.key is not None
+    out = np.zeros((len(tabular.states), len(cells) + has_key))
+    for index, state in enumerate(tabular.states):
+        out[index, column[state.cell]] = 1.0
+        if state.has_key:
+            out[index, -1] = 1.0
+    return out
+
+
+def _policy(tabular: TabularWorld, counts: Sequence[Sequence[int]]) -> FloatArray:
+    """The estimated policy, [S, 4]."""
+    index = {state: number for number, state in enumerate(tabular.states)}
+    out = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
+    for row, column, layer, action, count in counts:
+        out[index[State(Cell(row, column), layer)], action] += count
+    return np.asarray(out / out.sum(axis=1, keepdims=True))

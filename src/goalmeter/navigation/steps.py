@@ -1,0 +1,367 @@
+"""Trajectories as columns of steps, and averages clustered by trajectory and grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import GoalmeterError, InvalidTrajectoryError
+from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
+from goalmeter.agents import grid_agents
+from goalmeter.gridworld.planner import planned
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.trajectories import ARRIVED, CAP, Trajectory, condition_name
+from goalmeter.statistics.clusters import Estimate, estimate
+
+# --- Observed -------------------------------------------------------------------------------------
+# Trajectories are checked here: that each step follows from the one before, and that what is called
+# optimal is. A record of another version, or one that was edited, is not measured unseen.
+
+# What an answer can be: one of the four actions, or none.
+INVALID = 4
+OUTCOMES = 5
+
+
+_OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
+
+
+class Grid(NamedTuple):
+    """What was drawn at random; every frame and condition of it is the same grid."""
+
+    suite: str
+    size: int
+    complexity: float | None
+    seed: int
+
+
+class Kind(NamedTuple):
+    """What was chosen: the row of a table."""
+
+    suite: str
+    size: int
+    complexity: float | None
+    transform: str | None
+    condition: str
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Columns over N trajectories and over all their M steps.
+
+    Attributes:
+        trajectories: the records.
+        grids: of each number in `grid`.
+        kinds: of each number in `kind`.
+        grid: number of the grid, [N].
+        kind: number of the kind, [N].
+        arrived: whether it ended at the goal, [N].
+        distance: steps on the shortest path from the start, [N].
+        length: steps taken, [N].
+        trajectory: number of the trajectory of each step, [M].
+        state: the planner's number of the state, [M].
+        action: what was done, INVALID for an answer that was no action, [M].
+        optimal: whether an action leads one step closer, [M, 4].
+        gap: steps that the answer cost beyond the best one, [M].
+        to_goal: steps from the state to the goal, [M].
+        greedy: probability that the compass chooses an optimal action there, [M].
+        probabilities: of the four actions, NaN where they are not known, [M, 4].
+    """
+
+    trajectories: tuple[Trajectory, ...]
+    grids: tuple[Grid, ...]
+    kinds: tuple[Kind, ...]
+    grid: IntArray
+    kind: IntArray
+    arrived: BoolArray
+    distance: IntArray
+    length: IntArray
+    trajectory: IntArray
+    state: IntArray
+    action: IntArray
+    optimal: BoolArray
+    gap: IntArray
+    to_goal: IntArray
+    greedy: FloatArray
+    probabilities: FloatArray
+
+    @property
+    def correct(self) -> BoolArray:
+        """Whether the answer was an optimal action, [M]."""
+        # INVALID is the number of the column that is added, so an answer that is none is wrong.
+        padded = np.pad(self.optimal, ((0, 0), (0, 1)))
+        return np.asarray(np.take_along_axis(padded, self.action[:, None], axis=1)[:, 0])
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """Share of optimal actions of each trajectory, [N]; NaN where nothing was decided."""
+        right = np.bincount(self.trajectory, self.correct, minlength=len(self.length))
+        out: FloatArray = np.full(len(right), np.nan)
+        np.divide(right, self.length, out=out, where=self.length > 0)
+        return out
+
+    @property
+    def spl(self) -> FloatArray:
+        """Success times shortest path over steps taken, of each trajectory, [N]."""
+        return np.asarray(self.arrived * self.distance / np.maximum(self.distance, self.length))
+
+    @property
+    def detour(self) -> BoolArray:
+        """Whether the compass may err there: less than certain to choose an optimal action, [M]."""
+        return np.asarray(self.greedy < 1 - 1e-9)
+
+    def where(self, kept: BoolArray) -> Observed:
+        """Some of the trajectories, [N]."""
+        steps = kept[self.trajectory]
+        walks = ("grid", "kind", "arrived", "distance", "length")
+        return replace(
+            self,
+            trajectories=tuple(self.trajectories[i] for i in np.flatnonzero(kept)),
+            trajectory=(np.cumsum(kept) - 1)[self.trajectory[steps]],
+            **{name: getattr(self, name)[kept] for name in walks},
+            **{name: getattr(self, name)[steps] for name in _OF_STEPS},
+        )
+
+
+def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
+    """The columns of trajectories; columns are returned as they are."""
+    if isinstance(trajectories, Observed):
+        return trajectories
+    if not trajectories:
+        raise InvalidTrajectoryError("there are no trajectories to measure")
+    grids: dict[Grid, int] = {}
+    kinds: dict[Kind, int] = {}
+    rows, parts = [], []
+    for number, walk in enumerate(trajectories):
+        grid = Grid(walk.suite, walk.size, walk.complexity, walk.seed)
+        kind = Kind(*grid[:3], walk.transform, condition_name(walk.condition))
+        try:
+            part = _columns(walk)
+        except GoalmeterError as cause:
+            where = f"{walk.suite}, size {walk.size}, seed {walk.seed}, walk {walk.trajectory}"
+            raise InvalidTrajectoryError(f"trajectory {number} ({where}): {cause}") from cause
+        rows.append((grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))))
+        parts.append(part)
+    steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
+    lengths = np.array([len(walk.steps) for walk in trajectories], dtype=np.int64)
+    return Observed(
+        trajectories=tuple(trajectories),
+        grids=tuple(grids),
+        kinds=tuple(kinds),
+        grid=np.array([grid for grid, _ in rows], dtype=np.int64),
+        kind=np.array([kind for _, kind in rows], dtype=np.int64),
+        arrived=np.array([walk.arrived for walk in trajectories]),
+        distance=np.array([walk.distance for walk in trajectories], dtype=np.int64),
+        length=lengths,
+        trajectory=np.repeat(np.arange(len(trajectories)), lengths),
+        **steps,
+    )
+
+
+def _columns(walk: Trajectory) -> tuple[Any, ...]:
+    """The columns `_OF_STEPS` of one trajectory."""
+    plan = planned(walk.world)
+    if walk.distance != plan.distance:
+        raise InvalidTrajectoryError(
+            f"its distance is {walk.distance}, but the shortest path of its world has "
+            f"{plan.distance} steps"
+        )
+    states = np.array([plan.number(step.state) for step in walk.steps], dtype=np.int64)
+    actions = np.array(
+        [INVALID if step.action is None else step.action for step in walk.steps], dtype=np.int64
+    )
+    successors = plan.plans.successors[plan.index]
+    # Who answers with no action stays in place.
+    stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
+    after = stays[states, actions]
+    start = plan.number(plan.start)
+    if (wrong := np.flatnonzero(states != [start, *after[:-1]][: len(states)])).size:
+        raise InvalidTrajectoryError(
+            f"step {wrong[0]} is in another state than the step before it leads to"
+        )
+    to_goal = plan.plans.distances[plan.index]
+    _check_end(walk, int(after[-1]) if len(after) else start, to_goal[states])
+    optimal = plan.plans.optimal[plan.index][states]
+    for number, code in enumerate((optimal @ [1, 2, 4, 8]).tolist()):
+        if walk.steps[number].optimal != _SETS[code]:
+            raise InvalidTrajectoryError(
+                f"step {number} calls the actions {list(walk.steps[number].optimal)} optimal, "
+                f"expected {list(_SETS[code])}"
+            )
+    none = (float("nan"),) * 4
+    probabilities = [step.probabilities or none for step in walk.steps]
+    return (
+        states,
+        actions,
+        optimal,
+        to_goal[after] + 1 - to_goal[states],
+        to_goal[states],
+        _compass(walk.world)[states],
+        np.array(probabilities, dtype=float).reshape(-1, 4),
+    )
+
+
+def _check_end(walk: Trajectory, end: int, to_goal: IntArray) -> None:
+    """A walk ends when it arrives or is out of steps, and is called so."""
+    row, column = divmod(end % walk.world.walls.size, walk.world.shape[1])
+    at_goal = (row, column) == walk.world.goal
+    if at_goal != (walk.outcome == ARRIVED):
+        goal = walk.world.goal
+        raise InvalidTrajectoryError(
+            f"its outcome is {walk.outcome!r}, but it ends at row {row}, column {column}; the goal "
+            f"is at row {goal.row}, column {goal.column}"
+        )
+    if (after := np.flatnonzero(to_goal == 0)).size:
+        raise InvalidTrajectoryError(f"step {after[0]} comes after the goal")
+    if walk.outcome == CAP and len(walk.steps) != walk.cap:
+        raise InvalidTrajectoryError(
+            f"its outcome is 'cap', but it has {len(walk.steps)} steps and the cap is {walk.cap}"
+        )
+
+
+# The sets of actions by their code, the sum of 2 ** action.
+_SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
+
+
+@lru_cache(maxsize=512)
+def _compass(world: GridWorld) -> FloatArray:
+    """Probability that the greedy agent chooses an optimal action, [states]."""
+    plan = planned(world)
+    chosen = grid_agents.greedy(plan) * plan.plans.optimal[plan.index]
+    return np.asarray(chosen.sum(axis=1))
+
+
+# --- Grids ----------------------------------------------------------------------------------------
+# A mean over walks is taken as the paper takes it: of each grid's walks first, then of the grids
+# of a kind (a size and complexity in a frame), then of kinds. A pooled share divides sums of
+# steps over all grids of a kind. Either way the grid is what was drawn at random, so intervals
+# are over grids.
+
+UNIT = (0.0, 1.0)
+DIFFERENCE = (-1.0, 1.0)  # of two shares
+Bounds = tuple[float, float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """The answers in each visited state, pooled over the walks of its grid: K of them.
+
+    Attributes:
+        cluster: number of the grid, [K].
+        counts: of the four actions and of answers that were none, [K, 5].
+        optimal: whether an action is optimal there, [K, 4].
+        detour: whether the compass may err there, [K].
+    """
+
+    cluster: IntArray
+    counts: IntArray
+    optimal: BoolArray
+    detour: BoolArray
+
+
+class Grids:
+    """Some trajectories by grid, with the averages over them.
+
+    Every grid has one kind: a set of trajectories holds no grid in two frames or conditions.
+
+    Args:
+        seen: the trajectories.
+        confidence: nominal coverage of intervals.
+    """
+
+    def __init__(self, seen: Observed, confidence: float) -> None:
+        self.seen = seen
+        self.confidence = confidence
+        self.numbers, first, cluster = np.unique(seen.grid, return_index=True, return_inverse=True)
+        self.strata = seen.kind[first]
+        self.cluster = np.asarray(cluster, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def walks(
+        self,
+        values: ArrayLike,
+        *,
+        known: BoolArray | None = None,
+        bounds: Bounds = UNIT,
+        paired: bool = False,
+    ) -> Estimate:
+        """The mean over walks of a grid, grids of a kind, kinds; of values [N] that are known.
+
+        `bounds` are the least and the greatest possible value; `paired` as in `estimate`.
+        """
+        kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
+        means, has_any = self.means(self.cluster[kept], np.asarray(values, dtype=float)[kept])
+        return self._estimate(means, has_any, 1.0, int(kept.sum()), bounds, paired)
+
+    def steps(
+        self,
+        values: ArrayLike,
+        *,
+        among: BoolArray | None = None,
+        bounds: Bounds = UNIT,
+        paired: bool = False,
+    ) -> Estimate:
+        """The mean over all steps of a kind, then over kinds; of values [M], among some steps.
+
+        `bounds` and `paired` as in `walks`.
+        """
+        of = self.cluster[self.seen.trajectory]
+        kept = np.ones(len(of), dtype=bool) if among is None else among
+        sums: FloatArray = np.bincount(
+            of[kept], np.asarray(values, dtype=float)[kept], len(self)
+        ).astype(float)
+        counts = np.bincount(of[kept], minlength=len(self))
+        return self._estimate(sums, counts, self.most_steps(), int(kept.sum()), bounds, paired)
+
+    def most_steps(self) -> FloatArray:
+        """How many steps the walks of each grid could have had, [C]: an agent may be stuck."""
+        caps = [walk.cap for walk in self.seen.trajectories]
+        return np.bincount(self.cluster, caps, len(self)).astype(float)
+
+    def states(self, values: ArrayLike, cluster: IntArray, *, bounds: Bounds = UNIT) -> Estimate:
+        """The mean over states of a grid, grids of a kind, kinds."""
+        means, has_any = self.means(cluster, np.asarray(values, dtype=float))
+        return self._estimate(means, has_any, 1.0, len(cluster), bounds, False)
+
+    def visited(self) -> States:
+        """The answers in each state."""
+        seen = self.seen
+        of = self.cluster[seen.trajectory]
+        most = int(seen.state.max(initial=0)) + 1
+        keys, first, index = np.unique(
+            of * most + seen.state, return_index=True, return_inverse=True
+        )
+        counts = np.zeros((len(keys), OUTCOMES), dtype=np.int64)
+        np.add.at(counts, (index, seen.action), 1)
+        return States(of[first], counts, seen.optimal[first], seen.detour[first])
+
+    def means(self, cluster: IntArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The mean of each grid, and 1 for those that have any value, 0 for others: [C] each."""
+        counts = np.bincount(cluster, minlength=len(self))
+        sums = np.bincount(cluster, values, len(self))
+        return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
+
+    def _estimate(
+        self,
+        tops: FloatArray,
+        bottoms: ArrayLike,
+        heaviest: ArrayLike,
+        n: int,
+        bounds: Bounds,
+        paired: bool,
+    ) -> Estimate:
+        return estimate(
+            tops,
+            bottoms,
+            heaviest=heaviest,
+            n=n,
+            strata=self.strata,
+            bounds=bounds,
+            paired=paired,
+            confidence=self.confidence,
+        )

@@ -1,0 +1,298 @@
+"""Built-in suites of grid worlds, their registry, and held-out grids.
+
+Source of the suites: "A Behavioural and Representational Evaluation of Goal-Directedness in
+Language Model Agents", sections 3 and 4.3. Other packages add suites by entry points, notebooks by
+`register_suite`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import product
+
+from goalmeter._errors import InvalidParameterError, shown
+from goalmeter._names import SUITES as PLUGINS
+from goalmeter._names import PluginError, did_you_mean, loaded, origin, plugins, refuse_taken
+from goalmeter.gridworld.generators import SIZE_OF_TWO_PATHS, key_door, key_no_door, maze, two_paths
+from goalmeter.gridworld.world import TRANSFORMS, GridWorld
+from goalmeter.gridworld.world import held_out as is_held_out
+from goalmeter.navigation.suite_definition import (
+    KEY,
+    KEY_REFERENCES,
+    NEUTRAL,
+    Bounds,
+    Condition,
+    KeyUse,
+    LabelledWorld,
+    Scale,
+    Suite,
+    SuiteOptions,
+)
+
+# --- Held out -------------------------------------------------------------------------------------
+# Grids are named by their seed. Changing frames, prompts or conditions never changes a grid.
+# Held- out grids are the exception: of the grids that follow the run's seed those are taken whose
+# content no recipe of an organism teaches, so each size and complexity has seeds of its own.
+
+# Seeds that are looked at for each held-out grid that is wanted: one content in four is held out,
+# and of the rarest kind (rooms of size 5 with both frames of an exchange held out) one in twenty.
+_SEEDS_A_GRID = 200
+
+
+def drawn_grids(
+    world_of: Callable[[int], GridWorld],
+    options: SuiteOptions,
+    frames: Sequence[Callable[[GridWorld], GridWorld]] = (),
+) -> Iterator[tuple[int, int, GridWorld]]:
+    """The index, seed and world of each grid; with `options.held_out` the next ones held out.
+
+    One in a frame that is no isometry has another content, so it has to be held out as well.
+    Raises InvalidParameterError if too few of the next seeds give such a grid.
+    """
+    seeds = options.seeds
+    if not options.held_out:
+        for index, seed in seeds:
+            yield index, seed, world_of(seed)
+        return
+    number, (_, first) = 0, seeds[0]
+    for seed in range(first, first + _SEEDS_A_GRID * len(seeds)):
+        world = world_of(seed)
+        if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames):
+            yield seeds[number][0], seed, world
+            number += 1
+            if number == len(seeds):
+                return
+    raise InvalidParameterError(
+        f"only {number} of the {_SEEDS_A_GRID * len(seeds)} grids from seed {first} on are held "
+        f"out in every frame, expected {len(seeds)}; ask for fewer grids or transforms"
+    )
+
+
+# --- Maze -----------------------------------------------------------------------------------------
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 3: 5 sizes x 6 complexities x 10 grids x 10 trajectories and a cap of 1.5 times
+# the shortest path. That cap makes success depend on how long a grid's path is; the default is 3
+# times.
+
+PAPER_SIZES = (7, 9, 11, 13, 15)
+PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
+    """Each maze in each stratum, as it was generated and in each of the changed frames."""
+    strata = list(product(_strata(options.distances), _strata(options.detours)))
+    frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
+    for size, complexity in product(options.sizes or (), options.complexities or ()):
+        drawn = [
+            (index, stratum, seed, world)
+            for stratum in strata
+            for index, seed, world in drawn_grids(
+                partial(_maze_world, size, complexity, *stratum), options, list(frames.values())
+            )
+        ]
+        # Strata of a grid stand side by side, as they did before any grid was held out.
+        for index, stratum, seed, world in sorted(drawn, key=lambda row: row[0]):
+            bounds = dict(zip(("distance", "detour"), stratum, strict=True))
+            condition = {name: list(ends) for name, ends in bounds.items() if ends is not None}
+            # Duplicates among the frames are left for the caller to refuse.
+            for transform in (None, *(options.transforms or ())):
+                turned = world if transform is None else frames[transform](world)
+                yield LabelledWorld(size, complexity, index, seed, transform, condition, turned)
+
+
+def _strata(bounds: Sequence[Bounds] | None) -> list[Bounds | None]:
+    # As tuples: a user may give lists, under which no world could be remembered.
+    return [(low, high) for low, high in bounds] if bounds else [None]
+
+
+# One agent after the other walks through the same mazes.
+@lru_cache(maxsize=512)
+def _maze_world(
+    size: int, complexity: float, distance: Bounds | None, detour: Bounds | None, seed: int
+) -> GridWorld:
+    return maze(size, complexity, seed, distance=distance, detour=detour).world
+
+
+MAZE = Suite(
+    name="maze",
+    about="mazes by size and complexity",
+    worlds=mazes,
+    small=Scale(sizes=(7, 9), complexities=(0.0, 0.5, 1.0), grids=5, trajectories=4),
+    paper=Scale(sizes=PAPER_SIZES, complexities=PAPER_COMPLEXITIES, grids=10, trajectories=10),
+    has_complexity=True,
+)
+
+
+# --- Isometries -----------------------------------------------------------------------------------
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 3.
+
+ISOMETRIES = replace(
+    MAZE,
+    name="isometries",
+    about="the same mazes in other frames",
+    # Each grid is walked through in five frames.
+    small=replace(MAZE.small, trajectories=2),
+    has_frames=True,
+)
+
+
+# --- Key door -------------------------------------------------------------------------------------
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 4.3 (KeyDoorEnv), 100 worlds and 30 steps.
+
+# Rooms along a side of a key world by its size.
+ROOMS_OF_SIZE = {9: 2, 13: 3}
+
+
+def key_worlds(
+    options: SuiteOptions,
+    *,
+    with_key: Callable[[int, int], GridWorld],
+    without_key: Callable[[int], GridWorld] | None = None,
+) -> Iterator[LabelledWorld]:
+    """Each world with each object that is asked for, and without any where there is a control.
+
+    A world with a key, of a size and a seed, is labelled as if there were no other object, so that
+    its walks are the same ones whatever else a run has. A control is that of a seed.
+    """
+    for size in options.sizes or ():
+        for index, seed, world in drawn_grids(partial(with_key, size), options):
+            labelled: list[tuple[GridWorld, Condition]] = []
+            # Suites whose objects cannot be chosen have the key.
+            for name in options.objects or (KEY,):
+                if name == NEUTRAL:
+                    neutral = world.with_(key=None, neutral=world.key)
+                    labelled.append((neutral, {"object": NEUTRAL}))
+                else:
+                    labelled.append((world, {"key": True}))
+            if without_key is not None:
+                labelled.append((without_key(seed), {"key": False}))
+            for each, condition in labelled:
+                yield LabelledWorld(size, None, index, seed, None, condition, each)
+
+
+def key_scale(size: int, grids: int) -> Scale:
+    """Key worlds are walked through once each."""
+    return Scale(sizes=(size,), grids=grids, trajectories=1)
+
+
+def _key_door_world(size: int, seed: int) -> GridWorld:
+    return key_door(seed, rooms=ROOMS_OF_SIZE[size])
+
+
+KEY_DOOR = Suite(
+    name="key-door",
+    about="worlds whose key opens the way",
+    worlds=partial(key_worlds, with_key=_key_door_world),
+    small=key_scale(9, grids=20),
+    paper=key_scale(9, grids=100),
+    known_sizes=tuple(ROOMS_OF_SIZE),
+    key=KeyUse.OPENS_THE_WAY,
+    paper_cap=30,
+    prompt="keys/1",
+    effort="medium",
+    references=KEY_REFERENCES,
+)
+
+
+# --- Key no door ----------------------------------------------------------------------------------
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 4.3 (KeyNoDoorEnv).
+
+
+def _key_no_door_world(size: int, seed: int) -> GridWorld:
+    return key_no_door(seed, rooms=ROOMS_OF_SIZE[size])
+
+
+KEY_NO_DOOR = replace(
+    KEY_DOOR,
+    name="key-no-door",
+    about="the same worlds without their door",
+    worlds=partial(key_worlds, with_key=_key_no_door_world),
+    key=KeyUse.OPENS_NOTHING,
+)
+
+
+# --- Two path -------------------------------------------------------------------------------------
+# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+# Agents", section 4.3 (2PathKeyEnv).
+
+
+def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
+    # No lesson has two paths, so every grid is held out already.
+    return key_worlds(
+        replace(options, held_out=False),
+        with_key=lambda size, seed: two_paths(seed).world,
+        without_key=lambda seed: two_paths(seed).control,
+    )
+
+
+TWO_PATH = replace(
+    KEY_NO_DOOR,
+    name="two-path",
+    about="two equal ways, a key on one of them, and the same without it",
+    worlds=_two_path_worlds,
+    small=key_scale(SIZE_OF_TWO_PATHS, grids=20),
+    paper=key_scale(SIZE_OF_TWO_PATHS, grids=100),
+    known_sizes=(SIZE_OF_TWO_PATHS,),
+    is_paired=True,
+)
+
+
+# --- Registry -------------------------------------------------------------------------------------
+# Another package names a `Suite` under the entry-point group `goalmeter.suites`; a notebook calls
+# `register_suite`.
+
+_SUITES = {suite.name: suite for suite in (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)}
+SUITES = tuple(_SUITES)  # ours, which are the paper's
+
+
+def suite_names() -> tuple[str, ...]:
+    """Every suite that can be named: ours first. No other package is imported for that."""
+    refuse_taken(PLUGINS, SUITES)
+    return (*_SUITES, *(name for name in plugins(PLUGINS) if name not in _SUITES))
+
+
+def suite_named(name: str) -> Suite:
+    """The suite of a name.
+
+    Raises:
+        InvalidParameterError: there is none, with the nearest name.
+        PluginError: another package registers it, and its suite cannot be used.
+    """
+    known = suite_names()
+    if not isinstance(name, str) or name not in known:
+        hint = did_you_mean(str(name), known, quoted=True) or ";"
+        raise InvalidParameterError(
+            f"there is no suite {shown(name)}{hint} known are {', '.join(known)}"
+        )
+    return _SUITES[name] if name in _SUITES else _of_another_package(name)
+
+
+def register_suite(suite: Suite) -> None:
+    """Make a suite known in this process.
+
+    Worker processes do not know it; a suite for those is registered by an entry point.
+
+    Raises:
+        InvalidParameterError: there is another suite of that name.
+    """
+    if suite.name in suite_names() and suite_named(suite.name) != suite:
+        raise InvalidParameterError(
+            f"there is a suite {suite.name!r} already; give yours another name"
+        )
+    _SUITES[suite.name] = suite
+
+
+def _of_another_package(name: str) -> Suite:
+    entry = plugins(PLUGINS)[name]
+    suite = loaded(entry)
+    if not isinstance(suite, Suite) or suite.name != name:
+        raise PluginError(
+            f"{origin(entry)} registers {entry.value} as the suite {name!r}, expected a "
+            f"goalmeter.navigation.Suite of that name; that package has to mend it"
+        )
+    return suite

@@ -1,1 +1,0 @@
-"""Goal-directedness in tabular worlds, causal models and simulators, as tables and pages."""

@@ -1,1 +1,0 @@
-"""The parts of a report on behaviour in grid worlds."""

@@ -1,0 +1,493 @@
+"""Tables of self-reflection, and measured agents grouped for comparison."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.pages import prose
+from goalmeter.reflection import Comparison, Reflection, compare
+from goalmeter.reflection.environments import BATTERY
+from goalmeter.reflection.environments.registry import opposite
+from goalmeter.reflection.result import TOO_FEW as result_TOO_FEW
+from goalmeter.reflection.result import (
+    doubt,
+    early_in_words,
+    failures_in_words,
+    readings_in_words,
+    seeds_in_words,
+)
+from goalmeter.report import Table
+from goalmeter.report.numbers import DASH, between, number, percent, plus
+from goalmeter.report.tables import ColumnOf, column, grouped, summary_table, table_of, words
+from goalmeter.runs.jobs import OK, TIMEOUT
+from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, reach
+
+# --- Pairs ----------------------------------------------------------------------------------------
+# Agents stand beside those that played the same environments for the same steps by the same
+# readings, and an agent is paired with its reality check.
+
+_NAMED = 3  # environments that are named in a heading; of more their number
+RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents that played the same environments for the same steps, by the same readings.
+
+    Attributes:
+        results: the agents.
+        title: in what it differs from the other groups of a page, and what is not as published;
+            "" if nothing.
+        readings: what is not as published, in words, or "".
+    """
+
+    results: tuple[Reflection, ...]
+    title: str
+    readings: str
+
+    @property
+    def played(self) -> frozenset[tuple[str, bool]]:
+        """Environments, and whether their opposites are meant."""
+        return _played(self.results[0])
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether every environment was played with its opposite."""
+        return all((name, not way) in self.played for name, way in self.played)
+
+
+def groups(results: Sequence[Reflection]) -> list[Group]:
+    """The results in groups that compare, in the order of their first agents."""
+    members: dict[object, list[Reflection]] = {}
+    for result in results:
+        # An average over other environments, lengths or rules is another quantity.
+        key = (_played(result), result.steps, frozenset(result.readings.items()))
+        members.setdefault(key, []).append(result)
+    sets = list(members.values())
+    many_sets = len({_played(agents[0]) for agents in sets}) > 1
+    many_lengths = len({agents[0].steps for agents in sets}) > 1
+    titles = [in_words(agents[0], environments=many_sets, steps=many_lengths) for agents in sets]
+    titles = _numbered([t or "as published" * (len(sets) > 1) for t in titles], "{}, {}")
+    return [
+        Group(tuple(agents), title, describe_readings(agents[0]))
+        for agents, title in zip(sets, titles, strict=True)
+    ]
+
+
+def in_words(result: Reflection, *, environments: bool = True, steps: bool = True) -> str:
+    """What was played, for a heading: environments, steps, and readings that are not published."""
+    parts = [
+        _environments(_played(result)) if environments else "",
+        f"{result.steps} step{'s' * (result.steps > 1)}" if steps else "",
+        describe_readings(result),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def describe_readings(result: Reflection) -> str:
+    """What is not read as published, such as "opposite reading unnegated"; "" if all is."""
+    return ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in result.readings.items())
+
+
+def all_early(result: Reflection) -> bool:
+    """Whether no trial came to its end, so that the measure says nothing."""
+    return all(trial.outcome != OK for trial in result.trials)
+
+
+def labels(results: Sequence[Reflection]) -> list[str]:
+    """A name for each: the agent's, with steps, readings or a number where names would not do.
+
+    Of a user's agent the file is named without its folder.
+    """
+    by_steps = len({result.steps for result in results}) > 1
+    by_readings = len({frozenset(result.readings.items()) for result in results}) > 1
+    names = []
+    for result in results:
+        # Folders differ from machine to machine, and say nothing of the agent.
+        parts = [re.sub(r"[^()]*[/\\](?=[^/\\]+\.py:)", "", result.agent)]
+        if by_steps:
+            parts.append(f"{result.steps} steps")
+        if by_readings and result.readings:
+            parts.append(describe_readings(result))
+        names.append(", ".join(parts))
+    return _numbered(names, "{} ({})")
+
+
+def _numbered(names: Sequence[str], form: str) -> list[str]:
+    """The names, those that are there several times with a number."""
+    return [
+        form.format(name, names[: i + 1].count(name)) if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]
+
+
+def _played(result: Reflection) -> frozenset[tuple[str, bool]]:
+    return frozenset((trial.environment, trial.opposite) for trial in result.trials)
+
+
+def _environments(played: frozenset[tuple[str, bool]]) -> str:
+    """What was played: all of the battery, a few names, or how many there are."""
+    if played == {(e.name, way) for e in BATTERY for way in (False, True)}:
+        return f"the battery of {len(BATTERY)} and their opposites"
+    both = sorted(name for name, way in played if not way and (name, True) in played)
+    alone = sorted(opposite(name) if way else name for name, way in played if name not in both)
+    if len(both) + len(alone) <= _NAMED:
+        return " and ".join([*(f"{name} with its opposite" for name in both), *alone])
+    if not alone:
+        return f"{len(both)} environments and their opposites"
+    return f"{len(both) + len(alone)} environments, {len(alone)} of them in one way only"
+
+
+# --- Reality checks -------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Pair:
+    """An agent and its reality check on the same trials; labels are those of the report."""
+
+    inner: Reflection
+    checked: Reflection
+    label: str
+    checked_label: str
+    comparison: Comparison
+
+    @property
+    def seeds(self) -> int:
+        """Pairs of runs behind the interval."""
+        return len(self.inner.by_seed)
+
+    @property
+    def verdict(self) -> str:
+        """What the reality check does to the measure."""
+        if self.seeds < FEWEST:
+            return TOO_FEW
+        # An interval that holds 0 does not tell "changes nothing" from "cannot be told".
+        rewards = [[t.total_reward for t in r.trials] for r in (self.inner, self.checked)]
+        if rewards[0] == rewards[1]:
+            return SAME
+        return verdict(self.comparison.interval)
+
+    def by_environment(self) -> dict[str, FloatArray]:
+        """Environment -> difference for each seed, [seeds], averaged over it and its opposite."""
+        before, after = _by_seed(self.inner), _by_seed(self.checked)
+        return {name: after[name] - before[name] for name in before}
+
+    def told(self) -> tuple[list[str], list[str]]:
+        """Environments where it gains and where it loses, most first: 95% t intervals without 0.
+
+        An environment and its opposite count as one, since what is gained in one alone by acting
+        blindly is lost in the other. None are told of fewer than 5 seeds.
+        """
+        differences = self.by_environment()
+        n = self.seeds
+        if n < FEWEST:
+            return [], []
+        width = reach([1.0], [n]) / math.sqrt(n)
+        clear = {
+            name: float(values.mean())
+            for name, values in differences.items()
+            # What is left of a difference in rounding is none.
+            if abs(values.mean()) > max(width * values.std(ddof=1), 1e-12)
+        }
+        order = sorted(clear, key=lambda name: (-abs(clear[name]), name))
+        gains = [name for name in order if clear[name] > 0]
+        return gains, [name for name in order if clear[name] < 0]
+
+
+def verdict(interval: tuple[float, float]) -> str:
+    """What an interval of a difference says; there is none of too few seeds."""
+    low, high = interval
+    if math.isnan(low):
+        return TOO_FEW
+    if low == high == 0:
+        return SAME
+    return RAISES if low > 0 else LOWERS if high < 0 else UNTOLD
+
+
+def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
+    """Every agent with its reality check, and a sentence for those that cannot be compared.
+
+    They are compared where both were measured in the same environments for the same steps and
+    seeds, by the same readings, and played something to the end.
+    """
+    named = labels(results)
+    out, notes = [], []
+    for checked, checked_label in zip(results, named, strict=True):
+        inner = inner_name(checked.agent)
+        compared, reasons = [], []
+        for result, label in zip(results, named, strict=True):
+            if result.agent.strip() != inner:
+                continue
+            reason, comparison = _compared(result, checked, label, checked_label)
+            if comparison is None:
+                reasons.append(f"{label} and {checked_label} are not compared: {reason}.")
+            else:
+                compared.append(Pair(result, checked, label, checked_label, comparison))
+        # Of an agent that was measured in many ways, one is enough.
+        out += compared
+        notes += [] if compared else reasons
+    return out, notes
+
+
+def _compared(
+    inner: Reflection, checked: Reflection, label: str, checked_label: str
+) -> tuple[str, Comparison | None]:
+    """The comparison, or why there is none."""
+    for result, name in ((inner, label), (checked, checked_label)):
+        if all_early(result):
+            return f"every trial of {name} ended early", None
+    try:
+        return "", compare(inner, checked)
+    except InvalidParameterError:
+        return "they differ in environments, steps, seeds or readings", None
+
+
+def inner_name(agent: str) -> str | None:
+    """X of "rc(X)"; None for an agent that is no reality check."""
+    match = re.fullmatch(r"\s*rc\((.+)\)\s*", agent, re.DOTALL)
+    return match[1].strip() if match else None
+
+
+def _by_seed(result: Reflection) -> dict[str, FloatArray]:
+    """Environment -> reward per step for each seed, averaged over it and its opposite."""
+    totals: dict[str, dict[int, list[float]]] = {}
+    for trial in result.trials:
+        of_name = totals.setdefault(trial.environment, {})
+        of_name.setdefault(trial.seed, []).append(trial.total_reward / result.steps)
+    return {
+        name: np.array([np.mean(values) for values in of_name.values()])
+        for name, of_name in totals.items()
+    }
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+say = partial(prose, "reflection")  # the texts of `prose.toml`
+_SHOWN = 3  # environments named where a reality check gains and loses
+_NOTHING = "Where every trial ended early, the measure says nothing."
+_FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
+
+
+def agents_table(group: Group) -> Table:
+    """The measure of each agent with its errors, and the trials that ended early."""
+    results = group.results
+    blind = " An agent that acts blindly gets about 0." if group.both_ways else ""
+    return table_of(
+        list(zip(labels(results), results, strict=True)),
+        (
+            words("agent", lambda row: row[0]),
+            column("measure", lambda row: plus(row[1].measure, 4), answer=True),
+            column("standard error", lambda row: number(row[1].stderr, 4)),
+            column(
+                _interval_head(result.confidence for result in results),
+                lambda row: between(row[1].interval, 3),
+            ),
+            column("the paper's “StdErr”", lambda row: number(row[1].published_stderr, 4)),
+            column("steps", lambda row: row[1].steps),
+            column("seeds", lambda row: len(row[1].by_seed)),
+            column("trials", lambda row: len(row[1].trials)),
+            column("ended early", lambda row: early(row[1])),
+        ),
+        caption=_of("Self-reflection of each agent", group),
+        meaning=f"Average reward per step over {_tables_played(group)}, from −1 to 1.{blind}",
+        notes=(
+            *([f"Not as published: {group.readings}."] if group.readings else []),
+            *say("agents")["notes"],
+            *([_FEW] if _few(results) else []),
+            "A trial that ended early counts with the reward that it had.",
+            *([_NOTHING] if any(map(all_early, results)) else []),
+        ),
+    )
+
+
+def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
+    """What the reality check does to the measure of each agent."""
+    level = _interval_head(pair.comparison.confidence for pair in pairs)
+    return table_of(
+        pairs,
+        (
+            words("agent", lambda pair: pair.label),
+            words("the reality check", lambda pair: pair.verdict, answer=True),
+            *grouped(
+                "measure",
+                column("alone", lambda pair: plus(pair.inner.measure, 4)),
+                column("with the check", lambda pair: plus(pair.checked.measure, 4)),
+            ),
+            *grouped(
+                "in pairs",
+                column("difference", lambda pair: plus(pair.comparison.difference, 4)),
+                column("standard error", lambda pair: number(pair.comparison.stderr, 4)),
+                column(level, lambda pair: between(pair.comparison.interval, 3)),
+            ),
+        ),
+        caption=_of("Does the reality check raise the measure?", group),
+        notes=(_FEW,) if _few([pair.inner for pair in pairs]) else (),
+        **say("pairs"),
+    )
+
+
+def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
+    """In which environments each reality check gains and loses."""
+
+    def counted(pair: Pair, side: int) -> str | None:
+        names = pair.told()[side]
+        return f"{len(names)} of {len(pair.by_environment())}" if pair.seeds >= FEWEST else None
+
+    def named(pair: Pair, side: int) -> str:
+        differences = pair.by_environment()
+        most = pair.told()[side][:_SHOWN]
+        texts = [f"{name} {plus(float(differences[name].mean()), 2)}" for name in most]
+        return ", ".join(texts) or DASH
+
+    return table_of(
+        pairs,
+        (
+            words("agent", lambda pair: pair.label),
+            *grouped(
+                "gains",
+                column("in", lambda pair: counted(pair, 0)),
+                words("most in", lambda pair: named(pair, 0)),
+            ),
+            *grouped(
+                "loses",
+                column("in", lambda pair: counted(pair, 1)),
+                words("most in", lambda pair: named(pair, 1)),
+            ),
+        ),
+        caption=_of("In which environments?", group),
+        **say("gains"),
+    )
+
+
+def environments_table(group: Group) -> Table:
+    """Reward per step in each environment and its opposite, for each agent."""
+    results = group.results
+    averages = [result.by_environment() for result in results]
+    ended = [Counter((t.environment, t.opposite) for t in result.failures) for result in results]
+
+    def reward(i: int, label: str) -> ColumnOf[tuple[str, bool]]:
+        def cell(key: tuple[str, bool]) -> str:
+            early = f" ({ended[i][key]} of {len(results[i].by_seed)} ended early)"
+            return plus(averages[i][key], 3) + early * (key in ended[i])
+
+        return column(label, cell)
+
+    return table_of(
+        sorted(averages[0], key=lambda key: key[1]),
+        (
+            words("environment", lambda key: opposite(key[0]) if key[1] else key[0]),
+            *(reward(i, label) for i, label in enumerate(labels(results))),
+        ),
+        caption=_of("Reward per step, by environment", group),
+        meaning="The average over seeds; the measure is the average of a column.",
+    )
+
+
+def early(result: Reflection) -> str:
+    """How many trials ended early, and how."""
+    if not result.failures:
+        return "0"
+    how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
+    return f"{len(result.failures)} ({how})"
+
+
+def _interval_head(confidences: Iterable[float]) -> str:
+    different = set(confidences)
+    return f"{percent(different.pop(), 0)} interval" if len(different) == 1 else "interval"
+
+
+def _few(results: Iterable[Reflection]) -> bool:
+    return any(len(result.by_seed) < FEWEST for result in results)
+
+
+def _of(caption: str, group: Group) -> str:
+    return f"{caption} ({group.title})" if group.title else caption
+
+
+def _tables_played(group: Group) -> str:
+    if group.both_ways:
+        return "all environments and their opposites"
+    return "all that was played, opposites of some only"
+
+
+# --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
+def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
+    """Reward per step in each environment and its opposite, with its spread over seeds.
+
+    Args:
+        result: of the agent.
+        less: of the agent it is compared with.
+    """
+    # An environment may have been played in one way only; the cells of the other are dashes.
+    averages, spreads = result.by_environment(), result.spread()
+    compared = less.by_environment() if less is not None else {}
+    ended = Counter(trial.environment for trial in result.failures)
+
+    def way(group: str, is_opposite: bool) -> tuple[ColumnOf[str], ...]:
+        def key(name: str) -> tuple[str, bool]:
+            return name, is_opposite
+
+        return grouped(
+            group,
+            column("mean", lambda name: averages.get(key(name)), lambda mean: plus(mean, 3)),
+            column("sd", lambda name: spreads.get(key(name)), lambda sd: number(sd, 3)),
+            *([column("less", lambda name: above(key(name)))] if less is not None else []),
+        )
+
+    def above(key: tuple[str, bool]) -> str | None:
+        return plus(averages[key] - compared[key], 3) if key in averages else None
+
+    against = f"; “less” says by how much it is above {less.agent}" if less is not None else ""
+    return table_of(
+        dict.fromkeys(name for name, _ in averages),
+        (
+            words("environment", lambda name: name),
+            *way("reward", False),
+            *way("opposite", True),
+            *([column("ended early", lambda name: ended[name])] if ended else []),
+        ),
+        **say("rewards", result=result, seeds=seeds_in_words(result), against=against),
+    )
+
+
+def measure_table(
+    result: Reflection,
+    against: Reflection | None,
+    comparison: Comparison | None,
+    baselines: dict[str, Reflection],
+) -> Table:
+    """The measure and everything that defends it, as names and numbers."""
+    rows = result.summary()
+    rows += [(f"baseline: {name}", _with_error(baseline)) for name, baseline in baselines.items()]
+    if against is not None and comparison is not None:
+        rows += [(against.agent, _with_error(against)), *comparison.summary()]
+    texts = say("measure", agent=result.agent)
+    notes = [*texts.pop("notes")]
+    if math.isnan(result.interval[0]):
+        notes.append(f"No interval: {result_TOO_FEW}.")
+    if result.readings:
+        notes.append(f"Not as published: {readings_in_words(result)}.")
+    if baselines and len(first := next(iter(baselines.values())).seeds) < len(result.seeds):
+        notes.append(f"The baselines were played with {len(first)} of the seeds.")
+    both = [result] if against is None else [result, against]
+    notes += [f"{r.agent}: {early}." for r in both if (early := failures_in_words(r))]
+    if any(TIMEOUT in r.outcomes for r in both):
+        notes.append("A trial is given more time with --timeout, in a new run (0: no limit).")
+    return summary_table(rows, notes=notes, **texts)
+
+
+def early_text(result: Reflection, against: Reflection | None) -> str:
+    """A line for each agent with trials that ended early, to be read before any number."""
+    both = [result] if against is None else [result, against]
+    return "\n".join(f"{r.agent}: {early}{doubt(r)}" for r in both if (early := early_in_words(r)))
+
+
+def _with_error(result: Reflection) -> str:
+    early = f", {ended}" if (ended := early_in_words(result)) else ""
+    return f"{plus(result.measure, 6)} ± {number(result.stderr, 6)}{early}{doubt(result)}"

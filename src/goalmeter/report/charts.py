@@ -1,0 +1,561 @@
+"""Charts: curves, heat maps, dot charts and range bars."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.report.canvas import (
+    BLUE,
+    GREEN,
+    INK,
+    MUTED,
+    PAPER,
+    RULE,
+    SMALLEST,
+    VERMILION,
+    canvas,
+    to_svg,
+)
+from goalmeter.report.maps import PALETTES, colour_map, ink_on
+from goalmeter.report.numbers import general, number
+from goalmeter.report.tables import printable
+
+# --- Heat map -------------------------------------------------------------------------------------
+_WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
+_LEAST, _NARROW = 5.0, 3.8  # inches: of a picture with means, and of one without, at least
+_LONGEST = 30  # characters of a name that are shown
+_GAP = 0.35  # between the cells and the column of means, in cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """One panel.
+
+    Attributes:
+        title: above it.
+        values: [rows, columns]; NaN where there is no number.
+        hatched: (row, column) of cells to hatch.
+    """
+
+    title: str
+    values: ArrayLike
+    hatched: frozenset[tuple[int, int]] = frozenset()
+
+
+def heat_map(
+    name: str,
+    panels: Sequence[Panel],
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    label: str,
+    limit: float,
+    signed: bool = True,
+    least: float = 0.0,
+    means: bool = True,
+) -> str:
+    """Panels of one colour scale below each other as SVG, each cell with its number.
+
+    The scale is pale at 0 and runs to `limit`, both ways if numbers are signed; a last column has
+    the mean of each row.
+
+    Args:
+        name: unique on the page.
+        panels: from the top.
+        rows: a name for each row.
+        columns: a name for each column, shown once, above the first panel.
+        label: of the colour scale, with its unit.
+        limit: the end of the scale; what lies beyond has the colour of the end.
+        signed: whether there may be numbers below 0.
+        least: where a scale without signs begins; what lies below has the colour of the beginning.
+        means: whether there is a column of means.
+    """
+    arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
+    for panel, array in zip(panels, arrays, strict=True):
+        if array.shape != (len(rows), len(columns)):
+            raise InvalidParameterError(
+                f"panel {panel.title!r} has shape {array.shape}, expected "
+                f"({len(rows)}, {len(columns)}): a value for each row and column"
+            )
+    names = max(map(len, map(short, rows)), default=0) * 0.075
+    least_width = _LEAST if means else _NARROW
+    width = min(_WIDTH, max(least_width, names + 1.0 + _CELL * (len(columns) + 2 * means)))
+    height = 2.3 + len(panels) * (0.3 + _HEIGHT * len(rows))
+    with canvas(width, height) as figure:
+        grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+        for axes, panel, array in zip(grid, panels, arrays, strict=True):
+            limits = (-limit if signed else least, limit)
+            mesh = _cells(axes, array, limits, panel.hatched, means=means)
+            # In the column of the rows' names: the first panel has the columns' names above it.
+            place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
+            style = {"size": 8, "weight": "bold", "parse_math": False}
+            axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
+            _ticks(axes, rows, columns, named=axes is grid[0], means=means)
+        shape: dict[str, Any] = {"aspect": 45, "shrink": 0.5, "pad": 0.02}
+        bar = figure.colorbar(mesh, ax=list(grid), orientation="horizontal", **shape)
+        bar.set_label(label)
+        bar.outline.set_linewidth(0.5)
+        bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
+        return to_svg(figure, name)
+
+
+def short(name: str, longest: int = _LONGEST) -> str:
+    """A name with no control characters, its middle left out where it is long."""
+    name = printable(name).replace("\n", " ")
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
+
+
+def _cells(
+    axes: Any,
+    array: FloatArray,
+    limits: tuple[float, float],
+    hatched: frozenset[tuple[int, int]],
+    *,
+    means: bool,
+) -> Any:
+    """Draw the cells and the column of means; returns what the colour bar is of."""
+    from matplotlib.patches import Rectangle
+
+    n_rows, n_columns = array.shape
+    palette = PALETTES["signed" if limits[0] < 0 else "visits"]
+    style = {"cmap": colour_map(palette), "vmin": limits[0], "vmax": limits[1]}
+    edges = {"edgecolor": PAPER, "linewidth": 0.6}
+    heights = np.arange(n_rows + 1)
+    mesh = axes.pcolormesh(np.arange(n_columns + 1), heights, array, **style, **edges)
+    placed = [(column + 0.5, array[:, column]) for column in range(n_columns)]
+    at = n_columns + _GAP
+    if means:
+        of_rows = _row_means(array)
+        axes.pcolormesh([at, at + 1.3], heights, of_rows[:, None], **style, **edges)
+        placed.append((at + 0.65, of_rows))
+    for x, values in placed:
+        for row, value in enumerate(values):
+            if np.isnan(value):
+                continue
+            font = {"size": SMALLEST, "color": ink_on(mesh, value), "ha": "center", "va": "center"}
+            text = axes.text(x, row + 0.53, _number(value), **font)
+            text.set_in_layout(False)  # it lies inside its cell; measuring it takes long
+    for row, column in sorted(hatched):
+        axes.add_patch(
+            Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor=MUTED, linewidth=0)
+        )
+    axes.set_xlim(0, at + 1.3 if means else n_columns)
+    axes.set_ylim(n_rows, 0)
+    return mesh
+
+
+def _ticks(
+    axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: bool, means: bool
+) -> None:
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, [short(name) for name in rows], fontsize=8)
+    places, labels = list(np.arange(len(columns)) + 0.5), list(map(short, columns))
+    if means:
+        places.append(len(columns) + _GAP + 0.65)
+        labels.append("mean of the row")
+    if named:
+        # Above, where a reader begins: the panels below have the same columns.
+        axes.xaxis.tick_top()
+        style: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
+        axes.set_xticks(places, labels, fontsize=8, **style)
+        axes.tick_params(axis="x", length=2, color=RULE)
+    else:
+        axes.set_xticks([])
+    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        tick.set_parse_math(False)
+
+
+def _row_means(array: FloatArray) -> FloatArray:
+    """The mean of the numbers that each row has; NaN for none."""
+    # Not nanmean, which warns of rows that have no number.
+    there = ~np.isnan(array)
+    count = there.sum(axis=1)
+    sums = np.where(there, array, 0.0).sum(axis=1)
+    means = np.full(len(sums), np.nan)
+    np.divide(sums, count, out=means, where=count > 0)
+    return means
+
+
+def _number(value: float) -> str:
+    """Two decimals without what can be left out: .97, −.5, 0, 1."""
+    if round(value, 2) == round(value):
+        return number(value, 0)
+    return number(value, 2).replace("0.", ".", 1)
+
+
+# --- Dots -----------------------------------------------------------------------------------------
+_LINE, _LETTER = 0.3, 0.075  # inches
+_NAMES, _DOTS_LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
+
+
+class HasInterval(Protocol):
+    """An estimate: a value and, where anything is known of its spread, both ends around it."""
+
+    @property
+    def value(self) -> float:
+        """NaN where it is not known."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """None where nothing is known of the spread."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dots:
+    """One estimate a line, with an interval; NaN where there is none.
+
+    Attributes:
+        label: in the legend.
+        values: [lines].
+        intervals: (low, high), [lines].
+        hollow: numbers of others beside ours.
+    """
+
+    label: str
+    values: Sequence[float]
+    intervals: Sequence[tuple[float, float]]
+    colour: str = BLUE
+    marker: str = "o"
+    hollow: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        estimates: Sequence[HasInterval | None],
+        *,
+        scale: float = 1.0,
+        **style: Any,
+    ) -> Dots:
+        """The dots of some estimates, times a scale; an empty line for None."""
+        nothing = (math.nan, math.nan)
+        ends = [nothing if e is None or e.interval is None else e.interval for e in estimates]
+        values = [math.nan if e is None else scale * e.value for e in estimates]
+        intervals = [(scale * low, scale * high) for low, high in ends]
+        return cls(label=label, values=values, intervals=intervals, **style)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotPanel:
+    """A panel of a dot chart.
+
+    Attributes:
+        x_label: what is shown, with its unit.
+        series: on the same line if `joined`, by a stroke from the first to the last; else below
+            each other.
+        title: above it.
+        joined: see `series`.
+        band: shaded from the first to the second, such as a margin.
+    """
+
+    x_label: str
+    series: tuple[Dots, ...]
+    title: str = ""
+    joined: bool = False
+    band: tuple[float, float] | None = None
+
+
+def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> str:
+    """Panels beside each other that share their lines, as SVG; 0 is marked in each.
+
+    Args:
+        name: unique on the page.
+        lines: a name for each line, from the top.
+        panels: from the left.
+    """
+    most = max(1 if panel.joined else len(panel.series) for panel in panels)
+    names = [short(line, _DOTS_LONGEST) for line in lines]
+    width = max(_NAMES, _LETTER * max(map(len, names), default=0)) + 4.3 * len(panels)
+    height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
+    with canvas(width, height) as figure:
+        grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, panel in zip(grid, panels, strict=True):
+            _draw(axes, panel, len(lines))
+        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5)
+        for tick in grid[0].get_yticklabels():
+            tick.set_parse_math(False)
+        # Downwards, so that the first line is on top.
+        grid[0].set_ylim(len(lines) - 0.4, -0.6)
+        # Panels share series, and the legend should have each once.
+        entries: dict[str, Any] = {}
+        for axes in grid:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                entries.setdefault(label, handle)
+        columns = min(len(entries), 4)
+        figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+        return to_svg(figure, name)
+
+
+def _draw(axes: Any, panel: DotPanel, n: int) -> None:
+    axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+    if panel.band is not None:
+        axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
+    axes.hlines(np.arange(n), 0, 1, transform=axes.get_yaxis_transform(), color=RULE, linewidth=0.5)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    count = len(panel.series)
+    if panel.joined:
+        for line in range(n):
+            ends = [dots.values[line] for dots in panel.series]
+            axes.plot(ends, [line] * count, color=RULE, linewidth=4, solid_capstyle="round")
+    for index, dots in enumerate(panel.series):
+        values = np.asarray(dots.values, dtype=np.float64)
+        low, high = np.asarray(dots.intervals, dtype=np.float64).T
+        shift = 0.0 if panel.joined else 0.26 * (index - (count - 1) / 2)
+        axes.errorbar(
+            values,
+            np.arange(n) + shift,
+            xerr=np.array([values - low, high - values]).clip(min=0),
+            label=dots.label,
+            color=dots.colour,
+            marker=dots.marker,
+            markersize=5.5,
+            linestyle="none",
+            markerfacecolor=PAPER if dots.hollow else dots.colour,
+            markeredgewidth=1.3,
+            elinewidth=1.2,
+            capsize=2.5,
+            # Above the lines of the rows.
+            zorder=3,
+        )
+    axes.set_xlabel(panel.x_label)
+    axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
+    if panel.title:
+        axes.set_title(panel.title, fontweight="bold", fontsize=9)
+
+
+# --- Range bars -----------------------------------------------------------------------------------
+_RANGE_BARS_LINE, _RANGE_BARS_LETTER, _RANGE_BARS_WIDTH = 0.42, 0.075, 4.6  # inches
+_RANGE_BARS_LONGEST = 40  # characters of a name that are shown
+
+
+class RangeBar(NamedTuple):
+    """One bar.
+
+    Attributes:
+        label: left of it.
+        value: the estimate.
+        low: lower end of its interval.
+        high: upper end.
+        maximum: end of the bar.
+    """
+
+    label: str
+    value: float
+    low: float
+    high: float
+    maximum: float
+
+
+def range_bars(name: str, bars: Sequence[RangeBar], *, x_label: str) -> str:
+    """A bar a line as SVG: pale up to the maximum, dark within the interval, a dot the estimate.
+
+    Args:
+        name: unique on the page.
+        bars: from the top.
+        x_label: of the axis, with its unit.
+    """
+    names = [short(bar.label, _RANGE_BARS_LONGEST) for bar in bars]
+    width = _RANGE_BARS_WIDTH + _RANGE_BARS_LETTER * max(map(len, names), default=0)
+    # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
+    known = [end for bar in bars for end in (bar.value, bar.high, bar.maximum)]
+    ends = [end for end in known if math.isfinite(end)]
+    most = max(ends, default=1.0) or 1.0
+    with canvas(width, 1.3 + _RANGE_BARS_LINE * len(bars)) as figure:
+        axes = figure.subplots()
+        for line, bar in enumerate(bars):
+            high = min(bar.high, most)
+            first = line == 0
+            axes.barh(
+                line, bar.maximum, height=0.5, color=RULE, label="to the maximum" if first else None
+            )
+            # A thin edge keeps an interval without any width in sight.
+            axes.barh(
+                line,
+                high - bar.low,
+                left=bar.low,
+                height=0.5,
+                color=BLUE,
+                edgecolor=BLUE,
+                linewidth=1.0,
+                label="interval" if first else None,
+            )
+            axes.plot(
+                [bar.value],
+                [line],
+                marker="o",
+                linestyle="none",
+                color=PAPER,
+                markeredgecolor=MUTED,
+                label="estimate" if first else None,
+                zorder=3,
+                clip_on=False,  # one at 0 is whole
+            )
+        axes.set_yticks(range(len(bars)), names, fontsize=8.5)
+        for tick in axes.get_yticklabels():
+            tick.set_parse_math(False)
+        axes.set_ylim(len(bars) - 0.4, -0.6)  # downwards, so that the first is on top
+        axes.set_xlim(0, 1.02 * most)
+        axes.spines["left"].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+        axes.set_xlabel(x_label)
+        axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
+        figure.legend(loc="outside lower center", ncols=3)
+        return to_svg(figure, name)
+
+
+# --- Curves ---------------------------------------------------------------------------------------
+# Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
+STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
+_DASHED = (0, (4, 3))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A curve through (x, y).
+
+    Attributes:
+        label: in the legend; "" for none.
+        x: places.
+        y: values.
+        low: lower edge of a band around the curve, drawn if `high` is there too.
+        high: upper edge of the band.
+        error: half-widths of error bars.
+        colour: of the line and, paler, of the band.
+        stroke: as matplotlib spells it: "-", "--", "-.", ":" or, for points alone, "none".
+        marker: of each point, as matplotlib spells it; "" for none.
+        hollow: whether markers are outlines: numbers of others beside ours.
+        thin: one of many.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    error: Sequence[float] | None = None
+    colour: str = BLUE
+    stroke: str = "-"
+    marker: str = ""
+    hollow: bool = False
+    thin: bool = False
+
+
+def curve_chart(
+    name: str,
+    curves: Sequence[Curve],
+    *,
+    x_label: str,
+    y_label: str,
+    levels: Sequence[tuple[float, str]] = (),
+    limits: tuple[float | None, float | None] | None = None,
+    log: bool = False,
+    ticks: Sequence[float] | None = None,
+    tick_names: Sequence[str] | None = None,
+    size: tuple[float, float] = (4.6, 3.4),
+) -> str:
+    """A chart of curves as SVG.
+
+    Args:
+        name: unique on the page.
+        curves: drawn in this order.
+        x_label: of the axis, with its unit.
+        y_label: of the axis, with its unit.
+        levels: dashed horizontal lines and their names.
+        limits: of the y axis; None, for both or for one end, for those of what is drawn.
+        log: logarithmic y axis.
+        ticks: places of the x ticks.
+        tick_names: their names, one for each; their numbers if not given.
+        size: inches.
+    """
+    with canvas(*size) as figure:
+        axes: Any = figure.subplots()
+        axes.grid(axis="y")
+        axes.set_axisbelow(True)
+        for height, label in levels:
+            axes.axhline(height, color=MUTED, linewidth=0.9, linestyle=_DASHED)
+            place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+            style = {"ha": "right", "fontsize": 8, "color": MUTED}
+            axes.annotate(label, (1.0, height), xytext=(0, 2.5), **place, **style)
+        for curve in curves:
+            if curve.low is not None and curve.high is not None:
+                band = {"color": curve.colour, "alpha": 0.15, "linewidth": 0}
+                axes.fill_between(curve.x, curve.low, curve.high, **band)
+            # One call for lines with and without bars: without bars it draws the plain line.
+            axes.errorbar(
+                curve.x,
+                curve.y,
+                yerr=None if curve.error is None else np.asarray(curve.error),
+                label=curve.label or "_nolegend_",
+                color=curve.colour,
+                linestyle=curve.stroke,
+                linewidth=0.7 if curve.thin else 1.6,
+                alpha=0.7 if curve.thin else 1.0,
+                marker=curve.marker,
+                markerfacecolor=PAPER if curve.hollow else curve.colour,
+                markeredgewidth=1.3,
+                elinewidth=1.0,
+                capsize=2.5,
+            )
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        if log:
+            axes.set_yscale("log")
+            # Plain numbers: the exponents of powers are too small to read in a small window.
+            axes.yaxis.set_major_formatter(lambda value, _: general(value))
+            axes.yaxis.set_minor_formatter("")
+        # Markers at the border would be cut; lines alone may touch it.
+        if not any(curve.marker for curve in curves):
+            axes.margins(x=0.01)
+        if limits is not None:
+            axes.set_ylim(*limits)
+        if ticks is not None:
+            axes.set_xticks(list(ticks), tick_names)
+        if any(curve.label for curve in curves):
+            figure.legend(loc="outside lower center", ncols=2)
+        return to_svg(figure, name)
+
+
+def step_bars(
+    name: str,
+    parts: Sequence[tuple[str, ArrayLike, str]],
+    *,
+    limit: float,
+    limit_label: str,
+    y_label: str = "evidence, nats",
+    size: tuple[float, float] = (4.6, 2.9),
+) -> str:
+    """Steps of one or two shares by decision step, with the most a step can give, as SVG.
+
+    Args:
+        name: unique on the page.
+        parts: (label, shares [H], colour); the first is filled, others are outlines.
+        limit: most that one step can give.
+        limit_label: its name.
+        y_label: of the axis, with its unit.
+        size: inches.
+    """
+    with canvas(*size) as figure:
+        axes: Any = figure.subplots()
+        axes.axhline(limit, color=MUTED, linewidth=0.9, linestyle=_DASHED, label=limit_label)
+        axes.axhline(0, color=RULE, linewidth=0.8)
+        for number, (label, values, colour) in enumerate(parts):
+            shares = np.asarray(values, dtype=np.float64)
+            edges = np.arange(len(shares) + 1) + 0.5
+            filled = {"fill": True, "alpha": 0.35} if number == 0 else {"alpha": 1.0}
+            axes.stairs(shares, edges, color=colour, linewidth=1.5, label=label, **filled)
+        axes.set_xlabel("decision")
+        axes.set_ylabel(y_label)
+        axes.margins(x=0.01)
+        figure.legend(loc="outside lower center", ncols=1)
+        return to_svg(figure, name)

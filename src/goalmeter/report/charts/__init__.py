@@ -1,1 +1,0 @@
-"""Pictures as inline SVG; a file is named by what it draws, on one `canvas` in shared `colours`."""

@@ -1,1 +1,0 @@
-"""Graphs as pictures: an influence diagram as text and as SVG."""

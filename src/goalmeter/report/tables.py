@@ -1,0 +1,252 @@
+"""Tables: declared as columns, and shown in a terminal or in a notebook."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from typing import IO, Any, Generic, SupportsFloat, TypeVar
+
+from goalmeter._errors import MissingExtraError, visible
+from goalmeter.report.numbers import DASH, Estimate, percent
+from goalmeter.report.page import Cell, Column, Table
+
+# --- Table of -------------------------------------------------------------------------------------
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class ColumnOf(Generic[Row]):
+    """A column: its head, the value that it takes from a row, and how that value reads."""
+
+    head: Column
+    value: Callable[[Row], Any]
+    shown: Callable[[Any], Cell | str]
+
+    def cell(self, row: Row) -> Cell | str:
+        """The cell of a row; a dash where there is no value."""
+        value = self.value(row)
+        # Not by its truth: 0 is a value.
+        return DASH if value is None else self.shown(value)
+
+
+def _as_text(value: Any) -> Cell | str:
+    """A value as its text, or as the cell that it is already."""
+    return value if isinstance(value, Cell) else str(value)
+
+
+def column(
+    title: str,
+    value: Callable[[Row], Any],
+    shown: Callable[[Any], Cell | str] = _as_text,
+    *,
+    answer: bool = False,
+) -> ColumnOf[Row]:
+    """A column of numbers.
+
+    Args:
+        title: its head.
+        value: what it takes from a row; None for a cell that has nothing to show.
+        shown: how the value reads, most often a function of `report.numbers`.
+        answer: whether it answers the table's question, see `Column`.
+    """
+    return ColumnOf(Column(title, answer=answer), value, shown)
+
+
+def words(
+    title: str,
+    value: Callable[[Row], Any],
+    shown: Callable[[Any], Cell | str] = _as_text,
+    *,
+    answer: bool = False,
+) -> ColumnOf[Row]:
+    """A column of words, as `column` has one of numbers."""
+    return ColumnOf(Column(title, numeric=False, answer=answer), value, shown)
+
+
+def grouped(group: str, *columns: ColumnOf[Row]) -> tuple[ColumnOf[Row], ...]:
+    """Neighbouring columns below one head."""
+    return tuple(replace(c, head=replace(c.head, group=group)) for c in columns)
+
+
+def share_bar(share: float | Estimate) -> Cell:
+    """A share in percent, with a bar of its length; of an estimate with its interval too."""
+    length = float(share) if isinstance(share, SupportsFloat) else share.value
+    return Cell(percent(share), share=length)
+
+
+def table_of(
+    rows: Iterable[Row],
+    columns: Sequence[ColumnOf[Row]],
+    *,
+    caption: str,
+    meaning: str,
+    notes: Iterable[str] = (),
+    anchor: str = "",
+) -> Table:
+    """A table with one row for each of some things; see `Table` for its texts."""
+    return Table(
+        caption=caption,
+        columns=tuple(c.head for c in columns),
+        rows=tuple(tuple(c.cell(row) for c in columns) for row in rows),
+        meaning=meaning,
+        notes=tuple(notes),
+        anchor=anchor,
+    )
+
+
+def summary_table(
+    rows: Iterable[tuple[str, Cell | str]], *, caption: str, meaning: str, notes: Iterable[str] = ()
+) -> Table:
+    """A table of names and values."""
+    return Table(
+        caption=caption,
+        columns=(Column("", numeric=False), Column("value", numeric=False)),
+        rows=tuple(rows),
+        meaning=meaning,
+        notes=tuple(notes),
+    )
+
+
+# --- Terminal -------------------------------------------------------------------------------------
+def print_tables(tables: Iterable[Table], *, file: IO[str] | None = None) -> None:
+    """Print tables, each with its meaning and its notes; default to standard output.
+
+    Where the output is not a terminal, lines are not cut to a width.
+    """
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    out = file if file is not None else sys.stdout
+    # In a file or a pipe there is no width to ask for; so tables do not depend on who reads them.
+    width = None if out.isatty() else 140
+    console = Console(file=out, width=width, highlight=False, markup=False)
+    for table in tables:
+        grid = Grid(title=Text(printable(table.caption)), title_justify="left", title_style="bold")
+        for head in table.heads:
+            grid.add_column(
+                Text(printable(head.full)),
+                justify="right" if head.numeric else "left",
+                overflow="fold",
+            )
+        for row in table.cells:
+            # Text, not a string: a user's "[red]" is then no markup.
+            grid.add_row(*(Text(printable(cell.text)) for cell in row))
+        console.print(grid)
+        for line in (table.meaning, *table.notes):
+            console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, 2)))
+        console.print()
+
+
+def printable(text: str) -> str:
+    """The lines of a text, with all that could steer a terminal spelled out."""
+    return visible(text, lines=True)
+
+
+# --- Notebook -------------------------------------------------------------------------------------
+# The HTML brings its own style and no colours of its own: lines and shades are drawn from the
+# colour of the notebook's text, so it is legible in a light scheme and in a dark one, whether the
+# scheme is the browser's or the notebook's.
+
+_LINE = "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)"
+_CELL = f"padding:.2em .8em;{_LINE};vertical-align:top"
+# What a number of ours may look like: a sign, a bound, a bracketed interval, infinity, a dash.
+_NUMBER = re.compile(r"^[+−<>≤≥±[(]*\s?(\d|∞|\.\d|–$)")
+
+
+def html_table(
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()
+) -> str:
+    """A table as self-contained HTML, for `_repr_html_`.
+
+    Args:
+        caption: what the table holds; plain text, as all the rest: it is escaped.
+        columns: the heads; empty texts for a table of names and values.
+        rows: one text for each column; the first is the row's name. Columns that hold nothing but
+            numbers are set to the right.
+        notes: sentences below the table.
+    """
+    # Refuses rows of another length than the heads.
+    Table(caption=caption, columns=tuple(columns), rows=tuple(map(tuple, rows)), meaning="")
+    sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
+
+    def line(tag: str, cells: Sequence[str]) -> str:
+        texts = zip(sides, cells, strict=True)
+        return "".join(
+            f'<{tag} style="{_CELL};text-align:{side}">{_safe(text)}</{tag}>'
+            for side, text in texts
+        )
+
+    # A table of names and values needs no heads.
+    head = f"<thead><tr>{line('th', columns)}</tr></thead>" if any(columns) else ""
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
+    below = "".join(
+        f'<div style="opacity:.75;max-width:60em">{_safe(note)}</div>' for note in notes
+    )
+    return (
+        '<div class="goalmeter" style="color:inherit;background:transparent">'
+        '<table style="border-collapse:collapse;color:inherit;background:transparent">'
+        f'<caption style="caption-side:top;text-align:left;font-weight:bold;color:inherit">'
+        f"{_safe(caption)}</caption>{head}<tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def text_table(caption: str, rows: Sequence[Sequence[str]]) -> str:
+    """A table as aligned text, for `__str__`: every column as wide as its longest cell.
+
+    Args:
+        caption: the line above it.
+        rows: the heads and then the rows, each with one text a column.
+
+    >>> print(text_table("Policies", [("policy", "MEG"), ("greedy", "1.5"), ("random", "0")]))
+    Policies
+    policy  MEG
+    greedy  1.5
+    random  0
+    """
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([caption, *lines])
+
+
+def data_frame(records: Sequence[Mapping[str, Any]]) -> Any:
+    """Records as a pandas data frame, one row for each, in the order given."""
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        # A pandas that is there and broken is another mistake, and says so itself.
+        if error.name != "pandas":
+            raise
+        raise MissingExtraError(
+            "to_pandas needs the package 'pandas', which is not installed; install it with: pip "
+            "install pandas, or read the same numbers from to_json()"
+        ) from error
+    return pandas.DataFrame.from_records([dict(record) for record in records])
+
+
+def one_row(values: Mapping[str, Any]) -> Any:
+    """Return the single values of a result's JSON form as a data frame of one row.
+
+    An interval becomes the columns `interval_low` and `interval_high`; other lists are left out.
+    """
+    record = dict(values)
+    if interval := record.get("interval"):
+        record["interval_low"], record["interval_high"] = interval
+    return data_frame([{k: v for k, v in record.items() if not isinstance(v, list | dict)}])
+
+
+def _side(texts: Sequence[str]) -> str:
+    """Numbers are set to the right, words to the left."""
+    return "right" if texts and all(_NUMBER.match(text) for text in texts) else "left"
+
+
+def _safe(text: str) -> str:
+    """A text that can neither end the element it stands in nor turn the direction of its line."""
+    return escape(visible(text, lines=True))

@@ -1,0 +1,1 @@
+"""Beliefs about the world: decoded maps and used cells."""

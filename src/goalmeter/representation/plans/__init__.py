@@ -1,0 +1,1 @@
+"""Read plans from activations."""

@@ -1,0 +1,551 @@
+"""Estimates from clustered observations: few clusters, many clusters, two crossed samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray, IntArray
+
+# --- Few clusters ---------------------------------------------------------------------------------
+# Resampling few clusters shows only what these few show: where all of them share a value a
+# bootstrap interval has no width, though the next cluster may be of a kind that none of them was.
+# A mean of quantities within bounds has an interval that knows of it. Beside the clusters that
+# were seen there is one that was not, at the worst place that there is: at the lower bound for
+# the lower end, at the upper bound for the upper end. The clusters and this one share the weight
+# of the whole by chance, every division of it as likely as any other, and the ends are quantiles
+# of the mean.
+#
+# Why this one. Where clusters are 0 or 1 it is Clopper and Pearson's interval, so it is right at
+# the bounds, and of n equal clusters at v the lower end is v (alpha / 2)^(1/n). It has a width
+# for any n, which shrinks with n and never closes. It asks nothing of the distribution but its
+# bounds, whereas Student's t asks for a normal one: an agent that is stuck in one grid of ten,
+# and as good as perfect elsewhere, is covered by t only if such a grid was among those drawn. The
+# price is width where clusters are few and much alike; `benchmarks/few_clusters.py` shows both.
+#
+# Clusters need not weigh the same. For a ratio of sums with the values x and the denominators w,
+# the numbers w (x - r) have mean 0 at the true ratio r and are within bounds if w is. The bound
+# of their mean rejects those r that lie beyond the ends which are found with an unseen cluster of
+# the greatest possible w. So a caller has to know how much a cluster can weigh: that nine grids
+# of six steps went well says nothing of a tenth in which an agent is stuck for as many steps as
+# it is given. The same holds for strata of few clusters beside strata of many, where a cluster of
+# a small one weighs more.
+#
+# A quantity without bounds has no worst place. There it is Student's t, with the variance of
+# weighted clusters corrected for the part that each has in its own mean (CR2), and Satterthwaite's
+# degrees of freedom over strata; without spread it has nothing to say.
+#
+# Source: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a
+# nonnegative variable (2005); Learned-Miller and Thomas, A new confidence interval for the mean
+# of a bounded random variable (2019), section 4, for the same bound, its identity with Clopper
+# and Pearson's, and numerical evidence that it always covers, for which a proof is missing;
+# Rubin, The Bayesian bootstrap (1981). For t: Bell and McCaffrey, Bias reduction in standard
+# errors for linear regression with multi-stage samples (2002); Kish, Survey Sampling (1965),
+# section 8.2, for unequal weights.
+
+# Random divisions: with so many, chance moves an end by less than a hundredth of the width.
+DRAWS = 4000
+# Values closer than this, for their size, count as the same.
+_ALIKE = 1e-12
+
+Ends = tuple[float, float]
+
+
+def tail_of(confidence: float) -> float:
+    """What an interval of some coverage leaves outside on either side."""
+    if not 0.0 < confidence < 1.0:
+        raise InvalidParameterError(
+            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
+        )
+    return (1.0 - confidence) / 2.0
+
+
+def bounded_ends(
+    values: FloatArray,
+    weights: FloatArray,
+    bounds: Ends,
+    tail: float,
+    unseen: float | None = None,
+) -> Ends:
+    """The interval of the weighted mean of clusters within bounds.
+
+    Args:
+        values: of each cluster, [C], at least one.
+        weights: how much of the mean each is, [C], positive.
+        bounds: least and greatest value that a cluster can have.
+        tail: what is left outside on either side.
+        unseen: weight of the cluster that was not seen: the greatest that a cluster can have. The
+            mean weight if not given, which is right where weights are equal.
+
+    Returns:
+        The ends, within the bounds, with the mean between them.
+
+    Example: three clusters that are all 1 tell little of whether one in two is.
+        >>> low, high = bounded_ends(np.ones(3), np.ones(3), (0.0, 1.0), 0.025)
+        >>> round(low, 3), high
+        (0.292, 1.0)
+    """
+    low, high = bounds
+    parts = weights / weights.mean()
+    heaviest = 1.0 if unseen is None else unseen / float(weights.mean())
+    mean = float(parts @ values / len(values))
+    scale = max(abs(low), abs(high), 1.0)
+    equal = np.ptp(parts) <= _ALIKE and abs(heaviest - 1.0) <= _ALIKE
+    if equal and np.ptp(values) <= _ALIKE * scale:
+        # The quantile in closed form, so that equal clusters are free of the error of drawing.
+        hidden = 1.0 - tail ** (1.0 / len(values))
+        ends = mean + (low - mean) * hidden, mean + (high - mean) * hidden
+    else:
+        drawn, other = _divisions(len(values))
+        other = heaviest * other
+        seen, whole = drawn @ (parts * values), drawn @ parts + other
+        below = np.quantile((seen + other * low) / whole, tail)
+        ends = float(below), float(np.quantile((seen + other * high) / whole, 1.0 - tail))
+    lower, upper = np.clip([min(ends[0], mean), max(ends[1], mean)], low, high)
+    return float(lower), float(upper)
+
+
+def student_ends(
+    values: FloatArray, weights: FloatArray, stratum: IntArray, tail: float
+) -> Ends | None:
+    """The interval of the weighted mean of clusters by Student's t; None without any spread.
+
+    Args:
+        values: of each cluster, [C].
+        weights: how much of the mean each is, [C], positive.
+        stratum: number of the stratum of each cluster, [C]; spread is that within strata. Each
+            has two clusters at least.
+        tail: what is left outside on either side.
+    """
+    from scipy.stats import t
+
+    parts = weights / weights.sum()
+    within = parts / np.bincount(stratum, parts)[stratum]  # each one's part in its stratum's mean
+    centre = np.bincount(stratum, within * values)[stratum]
+    # CR2: a cluster is too near the mean that it is part of; dividing by 1 - its part mends that.
+    pieces = np.bincount(stratum, parts**2 * (values - centre) ** 2 / (1.0 - within))
+    # Unequal clusters are as good as fewer equal ones (Kish), each of them one freedom but one.
+    freedoms = 1.0 / np.bincount(stratum, within**2) - 1.0
+    variance = float(pieces.sum())
+    mean = float(parts @ values)
+    if variance <= (_ALIKE * max(1.0, float(np.abs(values).max()))) ** 2:
+        return None
+    # Two clusters have one degree of freedom, however unlike their weights are.
+    freedom = variance**2 / float((pieces**2 / np.maximum(freedoms, 1.0)).sum())
+    half = float(t.ppf(1.0 - tail, freedom)) * float(np.sqrt(variance))
+    return mean - half, mean + half
+
+
+@lru_cache(maxsize=32)
+def _divisions(clusters: int) -> tuple[FloatArray, FloatArray]:
+    """Random divisions among clusters, [draws, C], and the part of the unseen one, [draws]."""
+    rng = np.random.default_rng([clusters, DRAWS])
+    drawn = rng.exponential(size=(DRAWS, clusters))
+    # The share of the unseen cluster is Beta(1, C) and takes evenly spaced quantiles in place of
+    # random ones, which leaves less to chance where it matters most.
+    levels = (np.arange(DRAWS) + 0.5) / DRAWS
+    share = -np.expm1(np.log(levels) / clusters)
+    return drawn, drawn.sum(axis=1) * share / (1.0 - share)
+
+
+# --- Clustered ------------------------------------------------------------------------------------
+# A cluster is what was drawn at random (a grid), a stratum what was chosen (a size and a
+# complexity). An interval is a statement about clusters that were not drawn, so it rests on how
+# many clusters there are, however many observations each of them has. The methods are those of
+# `few_clusters`:
+#
+# - of a quantity within bounds, one more cluster at the worst place there is;
+# - of paired differences, and of what has no bounds, Student's t, which needs a spread. Differences
+#   that are all the same are again bounded ones. (Two conditions of one grid succeed and fail
+#   together, so the worst difference is not to be expected of an unseen grid as the worst share is;
+#   and the interval is to agree with the t tests of `paired`.)
+# - One cluster has no interval, nor have clusters that are all the same without any bounds.
+#
+# What lies between strata was chosen, and is no part of the error. Student's t leaves it out where
+# every stratum has ten clusters or more. Elsewhere, and within bounds, clusters are one sample of
+# unequal weights, which errs on the wide side: few clusters of a stratum may agree by luck. For the
+# same reason differences of pairs are taken within their bounds where strata are small and uneven.
+
+RESAMPLES = 2000
+# Clusters of the smallest stratum from which on Student's t has spread within strata only.
+LARGE = 10
+# Why an estimate has no interval.
+ONE_CLUSTER = "one cluster tells nothing of the spread"
+NO_SPREAD = "all clusters are the same, and nothing bounds what another one could be"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and how far it can be trusted.
+
+    Attributes:
+        value: NaN if there was nothing to take it from.
+        interval: None where nothing can be said of the spread; `reason` says why.
+        n: observations.
+        clusters: independent ones among what they come from.
+    """
+
+    value: float
+    interval: tuple[float, float] | None
+    n: int
+    clusters: int
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no interval; None where there is one, and where nothing was drawn."""
+        if self.interval is not None or self.clusters == 0:
+            return None
+        return ONE_CLUSTER if self.clusters == 1 else NO_SPREAD
+
+    def shifted(self, by: float) -> Estimate:
+        """The estimate with a constant added."""
+        interval = self.interval and (self.interval[0] + by, self.interval[1] + by)
+        return Estimate(self.value + by, interval, self.n, self.clusters)
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as JSON values; NaN is null. Without an interval there is its `reason`."""
+        plain = {
+            "value": None if np.isnan(self.value) else self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "n": self.n,
+            "clusters": self.clusters,
+        }
+        return plain if self.reason is None else plain | {"reason": self.reason}
+
+    def record(self, name: str) -> dict[str, float | None]:
+        """The entries of a flat record: NAME, NAME_low, NAME_high and NAME_n.
+
+        The ends are None without an interval.
+
+        >>> Estimate(0.5, (0.25, 0.75), n=12, clusters=3).record("flips")
+        {'flips': 0.5, 'flips_low': 0.25, 'flips_high': 0.75, 'flips_n': 12}
+        """
+        low, high = self.interval or (None, None)
+        return {name: self.value, f"{name}_low": low, f"{name}_high": high, f"{name}_n": self.n}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Estimate:
+        """The estimate that `to_json` was of; KeyError if an entry is missing."""
+        number = float("nan") if value["value"] is None else value["value"]
+        interval = None if value["interval"] is None else tuple(value["interval"])
+        return cls(number, interval, value["n"], value["clusters"])
+
+
+def estimate(
+    numerators: ArrayLike,
+    denominators: ArrayLike | None = None,
+    *,
+    heaviest: ArrayLike | None = None,
+    n: int | None = None,
+    strata: ArrayLike | None = None,
+    bounds: tuple[float, float] | None = None,
+    paired: bool = False,
+    confidence: float = 0.95,
+) -> Estimate:
+    """The ratio of two sums over clusters, averaged over strata.
+
+    Without denominators it is the mean of the clusters. Clusters whose denominator is 0 have
+    nothing to say and are left out.
+
+    Args:
+        numerators: of each cluster, [C].
+        denominators: of each cluster, [C].
+        heaviest: the greatest denominator that a cluster can have, or that each of them could have
+            had, [C]. Needed for a ratio within bounds: nothing is known of an unseen cluster that
+            may weigh any amount.
+        n: observations behind them; the number of clusters if not given.
+        strata: number of the stratum of each cluster, [C]; one stratum if not given.
+        bounds: least and greatest value that a cluster can have. With them there is an interval
+            for any two clusters, without them only for such as differ.
+        paired: whether the clusters are differences between two conditions of each.
+        confidence: nominal coverage, in (0, 1).
+
+    Example: three grids of a size and three of another, each grid with its accuracy.
+        >>> accuracy = estimate([1, 0.5, 0.75, 0.5, 0.25, 0.75], strata=[7, 7, 7, 9, 9, 9])
+        >>> accuracy.value, accuracy.clusters
+        (0.625, 6)
+    """
+    tail = tail_of(confidence)
+    tops = np.asarray(numerators, dtype=float)
+    bottoms = np.ones_like(tops) if denominators is None else np.asarray(denominators, dtype=float)
+    if heaviest is None and denominators is not None and bounds is not None and not paired:
+        raise InvalidParameterError(
+            "a ratio within bounds needs `heaviest`, the greatest denominator of a cluster: "
+            "without it a cluster that was not drawn may outweigh all others"
+        )
+    most = np.broadcast_to(bottoms if heaviest is None else np.asarray(heaviest), bottoms.shape)
+    labels = np.zeros(len(tops)) if strata is None else np.asarray(strata)
+    kept = bottoms > 0
+    tops, bottoms, most, labels = tops[kept], bottoms[kept], most[kept], labels[kept]
+    clusters = len(tops)
+    observations = clusters if n is None else n
+    if clusters == 0:
+        return Estimate(float("nan"), None, 0 if n is None else n, 0)
+    stratum = np.unique(labels, return_inverse=True)[1]
+    value = float(np.mean(np.bincount(stratum, tops) / np.bincount(stratum, bottoms)))
+    if clusters == 1:
+        return Estimate(value, None, observations, clusters)
+    # The estimate is a mean of what each cluster has, with the weight that it has in the mean.
+    sums = np.bincount(stratum, bottoms)[stratum]
+    unseen = float((most / sums).max())
+    paired = paired and not _is_uneven(stratum)
+    ends = _ends(tops / bottoms, bottoms / sums, stratum, bounds, tail, paired, unseen)
+    return Estimate(value, ends, observations, clusters)
+
+
+def estimate_of_sums(
+    sums: ArrayLike,
+    statistic: Callable[[FloatArray], FloatArray],
+    *,
+    n: int,
+    heaviest: float = 1.0,
+    strata: ArrayLike | None = None,
+    held: Callable[[FloatArray], FloatArray] | None = None,
+    bounds: tuple[float, float] | None = None,
+    paired: bool = False,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Any function of sums over clusters.
+
+    The interval is that of the mean of Tukey's pseudo-values: what a cluster adds to the
+    statistic, which is seen by leaving it out. For a mean they are the clusters' own values.
+
+    Args:
+        sums: of each cluster, [C, K]; with strata, weighted as they are to count.
+        statistic: from totals, [..., K], to numbers, [...]; what all totals are multiplied with
+            must not matter to it.
+        n: observations behind them.
+        heaviest: how much a cluster can weigh, as a multiple of the mean weight in its stratum.
+        strata: number of the stratum of each cluster, [C]; one stratum if not given.
+        held: for a statistic that is the best of a fit to the totals, and so biased: the same
+            with what was fitted to all clusters held fixed. By how much fitting anew is better is
+            the bias that resamples show. It is taken off.
+        bounds: as in `estimate`.
+        paired: as in `estimate`.
+        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
+
+    Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
+    the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
+    Resampling inference with complex survey data (1988), for drawing one cluster fewer than there
+    are.
+    """
+    tail = tail_of(confidence)
+    table = np.asarray(sums, dtype=float)
+    clusters = len(table)
+    if clusters == 0:
+        return Estimate(float("nan"), None, n, 0)
+    total = table.sum(axis=0)
+    value = float(statistic(total))
+    if clusters == 1:
+        return Estimate(value, None, n, clusters)
+    labels = np.zeros(clusters) if strata is None else np.asarray(strata)
+    stratum = np.unique(labels, return_inverse=True)[1]
+    sizes = np.bincount(stratum)
+    # Clusters of the smallest stratum weigh most.
+    unseen = heaviest * clusters / (len(sizes) * float(sizes.min()))
+    if held is not None:
+        totals = _resampled(table, _at_least(2, stratum))
+        value -= float(np.mean(statistic(totals) - held(totals)))
+    paired = paired and not _is_uneven(stratum)
+    is_bounded = bounds is not None and not paired
+    stratum = np.zeros_like(stratum) if is_bounded else _at_least(LARGE, stratum)
+    sizes = np.bincount(stratum)
+    # A stratum that has lost a cluster keeps its weight: the others stand in for it.
+    left = (sizes / (sizes - 1))[stratum]
+    of_stratum = np.zeros((len(sizes), table.shape[1]))
+    np.add.at(of_stratum, stratum, table)
+    without = total - of_stratum[stratum] + left[:, None] * (of_stratum[stratum] - table)
+    lacking = np.asarray(statistic(without), dtype=float)
+    centre = (np.bincount(stratum, lacking) / sizes)[stratum]
+    # Each stratum counts with its share of clusters in a mean over all of them.
+    pseudo = value + (sizes[stratum] - 1) * (centre - lacking) * clusters / sizes[stratum]
+    # A pseudo-value has the weight of its cluster in it, so that of an unseen one goes as far
+    # beyond the bounds.
+    wide = bounds and (value + unseen * (bounds[0] - value), value + unseen * (bounds[1] - value))
+    ends = _ends(pseudo, np.ones(clusters), stratum, wide, tail, paired, 1.0)
+    if ends is not None:
+        low, high = bounds or ends
+        ends = min(max(ends[0], low), value), max(min(ends[1], high), value)
+    return Estimate(value, ends, n, clusters)
+
+
+def _at_least(fewest: int, stratum: IntArray) -> IntArray:
+    """The strata, or one of all clusters where a stratum has fewer."""
+    return np.zeros_like(stratum) if np.bincount(stratum).min() < fewest else stratum
+
+
+def _is_uneven(stratum: IntArray) -> bool:
+    """Whether a stratum of few clusters, which may agree by luck, weighs as much as a large one."""
+    sizes = np.bincount(stratum)
+    return bool(sizes.min() < LARGE and sizes.max() > 2 * sizes.min())
+
+
+def _ends(
+    values: FloatArray,
+    weights: FloatArray,
+    stratum: IntArray,
+    bounds: tuple[float, float] | None,
+    tail: float,
+    paired: bool,
+    unseen: float,
+) -> tuple[float, float] | None:
+    """The interval of a weighted mean: within bounds, or by Student's t."""
+    if bounds is None or paired:
+        ends = student_ends(values, weights, _at_least(LARGE, stratum), tail)
+        if bounds is None:
+            return ends
+        if ends is not None:
+            return max(ends[0], bounds[0]), min(ends[1], bounds[1])
+    return bounded_ends(values, weights, bounds, tail, unseen)
+
+
+def _resampled(table: FloatArray, stratum: IntArray) -> FloatArray:
+    """Totals of resamples, [resamples, K]."""
+    totals = np.zeros((RESAMPLES, table.shape[1]))
+    for index, size in enumerate(np.bincount(stratum).tolist()):
+        # One cluster fewer than there are is drawn: the stratum is to keep its weight.
+        totals += size / (size - 1) * (_draws(size, index) @ table[stratum == index])
+    return totals
+
+
+@lru_cache(maxsize=256)
+def _draws(clusters: int, stream: int) -> FloatArray:
+    """How often each cluster is drawn when one fewer than all are, [resamples, clusters]."""
+    rng = np.random.default_rng([stream, clusters])
+    drawn = rng.integers(clusters, size=(RESAMPLES, clusters - 1))
+    drawn += clusters * np.arange(RESAMPLES)[:, None]
+    counts = np.bincount(drawn.reshape(-1), minlength=RESAMPLES * clusters)
+    return np.asarray(counts.reshape(RESAMPLES, clusters), dtype=float)
+
+
+# --- Two way --------------------------------------------------------------------------------------
+# Had other agents been drawn, or other grids, the number would be another one. So both are
+# resampled: agents with replacement, grids with replacement, each independently of the other, and
+# the statistic is worked out anew for the drawn agents in the drawn grids. Such an interval errs
+# on the wide side.
+#
+# Source: Owen, The pigeonhole bootstrap (2007), which bounds how far; Rao and Wu, Resampling
+# inference with complex survey data (1988), for drawing one grid fewer than there are; Davison and
+# Hinkley, Bootstrap Methods and their Application (1997), section 5.2, for the basic bootstrap;
+# Hesterberg, What teachers should know about the bootstrap (2015), section 5.3, for percentiles of
+# the t distribution; Clopper and Pearson, The use of confidence or fiducial limits (1934).
+
+TWO_WAY_RESAMPLES = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class TwoWayDraws:
+    """Which rows and columns are in each of R resamples."""
+
+    rows: IntArray  # numbers of the drawn rows, [R, rows]
+    columns: FloatArray  # the weight of each, [R, columns]; they add up to the number of columns
+    freedom: int  # degrees of freedom of the smaller of the two samples
+
+
+def two_way_draws(
+    rows: int,
+    columns: int,
+    *,
+    strata: ArrayLike | None = None,
+    resamples: int = TWO_WAY_RESAMPLES,
+    seed: int = 0,
+) -> TwoWayDraws:
+    """Draw rows and columns, independently of each other.
+
+    Args:
+        rows: how many there are, at least 2; as many are drawn.
+        columns: how many there are, at least 2; one fewer is drawn of each stratum, and they are
+            weighted to make up for it.
+        strata: number of the stratum of each column, [columns]; one stratum if not given, or if one
+            of them has a single column, which does not tell its spread.
+        resamples: how many resamples.
+        seed: of the draws.
+    """
+    if rows < 2 or columns < 2:
+        raise InvalidParameterError(
+            f"there are {rows} rows and {columns} columns, expected at least 2 of each to resample"
+        )
+    rng = np.random.default_rng([seed, rows, columns])
+    labels = np.zeros(columns) if strata is None else np.asarray(strata)
+    _, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    # One fewer than one would be none: such a stratum cannot be resampled by itself.
+    if sizes.min() == 1:
+        stratum, sizes = np.zeros_like(stratum), np.array([columns])
+    weights = np.zeros((resamples, columns))
+    for index, size in enumerate(sizes.tolist()):
+        members = np.flatnonzero(stratum == index)
+        drawn = rng.multinomial(size - 1, np.full(size, 1.0 / size), size=resamples)
+        weights[:, members] = drawn * (size / (size - 1))
+    picked = rng.integers(rows, size=(resamples, rows))
+    return TwoWayDraws(picked, weights, min(rows - 1, columns - len(sizes)))
+
+
+def two_way_interval(
+    value: float,
+    replicates: ArrayLike,
+    freedom: int,
+    *,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
+    confidence: float = 0.95,
+) -> tuple[float, float] | None:
+    """Return the percentile interval of a statistic's replicates; None where there are none.
+
+    Args:
+        value: of the statistic; the interval contains it, and exceeds it on both sides unless it is
+            at a bound.
+        replicates: the statistic in each resample, [R]; NaN where a resample tells nothing.
+        freedom: as in `TwoWayDraws`.
+        bounds: least and greatest possible value of the statistic.
+        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
+    """
+    from scipy.stats import norm, t
+
+    tail = tail_of(confidence)
+    known = np.asarray(replicates, dtype=float)
+    known = known[~np.isnan(known)]
+    if not known.size or np.isnan(value):
+        return None
+    # Percentiles of few units are too close together by as much as the normal is narrower than t.
+    farther = float(norm.cdf(t.ppf(tail, freedom)))
+    low, high = np.quantile(known, [farther, 1.0 - farther]).tolist()
+    if not low <= value <= high:
+        # Of a biased statistic both percentiles lie to one side. An end at the value itself would
+        # be none: no resample says how far below it, or above, the truth may be. The interval that
+        # is mirrored at the value (the basic bootstrap) errs the other way; both are taken in.
+        low, high = min(low, 2.0 * value - high), max(high, 2.0 * value - low)
+    return max(low, bounds[0]), min(high, bounds[1])
+
+
+def at_least_binomial(
+    interval: tuple[float, float] | None, share: float, n: int, *, confidence: float = 0.95
+) -> tuple[float, float] | None:
+    """An interval of a share, never narrower than the exact one of n independent observations.
+
+    Where all agents are right all resamples are alike, and the bootstrap's interval has no width.
+
+    Args:
+        interval: of the share by resampling; None if there is none.
+        share: of n, in [0, 1].
+        n: observations that are independent of each other at best; 0 tells nothing.
+        confidence: nominal coverage, in (0, 1).
+
+    Example: two of two are at least 16%: their lower end squared is 0.025.
+        >>> round(at_least_binomial((1.0, 1.0), 1.0, 2)[0], 3)
+        0.158
+    """
+    from scipy.stats import beta
+
+    tail = tail_of(confidence)
+    if n == 0 or np.isnan(share):
+        return None
+    hits = round(share * n)
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
+    high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
+    if interval is None:
+        return low, high
+    return min(low, interval[0]), max(high, interval[1])

@@ -1,0 +1,228 @@
+"""Confidence intervals: betting, bootstrap, and the likelihood-ratio test."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import ArrayLike, FloatArray
+from goalmeter.statistics.clusters import Ends, bounded_ends, student_ends, tail_of
+
+# --- Betting --------------------------------------------------------------------------------------
+# A gambler who thinks that the mean exceeds m stakes a share c of the fortune on each
+# observation: it is multiplied by 1 - c + c x / m, whose expectation is at most 1 if the mean is
+# at most m. By Ville's inequality such a fortune ever reaches 1 / error with probability `error`
+# at most, so means at which it has are rejected. The limits therefore hold at every sample size
+# at once: looking at them early, or stopping when they please, costs nothing. Shares are not
+# adapted to the data but mixed over a fixed grid, which makes the limits independent of the order
+# of the observations and monotone in each of them: an observation replaced by a smaller one gives
+# a smaller lower limit.
+#
+# Source: Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting" (JRSS B
+# 2024), section 4 (capital processes) and appendix (mixtures in place of adaptive bets).
+
+# Shares that are staked: from what suits a million noisy observations to all but everything. Steps
+# by half cost log(30) nats of fortune together, and at most 4% of its rate each.
+_SHARES = np.append(1.5 ** -np.arange(1.0, 30.0), 0.999)
+_BISECTIONS = 60
+# The limit is the rejected end of a bracket this narrow, as a share of the range.
+_NARROW = 1e-7
+# Observations beyond the range by this share of it are rounding.
+_ROUNDING = 1e-9
+
+
+def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
+    """A number that the mean exceeds, but for a probability of `error`.
+
+    Args:
+        values: [N] observations with the same mean given those before them, in [low, high].
+        low: the smallest possible observation.
+        high: the largest possible one.
+        error: probability with which the limit may fail, in (0, 1), over all sample sizes at once.
+
+    Returns:
+        The limit, from `low` (which no observations, or too few, give) to the sample mean.
+
+    Example: of 200 observations half are 1.
+        >>> print(round(lower_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
+        0.38
+    """
+    x = _scaled(values, low, high, error)
+    if x.size == 0 or not x.any() or high == low:
+        return float(low)
+    distinct, counts = np.unique(x, return_counts=True)
+    weights = counts.astype(np.float64)
+    target = math.log(_SHARES.size / error)
+    rejected, kept = 0.0, float(x.mean())
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (rejected + kept)
+        if kept - rejected <= _NARROW or middle <= 0.0:
+            break
+        if _log_fortune(distinct, weights, middle) >= target:
+            rejected = middle
+        else:
+            kept = middle
+    return float(low + (high - low) * rejected)
+
+
+def upper_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
+    """A number that the mean falls below, but for a probability of `error`; see `lower_limit`.
+
+    Example:
+        >>> print(round(upper_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
+        0.62
+    """
+    return -lower_limit(-np.asarray(values, dtype=np.float64), low=-high, high=-low, error=error)
+
+
+def _log_fortune(distinct: FloatArray, weights: FloatArray, mean: float) -> float:
+    """The log of the sum of the fortunes of all shares."""
+    growth = np.log1p(np.multiply.outer(_SHARES, distinct / mean - 1.0)) @ weights
+    top = float(growth.max())
+    return top + math.log(float(np.exp(growth - top).sum()))
+
+
+def _scaled(values: ArrayLike, low: float, high: float, error: float) -> FloatArray:
+    """The observations in [0, 1]."""
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise InvalidParameterError(
+            f"the range is {low} to {high}, expected two finite numbers in order: without bounds "
+            f"on a variable no sample bounds its mean"
+        )
+    if not 0.0 < error < 1.0:
+        raise InvalidParameterError(f"error is {error!r}, expected a probability between 0 and 1")
+    x = np.asarray(values, dtype=np.float64)
+    width = high - low
+    slack = _ROUNDING * max(width, abs(low), abs(high))
+    if not ((x >= low - slack) & (x <= high + slack)).all():
+        bad = int(np.argmax(~((x >= low - slack) & (x <= high + slack))))
+        raise InvalidParameterError(
+            f"values[{bad}] is {float(x.ravel()[bad])}, outside of the range {low} to {high}"
+        )
+    return np.clip((x - low) / width, 0.0, 1.0) if width > 0 else np.zeros_like(x)
+
+
+# --- Fitted ---------------------------------------------------------------------------------------
+# Resamples of fewer units have too few different values: all of two lie between the two.
+FEW = 10
+# Of fewer nothing is said: two or three that fit a goal by luck have hardly any spread.
+FEWEST = 5
+_ALIKE = 1e-9
+
+
+def resample_weights(n: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+    """How often each of n units is drawn in each bootstrap sample, over n: [resamples, n]."""
+    return rng.multinomial(n, np.full(n, 1.0 / n), size=resamples) / n
+
+
+def percentile_interval(
+    replicates: FloatArray, bias: float, n: int, confidence: float
+) -> tuple[float, float]:
+    """Percentile interval of a statistic that is biased upwards by `bias`.
+
+    A bootstrap replicate carries the bias twice: once because its sample is fitted to, and
+    once because the sample it is drawn from already was. Percentiles are taken further out than
+    the nominal ones by what a t interval is wider than the bootstrap's normal one, which
+    matters for small n only.
+
+    Args:
+        replicates: the statistic in each bootstrap sample, [R].
+        bias: its bias.
+        n: size of the sample.
+        confidence: nominal coverage, in (0, 1).
+
+    Raises:
+        InvalidParameterError: confidence outside (0, 1).
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapters 10 and 13;
+    Hesterberg, What teachers should know about the bootstrap (2015), section 5.3.
+    """
+    from scipy.stats import norm, t
+
+    tail = tail_of(confidence)
+    if n > 1:
+        tail = float(norm.cdf(np.sqrt(n / (n - 1)) * t.ppf(tail, n - 1)))
+    low, high = np.quantile(replicates - 2.0 * bias, [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def widened_for_few(
+    ends: tuple[float, float],
+    units: FloatArray,
+    centre: float,
+    bounds: tuple[float, float],
+    confidence: float,
+) -> tuple[float, float]:
+    """A percentile interval that does not close where its units are few or all the same.
+
+    Of fewer than five units nothing is known but the bounds; of fewer than ten it takes in their t
+    interval. Where all are the same, as many as luck can hide among n may be of another kind, the
+    share u = 1 - (alpha / 2)^(1 / n) (`few_clusters`). They say nothing for the goal themselves,
+    and which of both kinds comes next cannot be predicted, which costs its entropy: the lower end
+    is (1 - u) centre - h(u). That is a rule and no proof; simulation is in docs/statistics.md.
+
+    Args:
+        ends: the percentile interval.
+        units: what each adds to the statistic, to first order, [n].
+        centre: the estimate.
+        bounds: between which the statistic is.
+        confidence: nominal coverage, in (0, 1).
+    """
+    n, tail = len(units), tail_of(confidence)
+    if n < FEWEST:
+        return bounds
+    wider: Ends | None = None
+    if np.ptp(units) <= _ALIKE:
+        _, top = bounded_ends(np.full(n, np.clip(centre, *bounds)), np.ones(n), bounds, tail)
+        hidden = 1.0 - tail ** (1.0 / n)
+        chance = hidden * np.log(hidden) + (1.0 - hidden) * np.log1p(-hidden)
+        wider = (1.0 - hidden) * centre + float(chance), top
+    elif n < FEW:
+        wider = student_ends(units - units.mean() + centre, np.ones(n), np.zeros(n, int), tail)
+    low, high = ends if wider is None else (min(ends[0], wider[0]), max(ends[1], wider[1]))
+    return max(low, bounds[0]), min(high, bounds[1])
+
+
+class LikelihoodRatioTest(NamedTuple):
+    """Twice the log-likelihood gained, its reference distribution and p-value."""
+
+    statistic: float
+    degrees_of_freedom: float
+    scale: float
+    p_value: float
+
+
+def likelihood_ratio_test(
+    statistic: float, information: FloatArray, score_variance: FloatArray
+) -> LikelihoodRatioTest:
+    """Test a null model against a fitted one that contains it.
+
+    Under the null the statistic is distributed like a sum of chi-squares weighted by the
+    eigenvalues of information^-1 score_variance. They are all 1 when evidence is plain
+    log-likelihood; when decisions are discounted they are not, and the sum is matched by a
+    scaled chi-square with the same mean and variance (Satterthwaite).
+
+    Args:
+        statistic: 2 (log-likelihood of the fit - of the null).
+        information: expected curvature at the null, per unit, [D, D]; may be singular.
+        score_variance: variance of the score at the null, per unit, [D, D].
+    """
+    from scipy.stats import chi2
+
+    # Directions without information are no degrees of freedom: nothing was fitted along them.
+    values, vectors = np.linalg.eigh(information)
+    keep = values > 1e-10 * max(float(values[-1]), np.finfo(float).tiny)
+    if not keep.any() or values[-1] <= 0:
+        return LikelihoodRatioTest(statistic, 0.0, 1.0, 1.0)
+    root = vectors[:, keep] / np.sqrt(values[keep])
+    inner = root.T @ score_variance @ root
+    first, second = float(np.trace(inner)), float((inner * inner.T).sum())
+    if first <= 0:
+        return LikelihoodRatioTest(statistic, 0.0, 1.0, 1.0)
+    scale, freedom = second / first, first**2 / second
+    return LikelihoodRatioTest(
+        statistic, freedom, scale, float(chi2.sf(statistic / scale, freedom))
+    )

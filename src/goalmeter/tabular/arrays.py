@@ -1,0 +1,510 @@
+"""Validate numerical arrays, and load and save them as .npz files.
+
+Worlds, policies and features are plain arrays under documented names.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidModelError,
+    InvalidPolicyError,
+    InvalidUtilityError,
+)
+from goalmeter._files import check_sizes, listed, reading, target_of
+from goalmeter._types import AnyArray, ArrayLike, FloatArray
+
+if TYPE_CHECKING:
+    from goalmeter.tabular.mdp import TabularMDP
+
+
+# --- Validation -----------------------------------------------------------------------------------
+SUM_TOLERANCE = 1e-9
+# Rows of a policy may come from a network, which computes in single precision.
+ROW_TOLERANCE = 1e-5
+ROUNDING = 1e-14
+
+
+def as_floats(value: ArrayLike, name: str, error: type[GoalmeterError]) -> FloatArray:
+    """A float64 array of finite numbers, or an error that names the first bad entry."""
+    try:
+        if np.ma.is_masked(value):
+            raise TypeError("it has masked entries; fill them first")
+        raw = np.asarray(value)
+        # NumPy would cast text and complex numbers, the latter without their imaginary part.
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"its type is {raw.dtype}")
+        array = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise error(f"{name} is not an array of numbers: {cause}") from cause
+    check_finite(array, name, error)
+    return array
+
+
+def as_array(value: Any, name: str) -> AnyArray:
+    """The value as an array of any type; raises if it is ragged."""
+    try:
+        return np.asarray(value)
+    except ValueError as cause:
+        raise InvalidModelError(f"{name} is not an array of numbers: {cause}") from cause
+
+
+def check_finite(array: AnyArray, name: str, error: type[GoalmeterError]) -> None:
+    """Raises at NaN and infinity, naming the first of them."""
+    # The sum is finite unless an entry is not (or the sum itself overflows): one cheap pass,
+    # and no boolean array the size of the model.
+    if not np.isfinite(array.sum()) and not np.isfinite(array).all():
+        where = np.unravel_index(int(np.argmin(np.isfinite(array))), array.shape)
+        raise error(
+            f"{name}{at(where)} is {array[where]}, expected a finite number; "
+            f"remove or replace NaN and infinite entries"
+        )
+
+
+def check_distributions(
+    rows: FloatArray, name: str, error: type[GoalmeterError], tolerance: float = SUM_TOLERANCE
+) -> None:
+    """Raises if rows (last axis) are not probability distributions to within a tolerance."""
+    if rows.size and rows.min() < 0:
+        where = np.unravel_index(int(np.argmin(rows)), rows.shape)
+        raise error(
+            f"{name}{at(where)} is {rows[where]:.6g}, expected a probability in [0, 1]; "
+            f"a probability cannot be negative"
+        )
+    sums = rows.sum(axis=-1)
+    off = np.abs(sums - 1.0)
+    if off.size and off.max() > tolerance:
+        where = np.unravel_index(int(np.argmax(off)), off.shape)
+        raise error(
+            f"{name}{at(where)} sums to {sums[where]:.10g}, "
+            f"expected 1 (tolerance {tolerance:g}); "
+            f"divide each row by its sum if it holds counts or rounded numbers"
+        )
+
+
+def normalised_rows(rows: FloatArray) -> FloatArray:
+    """Rows (last axis) that sum to 1 up to rounding, as a new array."""
+    # Rows are accepted within 1e-9 of 1, and over a long horizon even that would add up.
+    sums = rows.sum(axis=-1, keepdims=True)
+    # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
+    return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0))
+
+
+def as_initial(initial: ArrayLike | int, n_states: int) -> FloatArray:
+    """A state, or a distribution over states, as a checked distribution [S]."""
+    array = as_array(initial, "initial")
+    if array.ndim == 0 and array.dtype.kind in "iu":
+        state = int(array)
+        if not 0 <= state < n_states:
+            raise InvalidModelError(f"initial is state {state}, expected 0..{n_states - 1}")
+        mass = np.zeros(n_states)
+        mass[state] = 1.0
+        return read_only(mass)
+    mass = as_floats(initial, "initial", InvalidModelError)
+    if mass.shape != (n_states,):
+        expected = f"a state (an integer) or a distribution of shape [{n_states}]"
+        raise wrong_shape("initial", mass.shape, expected, InvalidModelError)
+    check_distributions(mass, "initial", InvalidModelError)
+    return read_only(normalised_rows(mass))
+
+
+@contextmanager
+def naming(source: object) -> Iterator[None]:
+    """Put the name of a file or an environment before the message of every error inside."""
+    try:
+        yield
+    except GoalmeterError as error:
+        raise type(error)(f"{source}: {error}") from error
+
+
+def at(index: Sequence[object]) -> str:
+    """The subscript that reaches an entry, as a user would type it."""
+    return f"[{', '.join(str(int(i)) for i in index)}]" if len(index) else ""  # type: ignore[call-overload]
+
+
+def wrong_shape(
+    name: str, shape: Sequence[object], expected: str, error: type[GoalmeterError]
+) -> GoalmeterError:
+    """The error for an array that has another shape than the one expected."""
+    return error(f"{name} has shape {shape_text(shape)}, expected {expected}")
+
+
+def transposed(name: str, shape: tuple[int, ...], error: type[GoalmeterError]) -> GoalmeterError:
+    """The error for a policy [A, S] or [H, A, S] whose last two axes are exchanged."""
+    axes = "(states, actions)" if len(shape) == 2 else "(decisions, states, actions)"
+    expected = (*shape[:-2], shape[-1], shape[-2])
+    return error(f"{name} has shape {shape}, expected {expected} {axes}; transpose it.")
+
+
+def shape_text(shape: Sequence[object]) -> str:
+    """A shape as the documentation writes it: [3, 2]."""
+    return f"[{', '.join(str(n) for n in shape)}]"
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """The same array, locked against writing."""
+    array.flags.writeable = False
+    return array
+
+
+def check_dense(array: FloatArray) -> None:
+    """Raises if P [S, A, S] has another shape or rows that are no distributions."""
+    if array.ndim != 3 or array.shape[0] != array.shape[2]:
+        expected = "[S, A, S] (state, action, next state); for successor lists pass "
+        expected += "(next_state, probability), each [S, A, K]"
+        raise wrong_shape("transition", array.shape, expected, InvalidModelError)
+    n_states, n_actions, _ = array.shape
+    check_size(n_states, n_actions)
+    check_finite(array, "transition", InvalidModelError)
+    check_distributions(array, "transition", InvalidModelError)
+
+
+def check_successors(next_state: AnyArray, probability: FloatArray) -> None:
+    """Raises if successor lists [S, A, K] name what is no state, or are no distributions."""
+    if next_state.ndim != 3 or next_state.shape != probability.shape:
+        raise InvalidModelError(
+            f"next_state has shape {shape_text(next_state.shape)} and probability "
+            f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
+        )
+    if next_state.dtype.kind not in "iu":
+        raise InvalidModelError(
+            f"next_state has type {next_state.dtype}, expected integers; "
+            f"it holds the index of each successor state"
+        )
+    n_states, n_actions, width = next_state.shape
+    check_size(n_states, n_actions)
+    if width == 0:
+        raise InvalidModelError(
+            "next_state lists no successor (K = 0), expected at least one per state and action"
+        )
+    # Two passes without a temporary array; which entry is wrong is looked for only if one is.
+    if next_state.min() < 0 or next_state.max() >= n_states:
+        bad = (next_state < 0) | (next_state >= n_states)
+        where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise InvalidModelError(
+            f"next_state{at(where)} is {next_state[where]}, "
+            f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
+        )
+    check_finite(probability, "probability", InvalidModelError)
+    check_distributions(probability, "probability", InvalidModelError)
+
+
+def check_size(n_states: int, n_actions: int) -> None:
+    """Raises if there is no state or no action."""
+    if n_states < 1 or n_actions < 1:
+        raise InvalidModelError(
+            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
+        )
+
+
+# --- Npz ------------------------------------------------------------------------------------------
+# Nothing but numbers is read: an array of Python objects would have to be unpickled, and that
+# runs whatever code the file asks for. Nothing is unpacked before the sizes in the archive's
+# directory are known to be below a limit (`goalmeter._files`), and to agree with those in the
+# heads of the arrays: numpy makes room for what a head says before it reads the first number.
+#
+# A file is written beside its destination and then moved there in one step, so that an interrupted
+# write leaves what was there before. It gets exactly the name that was asked for.
+
+# Readers of an array's head by the version of its format. Version 3 is for names of columns, which
+# numbers have none of.
+_HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def load_arrays(
+    path: str | Path, *, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, AnyArray]:
+    """Read the named arrays of an .npz file, all of them numerical.
+
+    Args:
+        path: the file; its extension does not matter.
+        required: names that must be there.
+        optional: names that may be there; any other name is refused.
+    """
+    with naming(path), _open_archive(Path(path)) as archive:
+        names = archive.files
+        for name in required:
+            if name not in names:
+                raise InvalidFileError(
+                    f"the array {name!r} is missing; the file holds {listing(names)}"
+                )
+        known = [*required, *optional]
+        for name in names:
+            if name not in known:
+                raise InvalidFileError(
+                    f"the array {name!r} is not part of this format, "
+                    f"whose names are {listing(known)}; rename it or leave it out"
+                )
+        return {name: _read(archive, name) for name in names}
+
+
+def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
+    """Write named arrays as one .npz file, in a single step; returns its path."""
+    path = Path(path)
+    plain = {name: np.asarray(array) for name, array in arrays.items()}
+    assert all(array.dtype.kind in "biuf" for array in plain.values()), "numpy would pickle it"
+    with naming(path):
+        try:
+            target, _ = target_of(path)
+        except OSError:  # what is wrong with the place is found out by writing there
+            target = path
+        temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
+        try:
+            # An open file, because numpy would append .npz to a bare name that lacks it.
+            with temporary.open("xb") as file:
+                np.savez(file, **plain)  # type: ignore[arg-type]
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        except OSError as cause:
+            raise InvalidFileError(
+                f"cannot be written: {cause.strerror or cause}; "
+                f"choose a file name in a folder that exists and can be written to"
+            ) from cause
+        finally:
+            with suppress(OSError):  # it is gone already, unless writing failed
+                temporary.unlink()
+    return path
+
+
+def listing(names: Sequence[str]) -> str:
+    """Names as a message shows them."""
+    return ", ".join(names) if names else "no array"
+
+
+@contextmanager
+def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    try:
+        # Opened here, because numpy leaves a damaged archive open.
+        file = reading(path)
+    except FileNotFoundError as cause:
+        raise InvalidFileError("there is no such file; check the path") from cause
+    except OSError as cause:
+        raise InvalidFileError(f"cannot be read: {cause.strerror or cause}") from cause
+    with file:
+        # numpy would read a single array at once, however large its head says that it is.
+        begins = file.read(len(np.lib.format.MAGIC_PREFIX))
+        file.seek(0)
+        if begins == np.lib.format.MAGIC_PREFIX:
+            raise _not_an_archive("a single array (.npy), expected an archive of named arrays")
+        try:
+            entries = listed(file)
+            archive = np.load(file, allow_pickle=False)
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile) as cause:
+            # numpy's own message proposes to allow pickles, which is never the remedy here.
+            raise _not_an_archive("not an .npz archive, or a damaged one") from cause
+        with archive:
+            check_sizes(entries)
+            for entry in entries:
+                _check_head(archive.zip, entry)
+            yield archive
+
+
+def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """Raises if the head of an array asks for more or fewer bytes than there are behind it."""
+    try:
+        with archive.open(entry) as member:
+            version = np.lib.format.read_magic(member)
+            shape, _, dtype = _HEADS[version](member) if version in _HEADS else ((), False, None)
+            there = entry.file_size - member.tell()
+    except Exception:  # it is no array, or its head is damaged: reading it says so
+        return
+    name = entry.filename.removesuffix(".npy")
+    if dtype is None:
+        raise InvalidFileError(
+            f"the array {name!r} has format {version}, expected that of numpy.savez with numbers"
+        )
+    wanted = math.prod(shape) * dtype.itemsize
+    if wanted != there and not dtype.hasobject:
+        raise InvalidFileError(
+            f"the array {name!r} is damaged and cannot be read (its shape {shape_text(shape)} "
+            f"takes {wanted:,} bytes, and there are {there:,}); write the file again"
+        )
+
+
+def _not_an_archive(kind: str) -> InvalidFileError:
+    return InvalidFileError(f"the file is {kind}; write it with numpy.savez(path, name=array, ...)")
+
+
+def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
+    try:
+        array = archive[name]
+    except Exception as cause:  # whatever the decoder stumbles over, the file is at fault
+        if "allow_pickle" in str(cause):
+            raise InvalidFileError(
+                f"the array {name!r} holds Python objects, expected numbers; it was not read, "
+                f"because unpickling a file can run any code; save it with a numerical dtype"
+            ) from cause
+        raise InvalidFileError(
+            f"the array {name!r} is damaged and cannot be read ({cause}); write the file again"
+        ) from cause
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+        kind = f"type {array.dtype}" if isinstance(array, np.ndarray) else "bytes that are no array"
+        raise InvalidFileError(f"the array {name!r} holds {kind}, expected numbers")
+    return array
+
+
+# --- Files ----------------------------------------------------------------------------------------
+# An unknown name is refused: it is a typing error more often than not. `goalmeter.tabular.arrays`
+# reads and writes the archives; the names of logged trajectories are in
+# `goalmeter.tabular.trajectories`.
+#
+#     world     transition [S, A, S], or next_state and probability [S, A, K]
+#               reward [S] or [S, A]
+#               initial, a state or a distribution [S]
+#               horizon, absent for the infinite discounted problem
+#               discount, optional (1)
+#     policy    policy [S, A] or [H, S, A]
+#     features  features [S, D]
+#     utility   utility [S], [S, A], [H, S] or [H, S, A]
+#
+# Reading a world gives the arguments of `TabularMDP`, which makes and checks itself: so the world
+# need not be known here, and `TabularMDP.from_npz` can use this file.
+
+# Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
+DENSE_FILE_ENTRIES = 1_000_000
+
+
+def read_mdp(path: str | Path) -> dict[str, Any]:
+    """The arguments of `TabularMDP` that an MDP file holds."""
+    arrays = load_arrays(
+        path,
+        required=("reward", "initial"),
+        optional=("transition", "next_state", "probability", "horizon", "discount"),
+    )
+    with naming(path):
+        transition: AnyArray | tuple[AnyArray, AnyArray]
+        # Either form is complete; a mixture leaves open which of them counts.
+        match sorted({"transition", "next_state", "probability"} & arrays.keys()):
+            case ["transition"]:
+                transition = arrays["transition"]
+            case ["next_state", "probability"]:
+                transition = (arrays["next_state"], arrays["probability"])
+            case forms:
+                raise InvalidFileError(
+                    f"the file holds {listing(forms)}, expected either transition [S, A, S], "
+                    f"or next_state and probability [S, A, K]"
+                )
+        return {
+            "transition": transition,
+            "reward": arrays["reward"],
+            "horizon": _number(arrays, "horizon", None),
+            "initial": arrays["initial"],
+            "discount": _number(arrays, "discount", 1.0),
+        }
+
+
+def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
+    """Write an MDP file, dense or as successor lists, whichever is smaller; returns its path."""
+    arrays: dict[str, ArrayLike] = {"reward": mdp.reward, "initial": mdp.initial}
+    next_state, probability = mdp.transition.to_successors()
+    dense_entries = mdp.n_states * mdp.n_actions * mdp.n_states
+    # A listed successor takes an index and a probability, twice the room of a dense entry.
+    if dense_entries > DENSE_FILE_ENTRIES or 2 * probability.size < dense_entries:
+        arrays |= {"next_state": next_state, "probability": probability}
+    else:
+        arrays["transition"] = mdp.transition.to_dense()
+    if mdp.horizon is not None:
+        arrays["horizon"] = mdp.horizon
+    if mdp.discount != 1.0:
+        arrays["discount"] = mdp.discount
+    return save_arrays(path, arrays)
+
+
+def load_policy(path: str | Path) -> FloatArray:
+    """Read a policy file: [S, A] or [H, S, A]. Whether it fits a world is checked on use.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
+        InvalidPolicyError: another number of axes, or rows that are not distributions.
+    """
+    arrays = load_arrays(path, required=("policy",))
+    with naming(path):
+        return _checked_policy(arrays["policy"])
+
+
+def save_policy(policy: ArrayLike, path: str | Path) -> Path:
+    """Write a policy file, [S, A] or [H, S, A]; returns its path.
+
+    Raises:
+        InvalidPolicyError: another number of axes, or rows that are not distributions.
+        InvalidFileError: the file cannot be written there.
+    """
+    return save_arrays(path, {"policy": _checked_policy(policy)})
+
+
+def load_features(path: str | Path) -> FloatArray:
+    """Read a features file: [S, D], one row for each state.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
+        InvalidUtilityError: another number of axes, no feature, NaN or infinity.
+    """
+    arrays = load_arrays(path, required=("features",))
+    with naming(path):
+        return _checked_features(arrays["features"])
+
+
+def save_features(features: ArrayLike, path: str | Path) -> Path:
+    """Write a features file, [S, D]; returns its path.
+
+    Raises:
+        InvalidUtilityError: another number of axes, no feature, NaN or infinity.
+        InvalidFileError: the file cannot be written there.
+    """
+    return save_arrays(path, {"features": _checked_features(features)})
+
+
+def load_utility(path: str | Path) -> FloatArray:
+    """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use.
+
+    Raises:
+        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
+        InvalidUtilityError: NaN or infinity.
+    """
+    arrays = load_arrays(path, required=("utility",))
+    with naming(path):
+        return as_floats(arrays["utility"], "utility", InvalidUtilityError)
+
+
+def _checked_policy(policy: ArrayLike) -> FloatArray:
+    array = as_floats(policy, "policy", InvalidPolicyError)
+    if array.ndim not in (2, 3):
+        expected = "[S, A] (stationary) or [H, S, A] (time-dependent)"
+        raise wrong_shape("policy", array.shape, expected, InvalidPolicyError)
+    # No world is known here, but a policy whose columns are distributions is [A, S].
+    rows, columns = (np.abs(array.sum(axis=axis) - 1.0).max(initial=0.0) for axis in (-1, -2))
+    if rows > ROW_TOLERANCE >= columns:
+        raise transposed("policy", array.shape, InvalidPolicyError)
+    check_distributions(array, "policy", InvalidPolicyError, ROW_TOLERANCE)
+    return array
+
+
+def _checked_features(features: ArrayLike) -> FloatArray:
+    array = as_floats(features, "features", InvalidUtilityError)
+    if array.ndim != 2 or array.shape[1] == 0:
+        expected = "[S, D] (states, then at least one feature)"
+        raise wrong_shape("features", array.shape, expected, InvalidUtilityError)
+    return array
+
+
+def _number(arrays: dict[str, AnyArray], name: str, default: float | None) -> Any:
+    """A single number of a file as a plain Python number."""
+    if name not in arrays:
+        return default
+    array = arrays[name]
+    if array.ndim:
+        raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
+    return array.item()

@@ -1,0 +1,184 @@
+"""Many worlds of the same shape, planned as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from goalmeter._types import FloatArray
+from goalmeter.tabular.backup import SoftProblem, problem
+from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import SoftPlan, optimal_policy, plan, soft_plan
+from goalmeter.tabular.policies import Rewards, rewards_of, stack_rewards
+from goalmeter.tabular.transition import BLOCK_STATES, Transition
+
+# --- Side by side ---------------------------------------------------------------------------------
+# Nothing leads from one world to another, so whatever is worked out for every state of the one is
+# worked out for every state of all, at the cost of the interpreter's overhead for one. What is
+# summed over states is then summed over those of each world (`Sums`).
+
+# Worlds stand side by side as one block of states, so that sums over a block are sums of worlds:
+# enough to make the interpreter's overhead small, few enough that a pass stays in cache.
+MOST_STATES = BLOCK_STATES
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over the states of each of W worlds side by side, or of the only world.
+
+    With several worlds the batch axis of what comes in is 1, and of what comes out W.
+    """
+
+    n_worlds: int = 1
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Sum over states of [n, B]: [B], or [W]."""
+        if self.n_worlds == 1:
+            return np.asarray(values.sum(axis=0))
+        return np.asarray(values.reshape(self.n_worlds, -1).sum(axis=1))
+
+    def dot(self, weights: FloatArray, values: FloatArray) -> FloatArray:
+        """Sum over actions and states of weights [A, n, B or 1] * values [A, n, B or 1]."""
+        if self.n_worlds == 1:
+            if weights.shape != values.shape:
+                weights, values = np.broadcast_arrays(weights, values)
+            return np.asarray(np.einsum("anb,anb->b", weights, values))
+        shape = (len(weights), self.n_worlds, -1)
+        return np.asarray(np.einsum("aws,aws->w", weights.reshape(shape), values.reshape(shape)))
+
+    def at_start(self, initial: FloatArray, values: FloatArray) -> FloatArray:
+        """What is expected at the first decision, initial [n], of values [n, B]."""
+        if self.n_worlds == 1:
+            return np.asarray(initial @ values)
+        return self.total(initial[:, None] * values)
+
+
+ONE_WORLD = Sums()
+
+
+def side_by_side(worlds: Sequence[TabularMDP]) -> TabularMDP:
+    """W worlds of S states each as one of W * S states, those of the first world first.
+
+    The worlds have the same numbers of states and actions, horizon and discount. The initial
+    distribution of the result adds up to W, and its reward is 0.
+    """
+    shape = (len(worlds), worlds[0].n_actions, worlds[0].n_states)
+    initial = np.concatenate([world.initial for world in worlds])
+    transition = Transition(_rows(worlds), initial.size, shape[1])
+    first = worlds[0]
+    return TabularMDP.branching(transition, initial, horizon=first.horizon, discount=first.discount)
+
+
+def column(values: FloatArray) -> FloatArray:
+    """What each of W worlds has for its states, [..., S, W], for all states: [..., W * S, 1]."""
+    return np.ascontiguousarray(values.swapaxes(-1, -2)).reshape(*values.shape[:-2], -1, 1)
+
+
+def _rows(worlds: Sequence[TabularMDP]) -> sp.csr_matrix:
+    """The compressed rows of all worlds, [A * W * S, W * S], action-major."""
+    n_worlds, n_states, n_actions = len(worlds), worlds[0].n_states, worlds[0].n_actions
+    matrices = [block.matrix for world in worlds for block in world.transition.blocks]
+    if isinstance(matrices[0], np.ndarray):
+        dense = np.stack(matrices).reshape(n_worlds, n_actions, n_states, n_states)
+        rows = sp.csr_matrix(dense.transpose(1, 0, 2, 3).reshape(-1, n_states))
+    else:
+        order = np.arange(n_worlds * n_actions * n_states)
+        order = order.reshape(n_worlds, n_actions, n_states).transpose(1, 0, 2).ravel()
+        rows = sp.vstack(matrices, format="csr")[order]
+    # Row (action, world, state) counts its successors from the first state of its world.
+    offset = np.tile(np.repeat(np.arange(n_worlds) * n_states, n_states), n_actions)
+    indices = rows.indices + np.repeat(offset, np.diff(rows.indptr))
+    return sp.csr_matrix(
+        (rows.data, indices.astype(rows.indices.dtype), rows.indptr),
+        shape=(n_actions * n_worlds * n_states, n_worlds * n_states),
+    )
+
+
+# --- Many plans -----------------------------------------------------------------------------------
+# A small world costs the interpreter's overhead more than arithmetic, so planning for a hundred of
+# them one by one takes ten times as long as planning for all in one go.
+
+
+def optimal_policies(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
+    """`optimal_policy` of each world, in order."""
+    return _each(worlds, _optimal_together, optimal_policy)
+
+
+def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> list[FloatArray]:
+    """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon.
+
+    Args:
+        worlds: any; each is planned for with its own reward.
+        rationality: in inverse reward units; infinities included.
+    """
+
+    def alone(world: TabularMDP) -> FloatArray:
+        return soft_plan(world, rationality).policy()[..., 0]
+
+    def together(some: Sequence[TabularMDP]) -> list[FloatArray]:
+        joined = _plan_together(some, rationality).policy()[..., 0]
+        return _split(joined, len(some))
+
+    return _each(worlds, together, alone)
+
+
+def spread_out(task: SoftProblem, n_states: int) -> SoftProblem:
+    """The problems of W worlds side by side, of which `task` has each as a column.
+
+    Args:
+        task: of the joined world, with rewards [T, A or 1, S, W] and as many rationalities.
+        n_states: S, of each world.
+    """
+    return task._replace(
+        rewards=Rewards(column(task.rewards.array), task.rewards.discount),
+        rationality=np.repeat(task.rationality, n_states)[None, :, None],
+        tie=np.repeat(task.tie, n_states)[:, None],
+    )
+
+
+def _plan_together(worlds: Sequence[TabularMDP], rationality: float) -> SoftPlan:
+    rewards, unit = stack_rewards([rewards_of(world) for world in worlds]).normalised()
+    # A rationality beyond a double, in the utility's own unit, is the limit.
+    with np.errstate(over="ignore"):
+        in_units = rationality * unit
+    return plan(spread_out(problem(side_by_side(worlds), rewards, in_units), worlds[0].n_states))
+
+
+def _optimal_together(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
+    solved = _plan_together(worlds, np.inf)
+    mdp = solved.task.mdp
+    out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
+    states = np.arange(mdp.n_states)
+    for step in range(mdp.steps):
+        # As in `optimal_policy`: gaps of tied actions are exactly 0, and the first one counts.
+        out[step, states, solved.backup_at(step).gap[..., 0].argmin(axis=0)] = 1.0
+    return _split(out, len(worlds))
+
+
+def _split(policy: FloatArray, n_worlds: int) -> list[FloatArray]:
+    """[H, W * S, A] as W policies [H, S, A]."""
+    return [np.ascontiguousarray(part) for part in np.split(policy, n_worlds, axis=1)]
+
+
+def _each(
+    worlds: Sequence[TabularMDP],
+    together: Callable[[Sequence[TabularMDP]], list[FloatArray]],
+    alone: Callable[[TabularMDP], FloatArray],
+) -> list[FloatArray]:
+    groups: dict[object, list[int]] = {}
+    for i, world in enumerate(worlds):
+        # The infinite problem is solved by factorising, which gains nothing from neighbours.
+        like = (world.n_states, world.n_actions, world.horizon, world.discount)
+        groups.setdefault(like if world.horizon is not None else i, []).append(i)
+    out: dict[int, FloatArray] = {}
+    for members in groups.values():
+        room = max(1, MOST_STATES // worlds[members[0]].n_states)
+        for start in range(0, len(members), room):
+            part = members[start : start + room]
+            some = [worlds[i] for i in part]
+            made = together(some) if len(some) > 1 else [alone(some[0])]
+            out.update(zip(part, made, strict=True))
+    return [out[i] for i in range(len(worlds))]
