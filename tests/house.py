@@ -35,8 +35,6 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
         ("gridworld", "tabular"),  # a grid world converts itself to a TabularMDP
     }
 )
-# Packages of which nothing but what `__init__` exports is imported from outside.
-FRONTS = ("goalmeter.meg.causal.insufficient_recall",)
 # What a world or an instrument may use of `report`: numbers as text, graphs as pictures and tables
 # for notebooks. Pages are drawn above, in `pages`, from what an instrument measured.
 REPORT_FOR_RESULTS = (
@@ -210,12 +208,6 @@ def file_problems(src: Path) -> list[str]:
     problems = []
     if circle := find_circle(graph):
         problems.append("files import each other in a circle: " + " -> ".join(circle))
-    for name, its_imports in imports.items():
-        for line, target in its_imports:
-            for front in FRONTS:
-                behind = target.startswith(f"{front}.")
-                if behind and name != front and not name.startswith(f"{front}."):
-                    problems.append(f"{name}:{line}: imports {target}, expected it from {front}")
     return problems
 
 

@@ -22,10 +22,7 @@ from goalmeter._errors import (  # noqa: E402
     InvalidFileError,
     InvalidParameterError,
 )
-from goalmeter.agents.local_models import (
-    LocalModel,
-    Sampling,
-)
+from goalmeter.agents.local_models import LocalModel, Sampling  # noqa: E402
 from goalmeter.gridworld import State  # noqa: E402
 from goalmeter.gridworld.conversions import compact  # noqa: E402
 from goalmeter.gridworld.generators import maze  # noqa: E402

@@ -15,8 +15,9 @@ PAGES = Path(__file__).resolve().parents[2] / "src" / "goalmeter" / "pages"
 
 @pytest.mark.parametrize("instrument", ["meg", "navigation", "reflection", "representation"])
 def test_code_and_prose_have_the_same_names(instrument: str) -> None:
-    code = "".join(path.read_text("utf-8") for path in (PAGES / instrument).glob("*.py"))
-    texts = tomllib.loads((PAGES / instrument / "prose.toml").read_text("utf-8"))
+    files = [*PAGES.glob(f"{instrument}*.py"), *(PAGES / instrument).glob("*.py")]
+    code = "".join(path.read_text("utf-8") for path in files)
+    texts = tomllib.loads((PAGES / f"{instrument}.toml").read_text("utf-8"))
     assert set(re.findall(r'\bsay\(\s*"(\w+)"', code)) == set(texts)
 
 

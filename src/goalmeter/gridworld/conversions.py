@@ -137,7 +137,9 @@ def _reward(
             )
         return np.array([float(state.has_key) for state in states])
     raise InvalidParameterError(
-        f"utility is {utility!r}, expected {GOAL_UTILITY!r}, {KEY_UTILITY!r}, {NEUTRAL_UTILITY!r} or a number for each cell"
+        f"utility is {utility!r}, expected {GOAL_UTILITY!r}, {KEY_UTILITY!r}, "
+        f"{NEUTRAL_UTILITY!r} or "
+        "a number for each cell"
     )
 
 

@@ -1,4 +1,4 @@
-"""Behaviour of an agent, linear classes of utilities, and the evidence of behaviour for soft-optimal models.
+"""Observed behaviour, linear classes of utilities, and evidence for soft-optimal models.
 
 Behaviour is a set of weights on (decision step, action, state). The naive plug-in of maximum causal
 entropy is the comparison that MEG replaces.

@@ -260,8 +260,8 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
 # with that square what is missing. They go first, and scoring has the last word. A step counts only
 # if the likelihood rises.
 #
-# Systems are solved by conjugate gradients with the preconditioners of `goalmeter.meg.preconditioners`
-# and `goalmeter.meg.preconditioners`; of several worlds that share their weights the information adds
+# Systems are solved by conjugate gradients with the preconditioners of `meg.preconditioners`;
+# of several worlds that share their weights the information adds
 # up.
 
 _MAX_STEPS = 200

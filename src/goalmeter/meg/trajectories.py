@@ -1,4 +1,4 @@
-"""Goal-directedness estimated from logged trajectories, with what the sample says about the policy."""
+"""Goal-directedness estimated from logged trajectories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goal-directedness with respect to the best of all utilities, and the simplest that explains most."""
+"""Measure goal-directedness towards the best of all utilities; find the simplest."""
 
 from __future__ import annotations
 

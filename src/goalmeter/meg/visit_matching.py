@@ -16,7 +16,7 @@ change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1
 
 and a step lowers even what is visited far too often to where it belongs, when a Newton step on the
 evidence would lower its logarithm by 1. Newton steps on the penalised evidence then correct it.
-Systems are solved by conjugate gradients with the preconditioner of `goalmeter.meg.preconditioners`.
+Systems are solved by conjugate gradients with the preconditioner of `meg.preconditioners`.
 
 Source: `docs/mathematics.md`.
 """

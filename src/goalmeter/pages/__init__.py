@@ -1,6 +1,6 @@
 """Report pages: sections, tables, figures and prose of each instrument.
 
-`prose` reads the texts from the `prose.toml` of an instrument; `goalmeter.pages.part` joins the
+`prose` reads the texts from the file of an instrument (`meg.toml`); `goalmeter.pages.part` joins the
 instruments of a page.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 
 # --- Prose ----------------------------------------------------------------------------------------
-# Each instrument's folder has a `prose.toml`. A table in it has the texts of one section or
+# Each instrument has a file of texts. A table in it has the texts of one section or
 # table, by the names that `Section` and `Table` have for them, with {names} for what is put in.
 
 

@@ -20,7 +20,7 @@ from goalmeter.report.numbers import gap, nats, nats_of_search, number, rational
 from goalmeter.report.tables import column, grouped, share_bar, summary_table, table_of, words
 
 # --- Tables ---------------------------------------------------------------------------------------
-say = partial(prose, "meg")  # the texts of `prose.toml`
+say = partial(prose, "meg")  # the texts of the page
 GLOSSARY: dict[str, str] = say("glossary")
 
 

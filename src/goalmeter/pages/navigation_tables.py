@@ -34,7 +34,7 @@ INTERVALS = (
     "In brackets: 95% intervals over grids, which allow for a grid of a kind that was not seen; a "
     "dash where there are too few."
 )
-# The texts of `prose.toml`.
+# The texts of the page.
 say = partial(prose, "navigation", INTERVALS=INTERVALS)
 
 

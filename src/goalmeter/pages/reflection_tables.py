@@ -268,7 +268,7 @@ def _by_seed(result: Reflection) -> dict[str, FloatArray]:
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-say = partial(prose, "reflection")  # the texts of `prose.toml`
+say = partial(prose, "reflection")  # the texts of the page
 _SHOWN = 3  # environments named where a reality check gains and loses
 _NOTHING = "Where every trial ended early, the measure says nothing."
 _FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."

@@ -21,7 +21,7 @@ from goalmeter.report.numbers import general, nats
 from goalmeter.report.tables import column, share_bar, table_of, words
 
 # --- Tables ---------------------------------------------------------------------------------------
-say = partial(prose, "sweep")  # the texts of `prose.toml`
+say = partial(prose, "sweep")  # the texts of the page
 # Sentences of each kind that a table shows.
 MOST_SENTENCES = 20
 

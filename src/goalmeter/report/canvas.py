@@ -1,4 +1,4 @@
-"""Charts as inline SVG: deterministic output, shared style, and colours of the light and dark scheme."""
+"""Charts as inline SVG: deterministic output and colours of the light and dark scheme."""
 
 from __future__ import annotations
 

@@ -94,7 +94,8 @@ def frozen_lake_section(lake: FrozenLake) -> Section:
         title="A Gymnasium environment: FrozenLake",
         text=(
             "The same measures on an environment that somebody else wrote, read from its "
-            f"transition table: {LAKE_NAME}, 4 × 4, slippery, time limit {lake.horizon}. Reaching the "
+            f"transition table: {LAKE_NAME}, 4 × 4, slippery, time limit {lake.horizon}. "
+            "Reaching the "
             "goal pays 1, falling into a hole ends the episode.",
         ),
         tables=(
@@ -213,7 +214,8 @@ def logged_section(rows: list[Logged]) -> Section:
     return Section(
         title="From logged trajectories",
         text=(
-            f"Usually the policy is not known, only what it did. Here {LOG_EPISODES} episodes of two "
+            f"Usually the policy is not known, only what it did. Here {LOG_EPISODES} episodes "
+            "of two "
             "CliffWorld agents are sampled and MEG is estimated from the samples alone, so it "
             "comes with an interval and a test. The exact value is shown to check "
             "the estimate against.",

@@ -131,7 +131,8 @@ def _rules(known: Sequence[Margin]) -> list[str]:
         "print is a mistake, ours is compared with the authors' data, and apart from that with the "
         "print.",
         "- Published means over grids came without a spread. How the compass varies between grids "
-        "of the kind stands for it (`goalmeter.experiments.lm_navigation.measurements`); shares of walks "
+        "of the kind stands for it (`goalmeter.experiments.lm_navigation.measurements`); "
+        "shares of walks "
         "have Wilson's interval. Intervals of both sides are combined by Zou and Donner's method.",
         "- Intervals of what is decoded from the mouse are of an earlier method, which let an "
         "unseen grid weigh as much as the average one; they are too narrow where grids are of "

@@ -1,6 +1,6 @@
 """Search for the maximum entropy policies of a known utility without sufficient recall.
 
-Both families of policies, by rationality and by expected utility inside a gap, are followed as curves.
+Both families of policies are followed as curves: by rationality, and by expected utility in a gap.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Goal-directedness of decisions without sufficient recall, by search for maximum entropy policies."""
+"""Measure decisions without sufficient recall by a search for maximum entropy policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximum entropy policies at a given rationality or expected utility, and classes of utilities over targets."""
+"""Maximum entropy policies and classes of utilities over targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search for better utilities over targets without sufficient recall: local, population and limits."""
+"""Search for better utilities over targets without sufficient recall."""
 
 from __future__ import annotations
 

@@ -189,7 +189,8 @@ def _by_best_means(
     if simulator.returns_to_states and not states.can_try:
         notes = [
             f"one state has {simulator.n_actions:,} actions, more than "
-            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that from the "
+            f"{exploration.FIRST_STATES * budget:,.0f} steps can try, so the bound is that "
+            "from the "
             f"start; give a larger budget"
         ]
     elif simulator.returns_to_states:

@@ -29,7 +29,7 @@ from goalmeter.statistics.clusters import Estimate
 POSITION, MAJORITY = PositionOnly.name, Majority.name
 # Positions beside the shares of the reasoning, on the same scale of time.
 TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
-# The texts of `prose.toml`.
+# The texts of the page.
 say = partial(prose, "representation", INTERVALS=INTERVALS)
 # Controls in the order in which they are shown; others come after them.
 CONTROLS = (POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
