@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,15 @@ def test_an_interval_needs_five_seeds_and_one_seed_has_no_spread() -> None:
         assert ("an interval needs at least 5 seeds" in str(result)) is not told
     single = compare(single_seed, single_seed)
     assert single.to_json()["stderr"] is None and "± – reward" in str(single)
+
+
+def test_an_agent_does_not_differ_from_itself() -> None:
+    names = ["TemptingButton", "IgnoreRewards"]
+    naive = measure("naive", 40, 5, environments=names)
+    assert compare(naive, naive).interval == (0.0, 0.0)
+    # Equal results of different agents are five equal seeds, which leave room for a difference.
+    low, high = compare(naive, replace(naive, agent="another")).interval
+    assert low < 0 < high
 
 
 def test_the_interval_is_as_wide_as_it_says() -> None:

@@ -363,9 +363,9 @@ class Comparison:
 
 
 def compare(first: Reflection, second: Reflection) -> Comparison:
-    """The difference between two agents, paired by environment and seed.
+    """Return the difference between two agents, paired by environment and seed.
 
-    Its interval has the coverage of the first's.
+    Its interval has the coverage of the first's. An agent compared with itself differs by exactly 0.
 
     Raises:
         InvalidParameterError: they were not measured on the same trials.
@@ -382,12 +382,15 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
     # Paired: both met the same rooms, so what differs between seeds drops out of the difference.
     difference = second.by_seed - first.by_seed
     n = len(difference)
+    interval = interval_of(difference, first.confidence, most=2.0)
+    if first.agent == second.agent and n >= INTERVAL_SEEDS and not difference.any():
+        interval = (0.0, 0.0)
     before, after = first.by_environment(), second.by_environment()
     return Comparison(
         agents=(first.agent, second.agent),
         difference=float(difference.mean()),
         stderr=float(difference.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
-        interval=interval_of(difference, first.confidence, most=2.0),
+        interval=interval,
         by_environment={key: after[key] - before[key] for key in before},
         confidence=first.confidence,
     )
