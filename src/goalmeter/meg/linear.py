@@ -314,7 +314,7 @@ def _at_infinity(
     """
     watch.tell(fit, *fit.bracket, stage="faces at infinity", step=0, of=1)
     found = list(directions)
-    for face in recession_faces(model, behaviour, watch.check):
+    for face in recession_faces(model, behaviour, watch.check, lambda: watch.left):
         model = face.model
         found.append(face.direction)
     if len(found) == len(directions):
