@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from meg.instances import Awkward, awkward, few, generic_world
 
 from goalmeter._types import FloatArray
+from goalmeter.meg.batched import find_face
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.certificate import LinearFit
-from goalmeter.meg.faces import find_face
 from goalmeter.meg.linear import fit_linear
 from goalmeter.meg.soft_model import NewtonSystem, SoftModel
 from goalmeter.tabular import TabularMDP

@@ -18,7 +18,6 @@ from goalmeter._errors import (
 )
 from goalmeter.meg import (
     MegResult,
-    batched,
     known_utility,
     known_utility_many,
     unknown,
@@ -212,7 +211,7 @@ def test_references_are_each_world_s_own() -> None:
 
 def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds, policies = cliffs()
-    monkeypatch.setattr(batched, "MOST_ROUNDS", 3)
+    monkeypatch.setattr(unknown, "MOST_ROUNDS", 3)
     for many, world, policy in zip(
         unknown_utility_many(worlds[:2], policies[:2]), worlds, policies, strict=False
     ):

@@ -157,11 +157,11 @@ def test_a_bound_for_small_utilities_says_nothing_of_a_large_one() -> None:
     small, large = np.zeros(utilities.n_weights), np.zeros(utilities.n_weights)
     small[0], large[0] = 10.0, 1e5
     size = BOUND_FACTOR * 10
-    assert bounds.at(SoftModel(mdp, utilities, small, None)) == (1.0 + size * 1e-6, size, False)
-    assert bounds.at(SoftModel(mdp, utilities, large, None)) == (2.0, 0.0, False)
+    assert bounds.at(small) == (1.0 + size * 1e-6, size, False)
+    assert bounds.at(large) == (2.0, 0.0, False)
     # The same of ranges: a constant more in every state is no larger a utility.
     bounds.add(Certificate(0.5, 1e-6, by_range=True))
-    assert bounds.at(SoftModel(mdp, utilities, small + 1e6, None)) == (
+    assert bounds.at(small + 1e6) == (
         0.5 + size * 1e-6,
         size,
         True,

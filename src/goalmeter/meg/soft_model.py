@@ -52,10 +52,10 @@ class SoftModel:
         check: Callable[[], None] | None = None,
         measured: Behaviour | None = None,
     ) -> None:
-        self._check = check or (lambda: None)
+        self.check = check or (lambda: None)
         self._measured = measured
         self._evidence: dict[tuple[int, int], float] = {}
-        self._check()
+        self.check()
         self.mdp, self.utilities = mdp, utilities
         self.theta, self.log_reference = theta, log_reference
         rewards = _without_offset(utilities.rewards(theta[:, None]))
@@ -105,7 +105,7 @@ class SoftModel:
         self, utilities: LinearClass, theta: FloatArray, log_reference: FloatArray | None
     ) -> SoftModel:
         """Another model of the same world, checked and measured like this one."""
-        return SoftModel(self.mdp, utilities, theta, log_reference, self._check, self._measured)
+        return SoftModel(self.mdp, utilities, theta, log_reference, self.check, self._measured)
 
     def forget(self) -> None:
         """Let go of the policies that are kept; what is asked for again is worked out again."""
@@ -251,7 +251,7 @@ class SoftModel:
             return
         later = np.zeros((self.mdp.n_states, directions.shape[1]))
         for t in reversed(range(self.mdp.horizon)):
-            self._check()
+            self.check()
             value = self.mdp.transition.expect_all(later)
             paid = rewards.discount**t * rewards.at(t, ALL)
             if len(paid) > 1:
@@ -281,7 +281,7 @@ class SoftModel:
         values = np.zeros((0 if self._keep else mdp.horizon + 1, mdp.n_states))
         later = np.zeros(mdp.n_states)
         for t in reversed(range(mdp.horizon)):
-            self._check()
+            self.check()
             gains = expect(later)
             if on_actions:
                 gains += paid(t)
@@ -313,7 +313,7 @@ class SoftModel:
             return self.utilities.collect(visits)
         arriving: FloatArray | None = None
         for t in range(self.mdp.horizon):
-            self._check()
+            self.check()
             now = weights(t)
             if arriving is None:
                 arriving = np.zeros(now.shape[1:])
@@ -376,7 +376,7 @@ class SoftModel:
         visits = self.utilities.visits(1)
         arriving = np.zeros(self.mdp.n_states)
         for t in range(steps):
-            self._check()
+            self.check()
             mass = psi(t)
             mass *= states[t]
             mass += arriving
@@ -411,8 +411,7 @@ class SoftModel:
 
     def confined(self, allowed: BoolArray) -> SoftModel:
         """The model of the same weights that may only take the allowed actions [T, A, S]."""
-        free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
-        closed = np.where(allowed, free, -np.inf)
+        closed = closed_reference(self.log_reference, self.mdp.n_actions, allowed)
         return self._like(self.utilities, self.theta, closed)
 
     def regrets(self, direction: FloatArray, *, exact: bool = False) -> FloatArray:
@@ -431,6 +430,14 @@ class SoftModel:
         if self.log_reference is not None:
             out[np.broadcast_to(np.isneginf(self.log_reference), out.shape)] = np.inf
         return out
+
+
+def closed_reference(
+    log_reference: FloatArray | None, n_actions: int, allowed: BoolArray
+) -> FloatArray:
+    """A log reference (None: uniform) with -inf for the actions that are not allowed, [T, A, S]."""
+    free = -np.log(n_actions) if log_reference is None else log_reference
+    return np.where(allowed, free, -np.inf)
 
 
 def _without_offset(rewards: Rewards) -> Rewards:

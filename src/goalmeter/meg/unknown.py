@@ -11,8 +11,16 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import Abreast, Fits, search, verify
-from goalmeter.meg.behaviour import Behaviour, Over, behaviour_of, linear_class, yardstick
+from goalmeter.meg.batched import MOST_ROUNDS, SearchState, Worlds, ascend, polish
+from goalmeter.meg.behaviour import (
+    Behaviour,
+    Over,
+    Yardstick,
+    behaviour_of,
+    linear_class,
+    yardstick,
+)
+from goalmeter.meg.certificate import Bounds, LinearFit, checked
 from goalmeter.meg.known import (
     Case,
     behaviour_side_by_side,
@@ -21,20 +29,21 @@ from goalmeter.meg.known import (
     reference_side_by_side,
 )
 from goalmeter.meg.linear import (
-    ACTION_WARNING,
     TOLERANCE,
+    ClassTask,
+    class_notes,
+    class_result,
     is_large,
     linear_utility,
     normalised_utility,
 )
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import Listener, MegResult, Reached, Shown, Watch, class_result, listener
-from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.result import Listener, MegResult, TimeIsUp, Watch, listener
+from goalmeter.meg.soft_model import SoftModel, closed_reference
 from goalmeter.meg.visit_matching import PenalisedClimb
 from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
-from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
     from torch import nn
@@ -322,56 +331,47 @@ def _together(
     behaviour = behaviour_side_by_side(mdp, cases)
     log_reference = reference_side_by_side(cases)
     worlds = [case.mdp for case in cases]
-    abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
-    sums = Sums(len(cases))
-    measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
-    # As in the single search: the rest is room for the value's own rounding.
-    near = 0.1 * tolerance
-    fits = search(abreast, near, measure.ceiling)
-    # What is worked out of the best so far takes passes as well, which nothing must cut short.
-    abreast = replace(abreast, check=_never)
-    by_step = np.zeros((len(cases), mdp.steps))
-    by_state = np.zeros((len(cases), space.shape[2]))
-    ended = np.flatnonzero(fits.closed | fits.stopped)
-    for chosen, some in fits.groups(abreast, ended):
-        model = some.model(fits.theta[chosen])
-        verify(some, model, fits, chosen, near)
-        shares = some.shares(model)
-        by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
-    results = []
+    joint = Worlds(worlds, space, mdp, behaviour, log_reference, watch.check)
+    measure = yardstick(behaviour, log_reference, joint.utilities.tells_apart(), Sums(len(cases)))
+    tasks = []
     for i, case in enumerate(cases):
-        if not fits.closed[i] and not fits.stopped:
+        single = behaviour_of(case.mdp, [case.policy])
+        reference = log_of_reference(case.mdp, case.reference)
+        own = Yardstick(measure.maximum[i : i + 1], measure.ceiling[i : i + 1])
+        notes = class_notes(space, case.policy, case.reference)
+        tasks.append(ClassTask(single, space, reference, own, tolerance, notes))
+    bounds = [Bounds(float(ceiling)) for ceiling in measure.ceiling]
+    zero = np.zeros((len(cases), space.n_weights))
+    state = SearchState(zero, np.zeros(len(cases)), bounds, tasks[0].near)
+    stopped = None
+    try:
+        ascend(joint, state, MOST_ROUNDS)
+        for place, some in state.groups(joint, np.flatnonzero(state.closed)):
+            upper = [bounds[i].at(state.theta[i]).upper for i in place]
+            model = some.model(state.theta[place])
+            polish(some, place, state, upper + model.rounding(some.behaviour, place.size))
+    except TimeIsUp:
+        stopped = "timeout"
+    joint, again = replace(joint, check=None), np.zeros(len(cases))
+    for place, some in state.groups(joint, np.arange(len(cases))):
+        again[place] = some.model(state.theta[place]).verified(some.behaviour, Sums(place.size))
+    results = []
+    for i, (case, task) in enumerate(zip(cases, tasks, strict=True)):
+        fit = checked(_fit(state, i, task), task.behaviour, bounds[i])
+        closed = bool(state.closed[i]) and fit.closes(task.near)
+        if closed or stopped:
+            ended = None if closed else stopped
+            results.append(class_result(task, fit, ended, watch.elapsed, float(again[i])))
+        else:
             results.append(alone(case))
-            continue
-        # Of an optimum at infinity, the dominant direction is the utility that can be shown.
-        weights = fits.direction[i] if i in fits.faces else fits.theta[i]
-        shown = Shown(*normalised_utility(space, weights), by_step[i], by_state[i])
-        results.append(
-            class_result(
-                _reached(fits, i),
-                shown,
-                measure,
-                mdp=case.mdp,
-                target=space.name,
-                uniform=log_reference is None,
-                tolerance=tolerance,
-                notes=(
-                    *((ACTION_WARNING,) if space.on_actions else ()),
-                    *normalised_notes(policy=case.policy, reference=case.reference),
-                ),
-                stopped=None if fits.closed[i] else "timeout",
-                elapsed=watch.elapsed,
-                i=i,
-            )
-        )
     return results
 
 
-def _reached(fits: Fits, i: int) -> Reached:
-    parts = fits.value, fits.bound, fits.size, fits.error
-    value, bound, size, error = (float(each[i]) for each in parts)
-    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False, error)
-
-
-def _never() -> None:
-    """No end: the time of a search does not count for what follows it."""
+def _fit(state: SearchState, i: int, task: ClassTask) -> LinearFit:
+    """The fit of one world of a joint search."""
+    mdp, reference = task.behaviour.mdp, task.log_reference
+    if i in state.faces:
+        reference = closed_reference(reference, mdp.n_actions, state.faces[i])
+    model = SoftModel(mdp, task.utilities, state.theta[i], reference)
+    value, bound = float(state.value[i]), state.bounds[i].at(state.theta[i])
+    return LinearFit(value, *bound, model, state.directions[i], int(state.steps[i]))

@@ -185,7 +185,7 @@ def _follow(
 ) -> LinearFit:
     """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
     bounds, tolerance, at = search.bounds, search.tolerance, search.at(start)
-    fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
+    fit = LinearFit(at.value, *bounds.at(start.theta), start, list(directions))
     penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
     ranges = [0.0]
     for step in range(1, _MAX_STEPS + 1):
@@ -258,7 +258,7 @@ def cost(model: SoftModel, penalty: float) -> float:
 def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
     """The fit that a search keeps: the better value, under all that is proven for it."""
     model, value = (at.model, at.value) if at.value >= fit.value else (fit.model, fit.value)
-    return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
+    return LinearFit(value, *bounds.at(model.theta), model, fit.directions, steps)
 
 
 def _is_close(search: _Search, at: _Point) -> bool:
