@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from meg.instances import Awkward, awkward, few, generic_world
 
 from goalmeter._types import FloatArray
+from goalmeter.meg import soft_model
 from goalmeter.meg.batched import find_face
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.certificate import LinearFit
 from goalmeter.meg.linear import fit_linear
-from goalmeter.meg.soft_model import NewtonSystem, SoftModel
+from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular import TabularMDP
 
 # One decision between three outcomes, each of which pays a weight of its own.
@@ -32,8 +33,7 @@ class Step(NamedTuple):
 def newton_step(mdp: TabularMDP, policy: FloatArray, theta: FloatArray) -> Step:
     behaviour = behaviour_of(mdp, [policy])
     model = SoftModel(mdp, linear_class(mdp, over="state-action"), theta, None)
-    step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
-    return Step(model, step, dict(model.tangents(step[:, None])), behaviour)
+    return Step(model, *soft_model.newton_step(model, model.gradient(behaviour)), behaviour)
 
 
 def fit(instance: Awkward) -> LinearFit:

@@ -15,7 +15,7 @@ from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import Behaviour, LinearClass, PolicyBehaviour
 from goalmeter.meg.certificate import Bounds, matching_certificates
 from goalmeter.meg.faces import Face
-from goalmeter.meg.soft_model import ALL, FLOOR, NULL_SHARE, SoftModel, closed_reference
+from goalmeter.meg.soft_model import ALL, SoftModel, Spectrum, closed_reference
 from goalmeter.tabular.batched import side_by_side
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -85,7 +85,7 @@ class Worlds:
     def joined(self, weights: FloatArray) -> FloatArray:
         """Weights [W, D] or [W, D, k] in the order of the class of all worlds, [W * D, ...]."""
         if self.n_worlds == 1:
-            return weights[0]
+            return np.asarray(weights[0])
         n_states, tail = self.space.shape[2], weights.shape[2:]
         split = weights.reshape(self.n_worlds, -1, n_states, *tail)
         return split.swapaxes(0, 1).reshape(-1, *tail)
@@ -224,42 +224,6 @@ class Worlds:
         log_reference = None if self.log_reference is None else some(self.log_reference)
         behaviour = PolicyBehaviour(mdp, policy, states)
         return Worlds(worlds, self.space, mdp, behaviour, log_reference, self.check)
-
-
-@dataclass(frozen=True)
-class Spectrum:
-    """Eigenvalues and eigenvectors of W information matrices, scaled to a diagonal of 1."""
-
-    unit: FloatArray  # of each weight [W, D]; 0 for weights that do not matter
-    values: FloatArray  # [W, D]; infinite for those that are null
-    vectors: FloatArray
-
-    @classmethod
-    def of(cls, information: FloatArray) -> Spectrum:
-        """Decompose information matrices [W, D, D]."""
-        diagonal = np.diagonal(information, axis1=1, axis2=2)
-        matters = diagonal > FLOOR
-        unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
-        values, vectors = np.linalg.eigh(information * unit[:, None, :] * unit[:, :, None])
-        null = values <= np.maximum(NULL_SHARE * values[:, -1:], FLOOR)
-        return cls(unit, np.where(null, np.inf, values), vectors)
-
-    def solve(self, right: FloatArray, damping: FloatArray | float = 0.0) -> FloatArray:
-        """Newton steps [W, D] of right sides [W, D], damped in scaled weights."""
-        target = (self.unit * right)[:, None] @ self.vectors
-        felt = target[:, 0] / (self.values + np.reshape(damping, (-1, 1)))
-        return np.asarray(self.unit * (self.vectors @ felt[..., None])[..., 0])
-
-    def ignored(self, directions: FloatArray) -> FloatArray:
-        """The parts of directions [W, D] along which no policy changes."""
-        matters = self.unit > 0
-        rest = np.where(matters, directions / np.where(matters, self.unit, 1.0), 0.0)
-        # Twice, because one projection leaves what it rounds away.
-        for _ in range(2):
-            felt = (rest[:, None] @ self.vectors)[:, 0]
-            felt = np.where(np.isfinite(self.values), felt, 0.0)
-            rest = rest - (self.vectors @ felt[..., None])[..., 0]
-        return np.where(matters, rest * self.unit, directions)
 
 
 # --- Faces ----------------------------------------------------------------------------------------

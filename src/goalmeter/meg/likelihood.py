@@ -518,7 +518,7 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     for _ in range(_LIKELIHOOD_MAX_STEPS):
         pairs = zip(models, behaviours, strict=True)
         gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
-        system = NewtonSystem(list(zip(models, visits, strict=True)), exact=False)
+        system = NewtonSystem(list(zip(models, visits, strict=True)))
         step = system.solve(gradient, damping=damping)
         rise = float(gradient @ step)
         if rise <= _DONE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -335,14 +336,6 @@ class SoftModel:
 
         With the model's own `states` [T, S] this is -Hessian of a policy's evidence.
         """
-        # A certificate and the step after it ask for the same matrix.
-        return self._own_information if states is self.states else self._information(states)
-
-    @cached_property
-    def _own_information(self) -> FloatArray:
-        return self._information(self.states)
-
-    def _information(self, states: FloatArray) -> FloatArray:
         d = self.utilities.n_weights
         total = np.zeros((d, d))
         for rows in self._roots(states):
@@ -449,12 +442,10 @@ def _without_offset(rewards: Rewards) -> Rewards:
     )
 
 
-# --- Newton ---------------------------------------------------------------------------------------
-# The information matrix is formed for up to this many weights, and for more where an exact
-# solution is wanted and forming it takes no more than this many multiplications; beyond,
-# conjugate gradients use products with it alone.
+# --- Newton systems -------------------------------------------------------------------------------
+# The information matrix is formed for up to this many weights; beyond, conjugate gradients use
+# products with it alone.
 DIRECT_WEIGHTS = 160
-DIRECT_WORK = 4e11
 # Eigenvalues below this share of the largest belong to directions that change no policy.
 NULL_SHARE = 1e-13
 # Nor does a weight matter whose own information is this small: features are counted in visits,
@@ -465,76 +456,74 @@ _CG_STEPS = 400
 _STEP_ACCURACY = 1e-3
 
 
-class NewtonSystem:
-    """Solves with the information of models that share their weights, where it is not null.
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues and eigenvectors of W information matrices, scaled to a diagonal of 1."""
 
-    `parts` are models and the weight of each of their states, [T, S], in the information; `exact`
-    is whether solutions are wanted to rounding, not just good enough for a step.
+    unit: FloatArray  # of each weight [W, D]; 0 for weights that do not matter
+    values: FloatArray  # [W, D]; infinite for those that are null
+    vectors: FloatArray
+
+    @classmethod
+    def of(cls, information: FloatArray) -> Spectrum:
+        """Decompose information matrices [W, D, D]."""
+        diagonal = np.diagonal(information, axis1=1, axis2=2)
+        matters = diagonal > FLOOR
+        unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
+        values, vectors = np.linalg.eigh(information * unit[:, None, :] * unit[:, :, None])
+        null = values <= np.maximum(NULL_SHARE * values[:, -1:], FLOOR)
+        return cls(unit, np.where(null, np.inf, values), vectors)
+
+    def solve(self, right: FloatArray, damping: FloatArray | float = 0.0) -> FloatArray:
+        """Newton steps [W, D] of right sides [W, D], damped in scaled weights."""
+        target = (self.unit * right)[:, None] @ self.vectors
+        felt = target[:, 0] / (self.values + np.reshape(damping, (-1, 1)))
+        return np.asarray(self.unit * (self.vectors @ felt[..., None])[..., 0])
+
+    def ignored(self, directions: FloatArray) -> FloatArray:
+        """The parts of directions [W, D] along which no policy changes."""
+        matters = self.unit > 0
+        rest = np.where(matters, directions / np.where(matters, self.unit, 1.0), 0.0)
+        # Twice, because one projection leaves what it rounds away.
+        for _ in range(2):
+            felt = (rest[:, None] @ self.vectors)[:, 0]
+            felt = np.where(np.isfinite(self.values), felt, 0.0)
+            rest = rest - (self.vectors @ felt[..., None])[..., 0]
+        return np.where(matters, rest * self.unit, directions)
+
+
+class NewtonSystem:
+    """Damped steps with the information of models that share their weights, where it is not null.
+
+    `parts` are models and the weight of each of their states, [T, S], in the information.
     """
 
-    def __init__(
-        self, parts: Sequence[tuple[SoftModel, FloatArray]], *, exact: bool = True
-    ) -> None:
+    def __init__(self, parts: Sequence[tuple[SoftModel, FloatArray]]) -> None:
         self._parts = parts
-        self._accuracy = 1e-12 if exact else _STEP_ACCURACY
-        d = parts[0][0].utilities.n_weights
-        rows = sum(m.mdp.steps * m.mdp.n_actions * m.mdp.n_states for m, _ in parts)
-        self._direct = d <= DIRECT_WEIGHTS or (exact and rows * d**2 <= DIRECT_WORK)
-
-    @cached_property
-    def _information(self) -> FloatArray:
-        return np.asarray(sum(m.information(states) for m, states in self._parts))
-
-    @cached_property
-    def _unit(self) -> FloatArray:
-        """The unit that each weight is scaled by [D]; 0 for weights that do not matter."""
-        # Scaled by their own information, states that are rarely visited count like any other, in
-        # the damping and in what is taken for zero.
-        if self._direct:
-            information = np.diagonal(self._information)
+        self._spectrum: Spectrum | None = None
+        if parts[0][0].utilities.n_weights <= DIRECT_WEIGHTS:
+            information = np.asarray(sum(m.information(states) for m, states in parts))
+            self._spectrum = Spectrum.of(information[None])
         else:
-            information = np.sum([m.feature_squares(states) for m, states in self._parts], axis=0)
-        return np.where(information > FLOOR, 1.0 / np.sqrt(np.maximum(information, FLOOR)), 0.0)
-
-    @cached_property
-    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
-        scaled = self._information * self._unit * self._unit[:, None]
-        values, vectors = np.linalg.eigh(scaled)
-        keep = values > max(NULL_SHARE * values[-1], FLOOR)
-        return values[keep], vectors[:, keep]
+            squares = np.sum([m.feature_squares(states) for m, states in parts], axis=0)
+            self._unit = np.where(squares > FLOOR, 1.0 / np.sqrt(np.maximum(squares, FLOOR)), 0.0)
 
     def solve(self, right: FloatArray, *, damping: float = 0.0) -> FloatArray:
         """The vector v [D] with (information + damping) . v = right [D], in scaled weights."""
-        target = self._unit * right
-        if self._direct:
-            values, vectors = self._spectrum
-            return np.asarray(self._unit * (vectors @ ((vectors.T @ target) / (values + damping))))
-        solution = conjugate_gradients(
-            lambda v: self._scaled_product(v) + damping * v, target, self._accuracy
-        )
-        return np.asarray(self._unit * solution)
+        if self._spectrum is not None:
+            return self._spectrum.solve(right[None], damping)[0]
 
-    def _scaled_product(self, direction: FloatArray) -> FloatArray:
-        scaled = self._unit * direction
-        return np.asarray(self._unit * sum(m.curve(scaled, states) for m, states in self._parts))
+        def product(direction: FloatArray) -> FloatArray:
+            scaled = self._unit * direction
+            felt = self._unit * sum(m.curve(scaled, states) for m, states in self._parts)
+            return np.asarray(felt + damping * direction)
 
-    def ignored(self, direction: FloatArray) -> FloatArray:
-        """The part of a direction [D] along which no policy changes."""
-        kept = np.where(self._unit > 0, direction / np.where(self._unit > 0, self._unit, 1.0), 0.0)
-        # Twice, because one projection leaves what it rounds away.
-        for _ in range(2):
-            if self._direct:
-                _, vectors = self._spectrum
-                kept = kept - vectors @ (vectors.T @ kept)
-            else:
-                seen = self._scaled_product(kept)
-                kept = kept - conjugate_gradients(self._scaled_product, seen, 1e-13)
-        return np.where(self._unit > 0, kept * self._unit, direction)
+        return self._unit * conjugate_gradients(product, self._unit * right, _STEP_ACCURACY)
 
 
 def newton_step(model: SoftModel, gradient: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
     """The exact Newton step of one model [D], and its tangents t -> [A, S, 1]."""
-    step = NewtonSystem([(model, model.states)]).solve(gradient)
+    step = Spectrum.of(model.information(model.states)[None]).solve(gradient[None])[0]
     return step, dict(model.tangents(step[:, None]))
 
 
