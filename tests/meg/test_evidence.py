@@ -12,7 +12,7 @@ from oracles import soft_policy
 from tabular.worlds import World
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import Evidence, behaviour_of, evidence, shared_evidence
+from goalmeter.meg.behaviour import ModelEvidence, behaviour_of, evidence, shared_evidence
 from goalmeter.tabular import expected_return, soft_plan, transition
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
@@ -22,7 +22,7 @@ seeds = st.integers(0, 2**16)
 rationalities = st.sampled_from([0.3, 1.0, 2.5])
 
 
-def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> Evidence:
+def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> ModelEvidence:
     return evidence(problem(mdp, rewards_of(mdp), np.array(b)), behaviour_of(mdp, [policy]))
 
 

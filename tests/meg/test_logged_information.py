@@ -10,7 +10,7 @@ from meg.test_counted import tilings
 from meg.test_visit_matching import grid
 
 from goalmeter.meg import from_trajectories, likelihood, trajectories
-from goalmeter.meg.likelihood import Group, fit_class, group_trajectories, scores_by_trajectory
+from goalmeter.meg.likelihood import LogGroup, fit_class, group_trajectories, scores_by_trajectory
 from goalmeter.meg.trajectories import information_of, scores_of
 from goalmeter.tabular import TabularMDP, Trajectories, epsilon_greedy, optimal_policy
 from goalmeter.tabular import sample_trajectories as sampled
@@ -23,7 +23,7 @@ def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories
     return sampled(mdp, policy, n, rng=np.random.default_rng(seed), **options)
 
 
-def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[Group]:
+def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[LogGroup]:
     unknown: Any = tilings(5, 2) if over == "features" else over
     return group_trajectories(mdp, logs(mdp, n, **options), unknown=unknown)
 

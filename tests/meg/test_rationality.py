@@ -10,7 +10,7 @@ from meg.instances import many
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
-from goalmeter.meg.behaviour import Evidence, behaviour_of, best_rationality, evidence
+from goalmeter.meg.behaviour import ModelEvidence, behaviour_of, best_rationality, evidence
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.policies import rewards_of
@@ -21,7 +21,7 @@ PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
 def best(mdp: TabularMDP, *policies: list[list[float]]) -> FloatArray:
     behaviour = behaviour_of(mdp, list(policies))
 
-    def evaluate(b: FloatArray) -> Evidence:
+    def evaluate(b: FloatArray) -> ModelEvidence:
         return evidence(problem(mdp, rewards_of(mdp), b), behaviour)
 
     return best_rationality(evaluate, evaluate(np.zeros(len(policies))))

@@ -15,7 +15,6 @@ from goalmeter.meg.preconditioners import Space
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.tabular.planning import state_occupancy
 
-# --- Certificate ----------------------------------------------------------------------------------
 # By weak duality, for any policy x and any weights theta of the class,
 #
 #     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
@@ -102,15 +101,14 @@ class ProvenBound(NamedTuple):
 class Bounds:
     """All certificates of a search. Each is a line in B, so which is the best depends on B.
 
-    Args:
-        ceiling: a bound that holds for all utilities, nats.
+    `ceiling` is a bound that holds for all utilities, nats.
     """
 
     def __init__(self, ceiling: float) -> None:
         self._all = [Certificate(ceiling, 0.0)]
 
     def add(self, certificate: Certificate) -> None:
-        """Keep one more certificate, which may be the best for some B."""
+        """Add a certificate, which may be the best for some B."""
         self._all.append(certificate)
 
     def refute(self, theta: FloatArray, value: float) -> None:
@@ -207,7 +205,7 @@ def matching_certificates(
     ]
 
 
-# --- Tilted ---------------------------------------------------------------------------------------
+# --- Policies along a Newton direction ------------------------------------------------------------
 # Any policy x bounds the evidence of any utility u* of the class by KL(x) + u* . (a - visits of x),
 # with a the behaviour's visits (see `goalmeter.meg.certificate`). The policy tried here is the
 # model's, moved along the Newton direction v, information . v = a - m: the occupancy of each state
@@ -217,8 +215,7 @@ def matching_certificates(
 #
 # d the occupancy of the model, e its derivative and psi that of log pi. Where nothing is cut off
 # at 0 the visits of x are a exactly, up to rounding; where something is, x is still a policy,
-# whose visits are counted by running it. So nothing that the bound rests on is refused or
-# assumed.
+# whose visits are counted by running it.
 #
 # Source: weak duality of maximum causal entropy (Ziebart 2010).
 

@@ -29,10 +29,8 @@ class Face(NamedTuple):
 # --- Confinement ----------------------------------------------------------------------------------
 # What a behaviour never visits, a utility may make ever less attractive: along the direction that
 # pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
-# good, and all others are worse. So the evidence of the class is at most, and in the limit, that of
-# models which are confined to the first: a face, proven by its direction (see
-# `goalmeter.meg.faces`). The actions that surely stay inside are found from the last decision
-# backwards; in the infinite problem as a greatest fixed point. Nothing is compared but zeros.
+# good, and all others are worse. The actions that surely stay inside form a face; they are found
+# from the last decision backwards, in the infinite problem as a greatest fixed point.
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
@@ -143,12 +141,12 @@ def strictest(rows: Rows, seconds: float | None = None) -> FloatArray | None:
     return -np.asarray(solved.eqlin.marginals) if solved.status == 0 else None
 
 
-# --- Recession ------------------------------------------------------------------------------------
+# --- Directions of recession ----------------------------------------------------------------------
 # The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
 # for v, and somewhere gives up something else: an action with a regret. In the limit that action
-# is never taken, so the supremum is that of models confined to actions without regret (see
-# `goalmeter.meg.faces`). Which actions can have one is a linear program over v and the values
-# that v gives rise to. With W the values, one for each state and decision,
+# is never taken, so the supremum is that of models confined to actions without regret. Which
+# actions can have one is a linear program over v and the values W that v gives rise to, one for
+# each state and decision,
 #
 #     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
 #
@@ -156,17 +154,17 @@ def strictest(rows: Rows, seconds: float | None = None) -> FloatArray | None:
 # Where the behaviour goes, W follows from v alone: only in states that others may reach W is
 # unknown.
 #
-# The program is solved with rounding, and nothing is believed of it. Its v is projected on what
-# ties all that is to be tied, and planned for. A face is accepted if the planner finds that all
-# that the behaviour does is optimal, to rounding, and that every action outside is clearly worse:
-# these regrets are the proof. What one direction closes is left out of the program for the next,
-# inside the face; so directions of very different sizes come one after another.
+# The program is solved with rounding, so its v is only a suggestion. It is projected on what ties
+# all that is to be tied, and planned for. A face is accepted if the planner finds that all that the
+# behaviour does is optimal, to rounding, and that every action outside is clearly worse: these
+# regrets are the proof. The next program looks inside the face, so that directions of very
+# different sizes come one after another.
 #
 # Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
 # reduction.
 
-# A program is worth solving with so many entries, so many multiplications in one of a hundred
-# iterations (about a second), and so many unknown values where the behaviour does not go.
+# Largest programs: entries, rows times squared weights, and unknown values where the behaviour does
+# not go.
 _MOST_ENTRIES, _MOST_WORK, _MOST_UNKNOWNS = 2**25, 2e9, 4000
 # Ties of up to so many unknowns are projected on.
 _MOST_PROJECTED = 2500

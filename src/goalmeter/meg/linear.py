@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -51,7 +51,7 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
-# --- Penalised ------------------------------------------------------------------------------------
+# --- Falling penalties ----------------------------------------------------------------------------
 # Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
 # whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
 # whatever the behaviour is, and so is its dual, a search among policies x:
@@ -103,8 +103,7 @@ def penalised_path(
 ) -> LinearFit:
     """The best utility of a class and a bound, by Newton steps along falling penalties.
 
-    It leads from the model of weights 0 to where value and bound are within the tolerance; the path
-    adds to the bounds that are proven already, and tells the watch of every stage.
+    It starts at the model of weights 0, and adds to the bounds that are proven already.
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
     fit = checked(LinearFit(at.value, *bounds.at(start.theta), start), behaviour, bounds)
@@ -196,7 +195,7 @@ def _limit_of_path(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> Li
     )
 
 
-# --- Linear ---------------------------------------------------------------------------------------
+# --- Search ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
 # infinity included. The certificate comes from the other side, the maximum-entropy problem: any
 # policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
@@ -227,8 +226,8 @@ def fit_linear(
     """Maximise the evidence of a policy's behaviour over a linear class.
 
     Stops when bound and value differ by at most `tolerance`, or when rounding ends progress.
-    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
-    step; it has the best so far where it, or the keyboard, ends the search from within.
+    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` has the best fit
+    so far where a timeout or the keyboard ends the search.
     """
     watch = watch or Watch()
     zero = np.zeros(utilities.n_weights)
@@ -304,8 +303,7 @@ def _at_infinity(
 ) -> LinearFit | None:
     """The best utility inside the faces at infinity that a linear program finds; None without.
 
-    `fit` is the best so far, `model` the start of the class, and `directions` what it is confined
-    by already.
+    `fit` is the best so far, and `directions` are those of faces that `model` is confined to.
     """
     watch.tell(fit, *fit.bracket, stage="faces at infinity", step=0, of=1)
     found = list(directions)
@@ -382,7 +380,7 @@ def _ascend(
     return reached(ascend(Worlds.single(start, behaviour), state, _MAX_STEPS, hear))
 
 
-# --- Linear utility -------------------------------------------------------------------------------
+# --- Results --------------------------------------------------------------------------------------
 TOLERANCE = 1e-6
 ACTION_WARNING = (
     "utilities over state-action pairs include the decisions themselves: every deterministic "
@@ -390,29 +388,30 @@ ACTION_WARNING = (
 )
 
 
-def linear_utility(
-    mdp: TabularMDP,
-    policy: ArrayLike,
-    *,
-    features: ArrayLike | None = None,
-    over: Over = "state",
-    reference: ArrayLike | None = None,
-    tolerance: float = TOLERANCE,
-    progress: Listener | None = None,
-    timeout: float | None = None,
-) -> MegResult:
-    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there."""
-    utilities = linear_class(mdp, features, over)
+@dataclass(frozen=True)
+class ClassOptions:
+    """Arguments of `goalmeter.meg.unknown_utility` that concern linear classes, as there."""
+
+    features: ArrayLike | None = None
+    over: Over = "state"
+    reference: ArrayLike | None = None
+    tolerance: float = TOLERANCE
+    progress: Listener | None = None
+    timeout: float | None = None
+
+
+def linear_utility(mdp: TabularMDP, policy: ArrayLike, options: ClassOptions) -> MegResult:
+    """MEG with respect to the best utility of a linear class; errors as `unknown_utility`."""
+    utilities = linear_class(mdp, options.features, options.over)
     if is_large(mdp, utilities):
         utilities = tabular(utilities)
-    log_reference = log_of_reference(mdp, reference)
     result, _ = measure_class(
         behaviour_of(mdp, [policy]),
         utilities,
-        log_reference,
-        tolerance,
-        watch=Watch(progress, timeout),
-        notes=class_notes(utilities, policy, reference),
+        log_of_reference(mdp, options.reference),
+        options.tolerance,
+        watch=Watch(options.progress, options.timeout),
+        notes=class_notes(utilities, policy, options.reference),
     )
     return result
 
@@ -436,13 +435,8 @@ def measure_class(
 ) -> tuple[MegResult, LinearFit]:
     """The best utility of a class for a policy's behaviour, and the fit that it comes from.
 
-    Args:
-        behaviour: a policy's behaviour.
-        utilities: the class.
-        log_reference: [T, A, S], or None for uniform.
-        tolerance: nats between value and bound at which the optimum counts as certified.
-        watch: told of every step; its timeout ends the search with what was reached by then.
-        notes: what the result's notes begin with.
+    `log_reference` is [T, A, S], or None for uniform; `tolerance` (nats) counts as certified; the
+    timeout of `watch` ends the search with what was reached by then; `notes` come first.
     """
     watch = watch or Watch()
     if not tolerance > 0:

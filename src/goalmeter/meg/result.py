@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from goalmeter._errors import InvalidParameterError
@@ -14,17 +14,15 @@ from goalmeter._types import FloatArray
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 from goalmeter.report.tables import html_table, one_row
 
-# --- Result ---------------------------------------------------------------------------------------
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "so MEG is shown with a minus sign (`signed`); `value` is the absolute value"
 )
-# What is said where the correction for bias would have led below 0.
 FLOORED = (
     "the estimate less its bias is below 0 and is given as 0, which MEG cannot fall below: over "
     "small true values such estimates are too high on average; `unfloored` has no floor"
 )
-# Certified is what is known to this share of the maximum at least, whatever the tolerance.
+# A result counts as certified only up to this share of the maximum, whatever the tolerance.
 CERTIFIED_SHARE = 1e-3
 # Longer arrays are left out of JSON; Python has them.
 _JSON_ENTRIES = 10_000
@@ -270,19 +268,10 @@ class TrajectoryMeg(MegResult):
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return super().to_json() | {
-            "n": self.n,
-            "raw": self.raw,
-            "corrected": self.corrected,
-            "unfloored": self.unfloored,
-            "standard_error": self.standard_error,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-            "likelihood_ratio": self.likelihood_ratio,
-            "degrees_of_freedom": self.degrees_of_freedom,
-            "p_value": self.p_value,
-            "held_out": self.held_out,
-        }
+        inherited = {known.name for known in fields(MegResult)}
+        own = [known.name for known in fields(TrajectoryMeg) if known.name not in inherited]
+        values = {name: getattr(self, name) for name in own} | {"interval": list(self.interval)}
+        return super().to_json() | {"n": self.n, "raw": self.raw} | values
 
     def __str__(self) -> str:
         low, high = self._signed_interval()
@@ -303,18 +292,11 @@ class TrajectoryMeg(MegResult):
         return "\n".join(lines)
 
 
-# --- Watch ----------------------------------------------------------------------------------------
-# A search tells its `Watch` of every step; the watch keeps the best so far, passes progress on,
-# and raises `TimeIsUp` from within the search's own loops once the time is over. What was reached
-# is then still there, with the bound that was proven for it.
-
-# A terminal is told of a search that lasts, at most so often, seconds.
+# --- Progress and timeouts ------------------------------------------------------------------------
+# Seconds before the first line of progress on a terminal, and between lines.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
-
 # From this part of a timeout on, a search also looks for bounds on its way.
 _BOUND_FROM = 0.1
-
-# What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
 Best = TypeVar("Best")
@@ -353,7 +335,7 @@ Listener = Callable[[Progress], None]
 
 
 class TimeIsUp(Exception):
-    """Ends a search whose time is over; nobody outside this room sees it."""
+    """Ends a search whose time is over; internal."""
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -371,9 +353,10 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Watch(Generic[Best]):
-    """The time, the listener (None for silence) and the best so far of one search.
+    """The time limit, the progress callback and the best result so far of one search.
 
-    After the timeout, in seconds from now, `check` raises; without one never.
+    After the timeout, in seconds from now, `check` raises `TimeIsUp` from within the search's own
+    loops; `best` is then what was reached, with the bound that was proven for it.
     """
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
@@ -401,27 +384,26 @@ class Watch(Generic[Best]):
 
     @property
     def bound_is_due(self) -> bool:
-        """Whether a bound on the way is worth its time: the search may be ended or is told of."""
+        """Whether a bound on the way is worth its time."""
         if math.isfinite(self._deadline):
             return self.elapsed > _BOUND_FROM * (self._deadline - self._begun)
         return self._progress is not None and self.elapsed > FIRST_WORD
 
     def check(self) -> None:
-        """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
+        """Raise `TimeIsUp` after the timeout; called from the innermost loops."""
         if time.monotonic() > self._deadline:
             raise TimeIsUp
 
     def end(self) -> None:
-        """The search is over: what is worked out of its best is not to be interrupted any more."""
+        """Lift the timeout: evaluating the best result is not interrupted."""
         self._deadline = math.inf
 
     def tell(
         self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
     ) -> None:
-        """Keep what the search would return if it ended here, and tell the listener.
+        """Store the best result so far, and report progress.
 
-        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats. A
-        search that begins anew is not better than what came before until its value is.
+        `step` steps of the stage are done, of at most `of`; value and bound are in nats.
         """
         if self.best is None or value >= self._value:
             self.best, self._value, self._upper = best, value, upper_bound
@@ -436,8 +418,7 @@ class Watch(Generic[Best]):
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
-    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`)."""
-    # Nobody reads a log while it is written: at a terminal or in a notebook somebody does.
+    """Return the callback for a `progress` argument (see `goalmeter.meg.unknown_utility`)."""
     if progress is None:
         progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if progress is False:
@@ -452,7 +433,7 @@ def listener(progress: Listener | bool | None) -> Listener | None:
 
 
 def slowly(tell: Callable[[str], None]) -> Listener:
-    """A listener that tells a line now and then, and nothing of a search that is soon over."""
+    """Return a callback that writes a line every few seconds."""
     due = FIRST_WORD
 
     def hear(progress: Progress) -> None:
@@ -465,7 +446,7 @@ def slowly(tell: Callable[[str], None]) -> Listener:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words that a waiting person can use."""
+    """Format seconds for reading."""
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -17,7 +17,6 @@ from goalmeter.tabular.planning import SoftPlan, StationarySolver, plan, resolve
 from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.transition import Block
 
-# --- Soft model -----------------------------------------------------------------------------------
 # The evidence of a behaviour x for the model of weights theta is f(theta) = E_x[sum log pi/ref].
 # For a policy's behaviour it is concave, and with W the expected features still to come,
 #
@@ -39,9 +38,8 @@ class SoftModel:
     """The soft-optimal policy of a utility class's weights theta [D] at rationality 1.
 
     `log_reference` is [T, A, S] or None for uniform; -inf in it forbids an action. `check` is
-    called before every pass and every decision of one, so that a search among models can be ended
-    from within: it raises what ends it. The evidence of the behaviour that is `measured` is worked
-    out while planning.
+    called before every pass and every decision of one, and raises what ends a search. The evidence
+    of the behaviour `measured` is computed while planning.
     """
 
     def __init__(
@@ -73,15 +71,13 @@ class SoftModel:
             shape = mdp.n_actions, mdp.n_states
             self._policies = {t: np.empty(shape) for t in range(mdp.horizon)}
         self._task = task
-        # What planning works out on the way is what is asked for first.
         self._planned: SoftPlan | None = plan(task, self._keep_step)
         if self._keep and not self._keep_logarithms and mdp.horizon is not None:
-            # Policies are all that a search asks for; values take as much room as one of four
-            # actions, and are worked out again for who asks for logarithms.
+            # A search needs the policies alone; values are computed again for logarithms.
             self._planned = None
 
     def _keep_step(self, t: int, block: Block, done: Backup) -> None:
-        """Keep what a backup of a block has; blocks may come from several threads."""
+        """Store the backup of a block; blocks may come from several threads."""
         log_ratio = done.log_ratio[..., 0]
         if self._measured is not None:
             weights = self._measured.weights(t, block.states)[..., 0]
@@ -109,7 +105,7 @@ class SoftModel:
         return SoftModel(self.mdp, utilities, theta, log_reference, self.check, self._measured)
 
     def forget(self) -> None:
-        """Let go of the policies that are kept; what is asked for again is worked out again."""
+        """Free the stored policies, which are computed again when needed."""
         self._policies, self._logarithms = {}, {}
 
     def _plan(self) -> SoftPlan:
@@ -265,7 +261,7 @@ class SoftModel:
             yield t, value
 
     def tangent(self, direction: FloatArray) -> Callable[[int], FloatArray]:
-        """The psi [A, S] of a direction [D] at decision t, to be asked for once and changed."""
+        """The psi [A, S] of a direction [D] by decision; the caller may overwrite it."""
         mdp, on_actions = self.mdp, self.utilities.on_actions
         rewards = self.utilities.rewards(direction[:, None])
         if mdp.horizon is None:
@@ -511,14 +507,15 @@ class NewtonSystem:
     def solve(self, right: FloatArray, *, damping: float = 0.0) -> FloatArray:
         """The vector v [D] with (information + damping) . v = right [D], in scaled weights."""
         if self._spectrum is not None:
-            return self._spectrum.solve(right[None], damping)[0]
+            return np.asarray(self._spectrum.solve(right[None], damping)[0])
 
         def product(direction: FloatArray) -> FloatArray:
             scaled = self._unit * direction
             felt = self._unit * sum(m.curve(scaled, states) for m, states in self._parts)
             return np.asarray(felt + damping * direction)
 
-        return self._unit * conjugate_gradients(product, self._unit * right, _STEP_ACCURACY)
+        solution = conjugate_gradients(product, self._unit * right, _STEP_ACCURACY)
+        return np.asarray(self._unit * solution)
 
 
 def newton_step(model: SoftModel, gradient: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:

@@ -22,7 +22,7 @@ from goalmeter.meg.behaviour import (
 )
 from goalmeter.meg.certificate import Bounds, LinearFit, checked
 from goalmeter.meg.known import (
-    Case,
+    PolicyCase,
     behaviour_side_by_side,
     cases_of,
     measure_parts,
@@ -30,6 +30,7 @@ from goalmeter.meg.known import (
 )
 from goalmeter.meg.linear import (
     TOLERANCE,
+    ClassOptions,
     ClassTask,
     class_notes,
     class_result,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-# --- Simplest -------------------------------------------------------------------------------------
 # Penalties that are tried, the strongest first; each fit starts where the one before ended.
 _PENALTIES = np.geomspace(10.0, 1e-7, 33)
 
@@ -103,7 +103,7 @@ def simplest_utility(
     """
     if not 0.0 < share < 1.0:
         raise InvalidParameterError(f"share is {share!r}, expected a number between 0 and 1")
-    best = linear_utility(mdp, policy, features=features, over=over, reference=reference)
+    best = linear_utility(mdp, policy, ClassOptions(features, over, reference))
     utilities = linear_class(mdp, features, over)
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
@@ -142,7 +142,6 @@ class _Descent:
         return self._model, self._model.evidence(self._behaviour)
 
 
-# --- Unknown --------------------------------------------------------------------------------------
 def unknown_utility(
     mdp: TabularMDP,
     policy: ArrayLike,
@@ -229,19 +228,10 @@ def unknown_utility(
             progress=hear,
             timeout=timeout,
         )
-    return linear_utility(
-        mdp,
-        policy,
-        features=features,
-        over=over,
-        reference=reference,
-        tolerance=tolerance,
-        progress=hear,
-        timeout=timeout,
-    )
+    options = ClassOptions(features, over, reference, tolerance, hear, timeout)
+    return linear_utility(mdp, policy, options)
 
 
-# --- Unknown worlds -------------------------------------------------------------------------------
 # A timeout that is over: what is left ends at once, with nothing but its ceiling.
 _NO_TIME = 1e-9
 
@@ -300,28 +290,23 @@ def unknown_utility_many(
     )
 
 
-def _sureness(case: Case) -> float:
+def _sureness(case: PolicyCase) -> float:
     """How sure a policy is on average: the surer, the farther away its optimum lies."""
     policy = np.asarray(case.policy)
-    # What is no policy is told apart where it is checked.
+    # Invalid policies are reported where they are checked.
     if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
         return 0.0
     return float(policy.max(axis=-1).mean())
 
 
-def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
-    return linear_utility(
-        case.mdp,
-        case.policy,
-        over=over,
-        reference=case.reference,
-        tolerance=tolerance,
-        timeout=None if watch.left is None else max(watch.left, _NO_TIME),
-    )
+def _alone(case: PolicyCase, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
+    left = None if watch.left is None else max(watch.left, _NO_TIME)
+    options = ClassOptions(None, over, case.reference, tolerance, None, left)
+    return linear_utility(case.mdp, case.policy, options)
 
 
 def _together(
-    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[None]
+    cases: Sequence[PolicyCase], *, over: Over, tolerance: float, watch: Watch[None]
 ) -> list[MegResult]:
     space = linear_class(cases[0].mdp, None, over)
     alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
