@@ -15,7 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg import linear, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.certificate import BOUND_FACTOR, Bounds, Certificate, model_certificate
-from goalmeter.meg.linear import is_small, penalised_path
+from goalmeter.meg.linear import penalised_path
 from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular import TabularMDP, cliff_world
@@ -78,6 +78,7 @@ def test_other_classes(seed: int, value: float) -> None:
     assert result.certified
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["d-1", "d-0.2-m", "k-2"])
 def test_random_deterministic_policies_close(kind: str) -> None:
     for seed in range(20):
@@ -166,9 +167,3 @@ def test_a_bound_for_small_utilities_says_nothing_of_a_large_one() -> None:
         size,
         True,
     )
-
-
-def test_which_classes_are_small() -> None:
-    assert is_small(cliff_world(), linear_class(cliff_world()))
-    large = TabularMDP(np.ones((1, 2, 1)), [0.0], horizon=10)
-    assert not is_small(large, linear_class(large, np.zeros((1, 500))))

@@ -38,7 +38,7 @@ def test_a_case_by_hand() -> None:
         assert x[1] >= 1.0 - 1e-6
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_as_many_as_a_linear_program(seed: int) -> None:
     # Half of the rows come with their opposites, in a few directions: these must be ties.
     rng = np.random.default_rng(seed)

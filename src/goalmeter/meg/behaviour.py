@@ -1,8 +1,4 @@
-"""Observed behaviour, linear classes of utilities, and evidence for soft-optimal models.
-
-Behaviour is a set of weights on (decision step, action, state). The naive plug-in of maximum causal
-entropy is the comparison that MEG replaces.
-"""
+"""Behaviour as weights on (decision, action, state), classes of utilities, evidence for models."""
 
 from __future__ import annotations
 
@@ -82,13 +78,9 @@ def yardstick(
     """The maximum and the ceiling of a MEG (see `MegResult`).
 
     A decision can matter if its actions lead to different distributions over states and it is
-    not the last of a horizon, or if the utility itself tells its actions apart.
-
-    Args:
-        behaviour: the weights.
-        log_reference: [T, A, S] or None for uniform.
-        tells_apart: 1.0 where a utility pays actions differently, else 0.0: [T, S, B or 1].
-        sums: of each world, where W stand side by side: [W] then takes the place of [B].
+    not the last of a horizon, or if the utility itself tells its actions apart: `tells_apart` is
+    1.0 there, else 0.0, [T, S, B or 1]. `log_reference` is [T, A, S] or None for uniform. With W
+    worlds side by side (`sums`), [W] takes the place of [B].
     """
     mdp = behaviour.mdp
     maximum: FloatArray | float = 0.0
@@ -249,14 +241,10 @@ class LinearClass:
 def linear_class(
     mdp: TabularMDP, features: ArrayLike | None = None, over: Over = "state"
 ) -> LinearClass:
-    """The class of utilities to maximise over.
+    """The class of utilities that are linear in features [S, D] or [S, A, D].
 
-    Args:
-        mdp: the world.
-        features: [S, D] (linear in state features) or [S, A, D] (state-action features);
-            None for all utilities of the kind that `over` names.
-        over: "state", "state-action", or "time-state" (a utility over states for each
-            decision step of a finite horizon); only without features.
+    Without features, all utilities of the kind that `over` names: "state", "state-action", or
+    "time-state" (over states, for each decision step of a finite horizon).
     """
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     # In the infinite problem the planner discounts; here it would count twice.
@@ -318,8 +306,7 @@ class ModelEvidence:
 
     The slope is `model_loss - loss`: the regret that the model of rationality b would have,
     less the regret of the behaviour (MEG paper, section 5: the difference in expected utility).
-    For a policy `model_loss` equals `start_loss`, the model's own expected regret; on sampled
-    transitions it does not exactly. All arrays [B].
+    For a policy, not for a log, `model_loss` equals the model's own regret, `start_loss`. All [B].
     """
 
     value: FloatArray

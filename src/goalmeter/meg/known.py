@@ -437,9 +437,8 @@ def _upper_bound(
     evaluate: Callable[[FloatArray], ModelEvidence],
 ) -> FloatArray:
     """Bound on the evidence over all rationalities, from concavity: [B]."""
-    # Where the slope is positive just below the optimum and negative just above it, every other
-    # rationality is worse than both, and between them the tangent at the optimum bounds the
-    # evidence. At infinity the value is the supremum itself, and at 0 the slope is 0.
+    # Where the slope is positive just below the optimum and negative just above it, the tangent at
+    # the optimum bounds the evidence. At infinity the value is the supremum, at 0 the slope is 0.
     finite = np.isfinite(best) & (best != 0)
     bound = np.array(np.broadcast_to(value, best.shape))
     if finite.any():
@@ -566,8 +565,8 @@ def known_utility_many(
     """`known_utility` of many policies, utilities or worlds, or of all of these, in one batch.
 
     Results are those of single calls, up to rounding, in the order given. Worlds of like shape
-    (numbers of states and actions, horizon, discount) are worked on together, whatever else they
-    differ in; a small world then costs a tenth of what it costs alone.
+    (numbers of states and actions, horizon, discount) are measured together, which takes a tenth
+    of the time.
 
     Args:
         mdp: the world, or B worlds.

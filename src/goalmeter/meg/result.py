@@ -57,12 +57,12 @@ class MegResult:
         notes: plain statements a reader of the number needs.
         stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
             best so far and `upper_bound` what was proven by then; None where it ran to its end.
-        bound_size: `upper_bound`, and so `certified`, speaks of all utilities of the class up to
-            this size, taken at their rationality; inf where it speaks of all. It is a thousand
-            times the size of the best one that was reached, and at least a thousand.
-        bound_measure: what that size is: "range", the largest entry of a utility less its smallest
-            (for the utility shown, which has the range 1, this is `rationality`), or "weights",
-            the sum of a utility's absolute weights; "none" where `bound_size` is inf.
+        bound_size: `upper_bound` holds for all utilities of the class up to this size, times
+            their rationality; inf where it holds for all. It is a thousand times the size of the
+            best one that was reached, and at least a thousand.
+        bound_measure: what that size is: "range", the largest entry of a utility less its
+            smallest, or "weights", the sum of a utility's absolute weights; "none" where
+            `bound_size` is inf.
     """
 
     value: float
@@ -212,9 +212,8 @@ class TrajectoryMeg(MegResult):
 
     Attributes:
         n: number of trajectories.
-        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
-            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
-            too high on average over small true values.
+        corrected: `raw` less its first-order bias, nats, or 0 if that is negative; the estimate
+            to quote. The floor makes it too high on average over small true values.
         unfloored: the same without that floor, nats; to average over many estimates.
         standard_error: of `corrected`, nats.
         interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
@@ -226,8 +225,8 @@ class TrajectoryMeg(MegResult):
         p_value: probability of so large a statistic if actions were drawn from the reference.
         held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
             model fitted to the others, mixed with one part in (decisions fitted + 1) of the
-            reference. What the fitted goal predicts of trajectories it has not seen: far below
-            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
+            reference. Far below `raw`, or below 0, where a rich class only overfits; NaN for a
+            single trajectory.
     """
 
     # What one observation is called in a table; a subclass may count something else.

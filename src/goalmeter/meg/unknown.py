@@ -74,10 +74,9 @@ def simplest_utility(
 ) -> SimplestUtility:
     """The utility with the smallest weights that explains a share of a policy's MEG.
 
-    Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
-    with spends large weights on the last hundredth of a nat, much of it in states that are
-    hardly visited. Asking for a little less, with weights as small as possible, leaves the
-    weights that behaviour insists on: this is the utility to plot.
+    Very different utilities predict the same behaviour, and that of `unknown_utility` has large
+    weights for the last hundredth of a nat, many in states that are hardly visited. The smallest
+    weights that explain a little less are those to plot.
 
     Args:
         mdp: the world; its reward is not used.
@@ -110,7 +109,6 @@ def simplest_utility(
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
     large = is_large(mdp, utilities)
     climb = PenalisedClimb(start, behaviour) if large else _Descent(start, behaviour)
-    # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
@@ -162,11 +160,7 @@ def unknown_utility(
     targets). Classes that are linear in their weights have a global optimum, which is found and
     certified: `upper_bound` is a proven bound on every utility of the class that is, at its
     rationality, up to a thousand times as large as the best one reached; the result's `bound_size`
-    and `bound_measure` say in which sense. Classes without features and of more than 100 weights
-    are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
-    value and bound apart, a linear program looks for optima at infinity
-    (`goalmeter.meg.faces`), and a class of up to some hundred weights is searched once more
-    along falling penalties (`goalmeter.meg.linear`).
+    and `bound_measure` say in which sense.
 
     Args:
         mdp: the world; its reward is not used.
@@ -179,11 +173,10 @@ def unknown_utility(
         tolerance: nats between value and bound at which the optimum counts as certified.
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
-        progress: called at every step with a `Progress`: value and bound so far, seconds gone and
-            left at most. True writes a line to standard error every five seconds, False is
-            silent, and None, the default, writes if standard error is a terminal or a notebook's.
-        timeout: seconds after which the search ends with what it has; it is looked at in every
-            pass over the decisions, so the end may come a Newton step late.
+        progress: called at every step with a `Progress`. True writes a line to standard error
+            every five seconds, False is silent, and None, the default, writes if standard error
+            is a terminal or a notebook's.
+        timeout: seconds after which the search ends with what it has.
 
     Returns:
         A `MegResult` whose `utility` is the maximising one, scaled to 0..1, with `rationality`
@@ -199,9 +192,8 @@ def unknown_utility(
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
     Cost: up to 100 weights, or with features where H * A * S * D^2 is at most 1e8, ten to thirty
-    Newton steps of O(H * transitions * D) each. Otherwise some hundred passes of
-    O(H * transitions), and for each of some ten to sixty steps a sparse factorisation; with
-    features also a matrix [D, D]. No array of S * S entries.
+    Newton steps of O(H * transitions * D) each. Otherwise (`goalmeter.meg.visit_matching`) some
+    hundred passes of O(H * transitions), and a sparse factorisation for each of up to sixty steps.
 
     Example: a mouse that never pays for its cheese has one goal that explains it fully.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -210,7 +202,6 @@ def unknown_utility(
         >>> print(round(result.value, 4), result.rationality)
         0.6931 inf
     """
-    # One listener for both, so that progress and interruption look the same.
     hear = listener(progress)
     if network is not None and network is not False:
         if features is not None or over != "state":
@@ -259,8 +250,7 @@ def unknown_utility_many(
         reference: as in `unknown_utility`, shared by all.
         references: B of them, None among them for the uniform policy; in place of `reference`.
         tolerance: nats between value and bound at which an optimum counts as certified.
-        timeout: seconds after which all searches end with what they have: those that had not begun
-            with the value 0 and the bound that is known beforehand.
+        timeout: seconds after which all searches end with what they have.
 
     Raises:
         InvalidParameterError: numbers of worlds, policies and references, or options, that do not
