@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import gzip
 import io
 import re
@@ -147,7 +148,7 @@ def short_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     climb = neural.climb
 
     def shortly(*args: Any, **options: Any) -> Any:
-        return climb(*args, **(options | {"iterations": 2}))
+        return climb(*args[:3], dataclasses.replace(args[3], iterations=2), **options)
 
     monkeypatch.setattr(neural, "climb", shortly)
 

@@ -88,7 +88,7 @@ def test_a_model_refutes_a_bound_that_it_exceeds() -> None:
     value = model.evidence(behaviour)
     bounds.add(Certificate(value - 1.0, 0.0))
     bounds.add(Certificate(value + 1.0, 0.0))
-    fit = checked(LinearFit(value, *bounds.at(model), model), behaviour, bounds)
+    fit = checked(LinearFit(value, *bounds.at(model.theta), model), behaviour, bounds)
     assert fit.upper_bound == value + 1.0
     assert fit.error < 1e-9
 

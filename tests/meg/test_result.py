@@ -54,33 +54,6 @@ def test_json_holds_infinities_as_words() -> None:
     assert document["certified"] is True
 
 
-def test_as_text() -> None:
-    assert str(result(notes=("mind the step",))) == (
-        "MEG 0.25 nats (certified to 1e-09), 25.0% of 1\n"
-        "  towards the reward, against the uniform policy\n"
-        "  rationality 2; arithmetic\n"
-        "  note: mind the step"
-    )
-    assert "MEG 0.25 nats (upper bound 0.3)" in str(result(upper_bound=0.3))
-    assert "by_step" not in repr(result())  # arrays would drown the rest
-
-
-def test_a_result_is_one_row_of_a_data_frame() -> None:
-    world = gm.cliff_world()
-    result = gm.meg.known_utility(world, gm.optimal_policy(world))
-    (row,) = result.to_pandas().to_dict("records")
-    assert row["meg"] == result.value and row["rationality"] == np.inf and row["certified"]
-    logs = gm.tabular.sample_trajectories(
-        world, gm.uniform_policy(world), 8, rng=np.random.default_rng(0)
-    )
-    estimate = gm.meg.from_trajectories(world, logs)
-    (row,) = estimate.to_pandas().to_dict("records")
-    assert (row["interval_low"], row["interval_high"]) == estimate.interval and row["n"] == 8
-    simulated = gm.meg.from_simulator(world, gm.uniform_policy(world), budget=300)
-    (row,) = simulated.to_pandas().to_dict("records")
-    assert row["meg"] == simulated.value and row["interval_low"] == simulated.interval[0]
-
-
 def test_a_behaviour_worse_than_the_reference_has_a_minus_sign_in_every_headline() -> None:
     worse = result(rationality=-2.0)
     assert str(worse).startswith("MEG −0.25 nats (certified to 1e-09), −25.0% of 1")

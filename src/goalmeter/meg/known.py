@@ -14,7 +14,7 @@ from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import (
     MOST_STEPS,
     Behaviour,
-    Evidence,
+    ModelEvidence,
     PolicyBehaviour,
     behaviour_of,
     best_rationality,
@@ -50,13 +50,12 @@ from goalmeter.tabular.policies import (
 from goalmeter.tabular.transition import map_all
 
 # --- Influence ------------------------------------------------------------------------------------
-# Proposition 3.3 of the MEG paper (a utility that no decision influences has MEG 0) needs more than
-# a difference that rounding hides: a tiny difference is told apart by a large enough rationality.
-# Here nothing is compared but numbers that were given: two states are alike if they pay exactly the
-# same and lead with exactly the same probabilities to states that are alike, and no choice has an
-# influence if, in every state that can be reached, all actions are alike.
+# Proposition 3.3 of the MEG paper (a utility that no decision influences has MEG 0) needs an exact
+# test, because a large enough rationality tells the smallest difference apart. Two states are alike
+# if they pay exactly the same and lead with exactly the same probabilities to states that are
+# alike; no choice has an influence if all actions are alike in every reachable state.
 
-# Reachable states are kept for each decision up to this many entries [H, S], else as one set.
+# Reachable states are stored for each decision up to this many entries [H, S], else as one set.
 _KEPT_ENTRIES = 10_000_000
 
 
@@ -95,8 +94,7 @@ def _labels(
 ) -> tuple[IntArray, BoolArray]:
     """Labels of states by what their first action pays and leads to, and whether all agree, [S].
 
-    `utility` is that of the decision, [A or 1, S]; `same` are the states whose actions lead to one
-    distribution, [S]; `after` the labels of the states one decision later.
+    `after` are the labels of the states one decision later.
     """
     kinds = np.eye(int(after.max()) + 1)[after]
     leads = mdp.transition.expect_all(kinds)  # [A, S, kinds]
@@ -136,11 +134,11 @@ def _next(mdp: TabularMDP, states: BoolArray) -> BoolArray:
     return np.asarray(mdp.transition.push(np.ascontiguousarray(mass)) > 0)
 
 
-# --- Many -----------------------------------------------------------------------------------------
+# --- Batches of worlds ----------------------------------------------------------------------------
 _T = TypeVar("_T")
 
 
-class Case(NamedTuple):
+class PolicyCase(NamedTuple):
     """A policy in a world, what it is compared with, and what an error calls it."""
 
     name: str
@@ -161,8 +159,8 @@ def cases_of(
     utilities: Sequence[ArrayLike | None] | None,
     reference: ArrayLike | None,
     references: Sequence[ArrayLike | None] | None,
-) -> list[Case]:
-    """The cases that a caller means, who gives as many of each, or one for all."""
+) -> list[PolicyCase]:
+    """Pair worlds, policies, utilities and references: as many of each, or one for all."""
     if reference is not None and references is not None:
         raise InvalidParameterError(
             "reference and references are both given, expected one of them: reference is shared "
@@ -185,7 +183,7 @@ def cases_of(
             f"for all"
         )
     return [
-        Case(
+        PolicyCase(
             f"{'policies' if alone else 'worlds'}[{i}]",
             worlds[i % len(worlds)],
             policies[i % len(policies)],
@@ -197,16 +195,15 @@ def cases_of(
 
 
 def measure_parts(
-    cases: Sequence[Case],
-    together: Callable[[Sequence[Case]], Sequence[_T]],
-    alone: Callable[[Case], _T],
-    alike: Callable[[Case], float] = lambda case: 0.0,
+    cases: Sequence[PolicyCase],
+    together: Callable[[Sequence[PolicyCase]], Sequence[_T]],
+    alone: Callable[[PolicyCase], _T],
+    alike: Callable[[PolicyCase], float] = lambda case: 0.0,
 ) -> list[_T]:
     """The results of all cases in order: of those of like shape together, of the others alone.
 
-    Cases that are measured together are `alike` as far as possible. Parts are shared out among
-    threads. What is measured together or alone is the same however many there are, and so are the
-    numbers.
+    Cases of one batch have similar values of `alike`. Batches are shared out among threads and do
+    not depend on their number.
     """
     groups: dict[object, list[int]] = {}
     for i, case in enumerate(cases):
@@ -227,7 +224,6 @@ def measure_parts(
         try:
             return together(chosen)
         except GoalmeterError:
-            # Which of them it was is known by asking each.
             return [_named(case, alone) for case in chosen]
 
     if parts:
@@ -238,27 +234,25 @@ def measure_parts(
     return [results[i] for i in range(len(cases))]
 
 
-def _named(case: Case, alone: Callable[[Case], _T]) -> _T:
+def _named(case: PolicyCase, alone: Callable[[PolicyCase], _T]) -> _T:
     with naming(case.name):
         return alone(case)
 
 
 def _room(mdp: TabularMDP) -> int:
-    """How many worlds like this one stand side by side."""
+    """The largest batch of worlds like this one."""
     # Of the infinite problem, so many that policies are still evaluated by a factorisation.
     return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
 
 
 def _joins(mdp: TabularMDP) -> bool:
-    """Whether a world may stand beside others."""
     return _room(mdp) > 1 and not is_nearly_endless(mdp)
 
 
-# --- Known batch ----------------------------------------------------------------------------------
+# --- Optimum over the rationality -----------------------------------------------------------------
 TOLERANCE = 1e-8
 # Half-width, relative to beta, of the bracket that proves the bound on a finite optimum.
 _BRACKET = 1e-4
-# What a note says of a utility that has no influence, and of one whose influence is not resolved.
 NO_INFLUENCE = (
     "no choice influences this utility (it is constant, or out of the agent's reach), so MEG is 0 "
     "by Proposition 3.3"
@@ -277,14 +271,13 @@ TIES = (
 
 @dataclass(frozen=True)
 class Lot:
-    """B behaviours and utilities that are measured at once.
+    """B behaviours and utilities that are measured at once, in one world or in B worlds.
 
-    In one world, or in B worlds of like shape whose states stand side by side in `mdp`; `sums` says
-    which. Policies, utilities and references that all share are given once.
+    Policies, utilities and references that all share are given once.
 
     Attributes:
         worlds: the only world, or B.
-        mdp: the world of all states.
+        mdp: the only world, or B of like shape side by side.
         behaviour: in `mdp`.
         rewards: the utilities in their own units, [T, A or 1, S, B or 1].
         shown: the utilities as results show them.
@@ -332,7 +325,7 @@ def measure_known(
 ) -> list[MegResult]:
     """The results of a batch in one world, against a log policy [T, A, S].
 
-    `reference` is that policy as it was given, for the notes; `progress` is called at each pass.
+    `reference` is that policy as it was given; `progress` is called at each pass.
     """
     each = [rewards_of(mdp, u) for u in utilities]
     rewards = stack_rewards(each)
@@ -362,7 +355,7 @@ def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
 
-    def evaluate(b: FloatArray) -> Evidence:
+    def evaluate(b: FloatArray) -> ModelEvidence:
         nonlocal regret, passes
         if progress is not None and passes:
             gone = time.monotonic() - began
@@ -375,8 +368,7 @@ def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
             return model_evidence(task, regret, sums)
         at_b = evidence(task, behaviour, sums=sums)
         if b.any():
-            # The signs are settled from here on, and with them the regrets: only the model's own
-            # terms change with b, which is a cheaper pass.
+            # From here on the signs are fixed, and only the model's own terms change with b.
             regret = at_b.loss
         return at_b
 
@@ -441,13 +433,12 @@ def _in_units(rationality: float, unit: float) -> float:
 def _upper_bound(
     best: FloatArray,
     value: FloatArray,
-    at_best: Evidence,
-    evaluate: Callable[[FloatArray], Evidence],
+    at_best: ModelEvidence,
+    evaluate: Callable[[FloatArray], ModelEvidence],
 ) -> FloatArray:
     """Bound on the evidence over all rationalities, from concavity: [B]."""
-    # Where the slope is positive just below the optimum and negative just above it, every other
-    # rationality is worse than both, and between them the tangent at the optimum bounds the
-    # evidence. At infinity the value is the supremum itself, and at 0 the slope is 0.
+    # Where the slope is positive just below the optimum and negative just above it, the tangent at
+    # the optimum bounds the evidence. At infinity the value is the supremum, at 0 the slope is 0.
     finite = np.isfinite(best) & (best != 0)
     bound = np.array(np.broadcast_to(value, best.shape))
     if finite.any():
@@ -460,13 +451,7 @@ def _upper_bound(
     return bound
 
 
-# --- Known worlds ---------------------------------------------------------------------------------
-def measure_cases(cases: Sequence[Case]) -> list[MegResult]:
-    """The MEG of each case with respect to its utility, in order."""
-    return measure_parts(cases, _together, _alone)
-
-
-def _alone(case: Case) -> MegResult:
+def _alone(case: PolicyCase) -> MegResult:
     log_reference = log_of_reference(case.mdp, case.reference)
     (result,) = measure_known(
         case.mdp, [case.policy], [case.utility], log_reference, case.reference
@@ -474,7 +459,7 @@ def _alone(case: Case) -> MegResult:
     return result
 
 
-def _together(cases: Sequence[Case]) -> list[MegResult]:
+def _together(cases: Sequence[PolicyCase]) -> list[MegResult]:
     each = [rewards_of(case.mdp, case.utility) for case in cases]
     rewards = stack_rewards(each)
     check_resolved(rewards)
@@ -495,13 +480,13 @@ def _together(cases: Sequence[Case]) -> list[MegResult]:
     )
 
 
-def behaviour_side_by_side(mdp: TabularMDP, cases: Sequence[Case]) -> PolicyBehaviour:
+def behaviour_side_by_side(mdp: TabularMDP, cases: Sequence[PolicyCase]) -> PolicyBehaviour:
     """What the policies of W cases do, in the world `mdp` of their worlds side by side."""
     policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
     return PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
 
 
-def reference_side_by_side(cases: Sequence[Case]) -> FloatArray | None:
+def reference_side_by_side(cases: Sequence[PolicyCase]) -> FloatArray | None:
     """The log references of W cases, which all have one or none: [T, A, W * S] or None."""
     logs = [log_of_reference(case.mdp, case.reference) for case in cases]
     present = [log for log in logs if log is not None]
@@ -517,8 +502,8 @@ def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
     return out.reshape(*out.shape[:2], -1)
 
 
-# --- Known ----------------------------------------------------------------------------------------
-# Actions times states times problems of one world that are worked on together.
+# --- Public functions -----------------------------------------------------------------------------
+# Actions times states times problems of one world in one part of a batch: its arrays stay in cache.
 _PART_ENTRIES = 2**17
 
 
@@ -580,8 +565,8 @@ def known_utility_many(
     """`known_utility` of many policies, utilities or worlds, or of all of these, in one batch.
 
     Results are those of single calls, up to rounding, in the order given. Worlds of like shape
-    (numbers of states and actions, horizon, discount) are worked on together, whatever else they
-    differ in; a small world then costs a tenth of what it costs alone.
+    (numbers of states and actions, horizon, discount) are measured together, which takes a tenth
+    of the time.
 
     Args:
         mdp: the world, or B worlds.
@@ -607,7 +592,8 @@ def known_utility_many(
         0.1927 -0.6931
     """
     if not isinstance(mdp, TabularMDP) or references is not None:
-        return measure_cases(cases_of(mdp, policies, utilities, reference, references))
+        cases = cases_of(mdp, policies, utilities, reference, references)
+        return measure_parts(cases, _together, _alone)
     compared: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
     counts = {len(policies), len(compared)}
     if 0 in counts or len(counts - {1}) > 1:
@@ -617,7 +603,6 @@ def known_utility_many(
         )
     log_reference = log_of_reference(mdp, reference)
     batch = max(len(policies), len(compared))
-    # A part of the batch whose arrays stay in cache costs less than the whole at once.
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []
     for start in range(0, batch, part):

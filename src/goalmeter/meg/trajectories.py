@@ -13,7 +13,7 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.likelihood import (
     Fit,
-    Group,
+    LogGroup,
     TrajectoriesLike,
     evidence_by_trajectory,
     fit_class,
@@ -35,17 +35,8 @@ from goalmeter.statistics.intervals import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import normalised_notes
 
-# --- Logged information ---------------------------------------------------------------------------
-# A log visits few of the states that there are at each decision, and only these have a part in
-#
-#     information = sum over t, s of weight_t(s) E_pi[psi_t(s) psi_t(s)^T],
-#     psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s),
-#
-# with W_t [S, D] the expected features still to come. W takes one product with the policy's own
-# [S, S] a decision, and rows of psi are worked out where there is weight: the numbers of
-# `SoftModel.information`, without its arrays of an entry for each action, state and weight.
-
-# Classes of more weights are worth it.
+# In classes of more weights, rows of psi are computed for the states that a log visits only, and
+# scores by a pass for each trajectory instead of one for each weight.
 LARGE_WEIGHTS = 100
 
 
@@ -76,13 +67,12 @@ def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
     return total
 
 
-def scores_of(group: Group, model: SoftModel) -> FloatArray:
-    """Gradients in the weights of each trajectory's evidence, [N, D], the quicker way."""
+def scores_of(group: LogGroup, model: SoftModel) -> FloatArray:
+    """`scores_by_trajectory`, the quicker way."""
     log, d = group.trajectories, group.utilities.n_weights
     n = len(log)
     if d <= LARGE_WEIGHTS or n >= d:
         return scores_by_trajectory(group, model)
-    # One pass forwards for each trajectory, instead of one backwards for each weight.
     number = np.arange(n)
 
     def weights(step: int) -> FloatArray:
@@ -95,13 +85,12 @@ def scores_of(group: Group, model: SoftModel) -> FloatArray:
     return model.adjoint(weights).T
 
 
-# --- Inference ------------------------------------------------------------------------------------
 # Scores and information are formed as dense matrices over the weights.
 MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
-Fitter = Callable[[Sequence[Group], Sequence[FloatArray]], Fit]
+Fitter = Callable[[Sequence[LogGroup], Sequence[FloatArray]], Fit]
 
 
 class Inference(NamedTuple):
@@ -118,7 +107,7 @@ class Inference(NamedTuple):
 
 
 def infer(
-    groups: Sequence[Group],
+    groups: Sequence[LogGroup],
     fit: Fit,
     weights: Sequence[FloatArray],
     *,
@@ -184,7 +173,7 @@ def infer(
 
 
 def held_out(
-    groups: Sequence[Group], fitter: Fitter, *, folds: int, rng: np.random.Generator
+    groups: Sequence[LogGroup], fitter: Fitter, *, folds: int, rng: np.random.Generator
 ) -> float:
     """Cross-fitted evidence, nats a trajectory; NaN if there are too few to split."""
     sizes = [len(g.trajectories) for g in groups]
@@ -213,7 +202,7 @@ def held_out(
 
 
 def _information(
-    groups: Sequence[Group],
+    groups: Sequence[LogGroup],
     models: Sequence[SoftModel],
     weights: Sequence[FloatArray],
     *,
@@ -230,7 +219,6 @@ def _pseudo_inverse(information: FloatArray) -> FloatArray:
     return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
 
 
-# --- Trajectories ---------------------------------------------------------------------------------
 # Nats; a smaller standard error is one of rounding.
 _ALIKE = 1e-9
 
@@ -299,7 +287,7 @@ def from_trajectories(
 
 
 def estimate(
-    groups: Sequence[Group],
+    groups: Sequence[LogGroup],
     *,
     known: bool,
     confidence: float,

@@ -33,7 +33,7 @@ from goalmeter.meg.causal.result import (
 )
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
-from goalmeter.meg.neural import HIDDEN, Progress, climb, unheard
+from goalmeter.meg.neural import NetworkProgress, NetworkSearch, climb, without_utilities
 from goalmeter.meg.result import MegResult
 from goalmeter.tabular.arrays import as_floats, shape_text
 from goalmeter.tabular.planning import state_occupancy
@@ -384,7 +384,7 @@ def causal_class(
     iterations: int = 200,
     do: Do | None = None,
     tolerance: float = TOLERANCE,
-    progress: Progress | None = None,
+    progress: NetworkProgress | None = None,
 ) -> CausalMeg:
     """MEG towards the best utility of a parametric class (Definitions 4.1 to 4.3).
 
@@ -534,12 +534,13 @@ def _of_network(
     seeds: list[int],
     iterations: int,
     tolerance: float,
-    progress: Progress | None,
+    progress: NetworkProgress | None,
 ) -> CausalMeg:
     names = check_targets(question, targets)
     recall = question.recall([names])
-    label = f"a network with one hidden layer of {HIDDEN}" if module is None else "a torch module"
-    name = f"some utility over {listed(names)} computed by {label}"
+    weights = _inputs(question.network, names, inputs)
+    search = NetworkSearch(weights, module, tuple(seeds), iterations)
+    name = f"some utility over {listed(names)} computed by {search.label}"
     if recall.kind == "none":
         return no_influence(question, names, name)
     _check_recall(recall)
@@ -549,11 +550,8 @@ def _of_network(
         bound.behaviour,
         bound.span.plain,
         process.log_uniform,
-        _inputs(question.network, names, inputs),
-        module=module,
-        seeds=seeds,
-        iterations=iterations,
-        heard=unheard(progress),
+        search,
+        heard=without_utilities(progress),
     )
     shape = [question.network.size(x) for x in names]
     utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
