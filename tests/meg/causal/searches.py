@@ -13,8 +13,8 @@ from oracles.causal_model import Model
 
 from goalmeter.causal import CausalBayesianNetwork, utility_of
 from goalmeter.meg.causal.insufficient_recall import search
-from goalmeter.meg.causal.maximisers import SearchResult
 from goalmeter.meg.causal.outcomes import OutcomeTable, Policies, joint_outcomes
+from goalmeter.meg.causal.search import SearchResult
 
 LOG2 = float(np.log(2))
 few = settings(max_examples=3, deadline=None, derandomize=True)

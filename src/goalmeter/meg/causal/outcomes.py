@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from goalmeter._errors import InvalidModelError
 from goalmeter._names import listed
-from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.causal.contexts import neutral_network
 from goalmeter.causal.diagram import Utility
 from goalmeter.causal.elimination import Factor, sum_of_product
@@ -90,18 +90,6 @@ class OutcomeTable:
         """Numbers of each row, [R] or [R, B], added up by context and action: [C, A(, B)]."""
         shape = (self.contexts[decision], self.actions[decision], *values.shape[1:])
         return np.asarray(self._sums[decision] @ values).reshape(shape)
-
-    @cached_property
-    def pairs(self) -> dict[tuple[int, int], IntArray]:
-        """For two decisions, the places of both in one number, [R]."""
-        sizes = [c * a for c, a in zip(self.contexts, self.actions, strict=True)]
-        n = len(sizes)
-        return {
-            (i, k): self.place[i] * sizes[k] + self.place[k]
-            for i in range(n)
-            for k in range(n)
-            if i != k
-        }
 
     @cached_property
     def _sums(self) -> list[Any]:
@@ -299,29 +287,34 @@ class _Outcomes:
 
 
 # --- Ascent ---------------------------------------------------------------------------------------
-# With the policies of the others held fixed, b E[U] + H is concave in the policy of decision i and
-# its maximum is the softmax
+# With the policies of the others fixed, b E[U] + H is concave in the policy of decision i and its
+# maximum is the softmax
 #
 #     pi_i(d | c)  proportional to  exp( b E[U | c, d] + sum_{later j} E[-log pi_j | c, d] ),
 #
 # where only decisions j whose contexts D_i influences can differ with d. A step therefore never
-# decreases the objective. In the form of `goalmeter.tabular.backup`, b times the gap to the best
-# action, it is exact for every b: at b = infinity the best actions alone share the probability,
-# weighted by the entropy that they leave to the others. A negative b is a positive one for -U.
+# decreases the objective. It is written as b times the gap to the best action, so it is exact for
+# every b: at infinity the best actions share the probability, weighted by the entropy that they
+# leave to the others. A negative b is a positive one for -U.
 #
-# Where the ascent ends depends on where it began: b E[U] + H is not concave in all policies
-# together. B ascents run side by side.
+# With a fixed E[U] = u, H is maximised by the augmented Lagrangian H + m (E[U] - u) - (r / 2)
+# (E[U] - u)^2. Its step is the same softmax at the b that satisfies b = m - r (E[U] - u), and m
+# becomes b after each sweep.
 #
-# Source: MEG paper (NeurIPS 2024), Definition 3.1, by its Lagrangian.
+# Source: MEG paper (NeurIPS 2024), Definition 3.1; Hestenes and Powell (1969), multipliers.
 
 # Differences in expected utility below this, in a unit in which utilities differ by at most 1, are
 # rounding; at b = infinity they decide between a best and another action.
 TIE = 1e-13
 TIE_AT_INFINITY = 1e-9
+# r, nats per squared unit of utility: at first, its factor per sweep, and at least.
+_STIFFEST, _RELAXED, _STIFFNESS = 2e4, 0.9, 80.0
+_LARGEST_MULTIPLIER = 1e9
+_ROOT_STEPS = 20
 
 
 class Prospects(NamedTuple):
-    """What a decision has to go by, given the policies of the others; [C, A, B] each."""
+    """What a decision faces, given the policies of the others; [C, A, B] each."""
 
     mass: FloatArray  # probability of the context, seen from each of its actions
     paid: FloatArray  # E[U | context, action]
@@ -329,10 +322,7 @@ class Prospects(NamedTuple):
 
 
 def prospects_of(table: OutcomeTable, utility: FloatArray, policies: Policies, i: int) -> Prospects:
-    """What decision `i` has to go by.
-
-    `utility` of each row is [R, 1], or [R, B] where each column has its own; policies [C, A, B].
-    """
+    """What decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
     # Sums over a context become expectations in it; a context without mass keeps its zeros.
@@ -346,26 +336,19 @@ def prospects_of(table: OutcomeTable, utility: FloatArray, policies: Policies, i
 
 
 def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> FloatArray:
-    """The best policy of a decision, [C, A, B]; where no context can come up, as it was.
+    """The best policy of a decision, [C, A, B]; unchanged where a context has no mass.
 
-    A context that a policy never brings about may still be one that it stays away from because of
-    what would be done there, so that must not be forgotten.
+    A context that is never reached may be avoided because of what would be done there.
     """
     value = np.where(rationality < 0, -prospects.paid, prospects.paid)
     gap = value.max(axis=1, keepdims=True) - value
-    endless = np.isinf(rationality)
-    gap[gap <= np.where(endless, TIE_AT_INFINITY, TIE)] = 0.0
+    gap[gap <= np.where(np.isinf(rationality), TIE_AT_INFINITY, TIE)] = 0.0
     with np.errstate(invalid="ignore"):
         penalty = np.where(gap > 0, np.abs(rationality) * gap, 0.0)
-    return normalised(prospects.spare - penalty, prospects.mass, old)
-
-
-def normalised(logits: FloatArray, mass: FloatArray, old: FloatArray) -> FloatArray:
-    """Softmax over actions [C, A, B]; the old policy where the context has no mass."""
-    # Less the largest one, so that exp cannot overflow.
+    logits = prospects.spare - penalty
     policy = np.exp(logits - logits.max(axis=1, keepdims=True))
     policy /= policy.sum(axis=1, keepdims=True)
-    return np.where(mass.max(axis=1, keepdims=True) > 0, policy, old)
+    return np.where(prospects.mass.max(axis=1, keepdims=True) > 0, policy, old)
 
 
 def ascend(
@@ -376,77 +359,96 @@ def ascend(
     *,
     sweeps: int,
     tolerance: float,
-) -> tuple[Policies, BoolArray]:
+    fixed: FloatArray | None = None,
+) -> tuple[Policies, FloatArray]:
     """Let every decision answer the others until no probability moves by more than a tolerance.
 
-    The utility, [R, 1] or [R, B], is in a unit in which it varies by about 1. Each column has its
-    rationality b, [B], of either sign or infinite, and policies to begin with, [C, A, B] each. It
-    drops out after as many `sweeps`, or earlier once it has settled.
+    The utility, [R, 1] or [R, B], is in a unit in which it varies by about 1. Each of B ascents has
+    its rationality b of either sign or infinite, [B], and initial policies [C, A, B]; with a fixed
+    E[U], [B], b is the initial multiplier.
 
     Returns:
-        policies, and which columns have settled, [B].
+        policies, and the rationalities or multipliers [B].
     """
-    out = [p.copy() for p in policies]
+    out, multipliers = [p.copy() for p in policies], rationality.copy()
     running = np.arange(len(rationality))
-    now = [p.copy() for p in policies]
-    # The utility of the columns that still run; one for all of them stays as it is.
-    running_utility = utility
+    now, b, u, value = list(out), rationality, fixed, utility
     for sweep in range(sweeps):
-        moved = np.zeros(len(running))
+        moved, now = np.zeros(len(running)), list(now)
+        stiffness = max(_STIFFEST * _RELAXED**sweep, _STIFFNESS)
+        at = b
         for i in range(len(now)):
-            new = respond(
-                prospects_of(table, running_utility, now, i), rationality[running], now[i]
-            )
+            prospects = prospects_of(table, value, now, i)
+            if u is not None:
+                at = _multiplier(prospects, now[i], at, b, u, stiffness)
+            new = respond(prospects, at, now[i])
             moved = np.maximum(moved, np.abs(new - now[i]).max(axis=(0, 1)))
             now[i] = new
+        if u is not None:
+            moved += np.abs(at - b) / stiffness
+            b = np.clip(at, -_LARGEST_MULTIPLIER, _LARGEST_MULTIPLIER)
         settled = moved <= tolerance
+        last = sweep == sweeps - 1
         # Taking columns out copies all of them, which pays once a tenth has settled; now and then
-        # it is done all the same, so that a few slow columns do not drag the others along to the
-        # end.
-        if settled.any() and (settled.all() or settled.mean() > 0.1 or sweep % 16 == 0):
+        # it is done all the same, so that a few slow columns do not keep the others.
+        if last or (settled.any() and (settled.mean() > 0.1 or sweep % 16 == 0)):
             for whole, part in zip(out, now, strict=True):
                 whole[..., running] = part
+            multipliers[running] = b
             keep = ~settled
-            running = running[keep]
-            now = [p[..., keep] for p in now]
-            running_utility = utility if utility.shape[1] == 1 else utility[:, running]
-        if not len(running):
-            break
-    for whole, part in zip(out, now, strict=True):
-        whole[..., running] = part
-    done = np.ones(len(rationality), dtype=bool)
-    done[running] = False
-    return out, done
+            if not keep.any():
+                break
+            running, now, b = running[keep], [p[..., keep] for p in now], b[keep]
+            u = None if u is None else u[keep]
+            value = value if value.shape[1] == 1 else value[:, keep]
+    return out, multipliers
 
 
-class Score(NamedTuple):
-    """What policies attain, [B] each."""
+def _multiplier(
+    prospects: Prospects,
+    old: FloatArray,
+    guess: FloatArray,
+    multiplier: FloatArray,
+    utility: FloatArray,
+    stiffness: float,
+) -> FloatArray:
+    """The b with b + r (E[U] at b - u) = m, [B], by Newton's method inside a shrinking bracket."""
+    mass = prospects.mass.max(axis=1)
+    low = multiplier - stiffness * ((mass * prospects.paid.max(axis=1)).sum(axis=0) - utility)
+    high = multiplier - stiffness * ((mass * prospects.paid.min(axis=1)).sum(axis=0) - utility)
+    # The left side rises with b and E[U] lies between its extremes, so the root is in the bracket.
+    b = np.clip(guess, low, high)
+    for _ in range(_ROOT_STEPS):
+        policy = respond(prospects, b, old)
+        mean = (policy * prospects.paid).sum(axis=1)
+        attained = (mass * mean).sum(axis=0)
+        spread = (mass * (policy * (prospects.paid - mean[:, None]) ** 2).sum(axis=1)).sum(axis=0)
+        excess = b - multiplier + stiffness * (attained - utility)
+        low = np.where(excess < 0, b, low)
+        high = np.where(excess > 0, b, high)
+        step = b - excess / (1.0 + stiffness * spread)
+        new = np.where((step >= low) & (step <= high), step, 0.5 * (low + high))
+        if (np.abs(new - b) <= 1e-8 * (1.0 + np.abs(b))).all():
+            return new
+        b = new
+    return b
 
-    utility: FloatArray
-    entropy: FloatArray
 
-    def objective(self, rationality: FloatArray) -> FloatArray:
-        """B E[U] + H, nats; b finite."""
-        return np.asarray(rationality * self.utility + self.entropy)
-
-
-def score(table: OutcomeTable, utility: FloatArray, policies: Policies) -> Score:
-    """E[U] and H of policies, with the utility of each row [R, 1] or [R, B]."""
+def score(
+    table: OutcomeTable, utility: FloatArray, policies: Policies
+) -> tuple[FloatArray, FloatArray]:
+    """E[U] and H (nats) of policies, [B] each; the utility is [R, 1] or [R, B]."""
     probability = table.probability(policies)
     surprise = sum(table.rows(j, -safe_log(p)) for j, p in enumerate(policies))
-    return Score((probability * utility).sum(axis=0), (probability * surprise).sum(axis=0))
+    return (probability * utility).sum(axis=0), (probability * surprise).sum(axis=0)
 
 
-# --- Stationary -----------------------------------------------------------------------------------
-# A stationary point of b E[U] + H is a set of policies each of which is the best answer to the
-# others (`search.ascent`):  log pi = A(log pi), up to a constant in each context. Block
-# ascent gets near at a linear rate; Newton's method on the same equations finishes in a few steps,
-# and their derivative says how the policies move with the utility (the implicit function theorem).
-#
-# With a held utility, E[U] = u is one more equation and b one more unknown: stationary points of
-# the entropy on the set of policies that attain u.
-#
-# K is the number of contexts and actions of all decisions together.
+# --- Stationary points ----------------------------------------------------------------------------
+# At a stationary point of b E[U] + H each policy is the best answer to the others: log pi =
+# A(log pi), up to a constant in each context. Ascent approaches it at a linear rate; Newton's
+# method on the same equations finishes in a few steps, and their derivative says how the policies
+# move with the utility (the implicit function theorem). With a fixed E[U] = u, b is one more
+# unknown. K is the number of contexts and actions of all decisions together.
 
 # Equations of more unknowns than this are not formed; ascent alone has to do.
 MAX_UNKNOWNS = 600
@@ -454,27 +456,14 @@ _STEPS = 30
 _LONGEST = 4.0
 
 
-class Point(NamedTuple):
-    """Policies [C, A] each and the b at which they are stationary."""
-
-    policies: Policies
-    rationality: float
-    residual: float
-
-
 class Linearised:
-    """The equations at one set of policies, and their derivatives.
-
-    Args:
-        utility: of each row, [R].
-        rationality: b.
-        policies: [C, A] each.
+    """The equations at policies [C, A] for a utility [R] and rationality, and their derivatives.
 
     Attributes:
-        chances: the probability of each row but for one decision's choice, [R] for each.
+        chances: the probability of each row without one decision's choice, [R] for each.
         masses: probability of each context, seen from each action, [C, A] each.
         answers: the logs of the best answers, [K].
-        error: what the answers differ by from the policies, in logs, [K].
+        error: the answers less the logs of the policies, [K].
         pull: d(answers) / db, [K].
     """
 
@@ -483,63 +472,53 @@ class Linearised:
     ) -> None:
         self.table, self.utility, self.policies = table, utility, policies
         self.logs = [safe_log(p) for p in policies]
-        self.chances = _without_each(
-            table.weight, [table.rows(i, p) for i, p in enumerate(policies)]
-        )
+        self.chances = [table.probability(policies, without=i) for i in range(len(policies))]
         surprises = [table.rows(i, -log) for i, log in enumerate(self.logs)]
-        self.masses, paid, logits, self._excess = [], [], [], []
+        self.masses, paid, answers, self._excess = [], [], [], []
         for i, chance in enumerate(self.chances):
             mass = table.total(i, chance)
             known = np.where(mass > 0, mass, 1.0)
             worth = table.total(i, chance * utility) / known
             surprise = sum((surprises[j] for j in table.later[i]), np.zeros(len(chance)))
             value = rationality * worth + table.total(i, chance * surprise) / known
-            # Where nothing can come up nothing is asked.
             value = np.where(mass > 0, value, self.logs[i])
             self._excess.append(rationality * utility + surprise - table.rows(i, value))
             self.masses.append(mass)
             paid.append(worth)
-            logits.append(value)
-        answers = [x - x.max(axis=1, keepdims=True) for x in logits]
-        answers = [x - np.log(np.exp(x).sum(axis=1, keepdims=True)) for x in answers]
+            value = value - value.max(axis=1, keepdims=True)
+            answers.append(value - np.log(np.exp(value).sum(axis=1, keepdims=True)))
         self.answers = _flat(answers)
         self.error = self.answers - _flat(self.logs)
         self.pull = self.centred(_flat(paid)[:, None])[:, 0]
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """d(policies - answers) / d(logs of policies), [K, K]."""
-        return np.asarray(np.eye(self.error.size) - self.centred(self._cross()))
-
-    def _cross(self) -> FloatArray:
-        """d(answers, before they are normalised) / d(logs of policies), [K, K]."""
-        table = self.table
-        sizes = [p.size for p in self.policies]
+        """d(logs of policies - answers) / d(logs of policies), [K, K]."""
+        table, sizes = self.table, [p.size for p in self.policies]
         ends = np.cumsum(sizes)
-        out = np.zeros((ends[-1], ends[-1]))
+        cross = np.zeros((ends[-1], ends[-1]))
         for i, mine in enumerate(sizes):
             mass = self.masses[i].reshape(-1, 1)
-            # What can never come up answers nothing: by infinity, its derivatives are 0.
+            # Where nothing can come up derivatives are 0: divided by infinity.
             known = np.where(mass > 0, mass, np.inf)
             for k, theirs in enumerate(sizes):
                 if k == i:
                     continue
-                # A later decision's surprise is -log pi_k, so its own derivative adds -1 to the
-                # others.
+                # A later decision's surprise is -log pi_k, whose own derivative is -1.
                 excess = self._excess[i] - 1.0 if k in table.later[i] else self._excess[i]
-                sums = np.bincount(
-                    table.pairs[i, k], weights=self.chances[i] * excess, minlength=mine * theirs
-                )
-                block: FloatArray = sums.reshape(mine, theirs) / known
+                pairs = table.place[i] * theirs + table.place[k]
+                sums = np.bincount(pairs, self.chances[i] * excess, minlength=mine * theirs)
+                block = sums.reshape(mine, theirs) / known
                 # Logs move so that each context's probabilities still sum to 1.
-                moved = block - self._mean_rows(block, k)
-                out[ends[i] - mine : ends[i], ends[k] - theirs : ends[k]] = moved
-        return out
+                policy = self.policies[k]
+                summed = block.reshape(mine, *policy.shape).sum(axis=2)
+                moved = block - (summed[:, :, None] * policy).reshape(block.shape)
+                cross[ends[i] - mine : ends[i], ends[k] - theirs : ends[k]] = moved
+        return np.asarray(np.eye(len(cross)) - self.centred(cross))
 
     def paid_features(self) -> FloatArray:
         """E[features | context, action] of all decisions, [K, D]."""
-        features = self.table.features
-        parts = []
+        features, parts = self.table.features, []
         for i, chance in enumerate(self.chances):
             mass = self.masses[i][..., None]
             total = self.table.total(i, chance[:, None] * features)
@@ -554,28 +533,18 @@ class Linearised:
 
     def bordered(self) -> FloatArray:
         """`matrix` with b as one more unknown and E[U] as one more equation, [K + 1, K + 1]."""
-        gain = _flat(self.centred_slopes(self.gains()))
-        top = np.hstack([self.matrix, -self.pull[:, None]])
-        return np.vstack([top, np.append(gain, 0.0)])
-
-    def gains(self) -> Policies:
-        """D E[U] / d(logs of policies), [C, A] each."""
-        return [
+        gains = [
             self.table.total(i, chance * self.utility) * p
             for (i, chance), p in zip(enumerate(self.chances), self.policies, strict=True)
         ]
+        top = np.hstack([self.matrix, -self.pull[:, None]])
+        return np.vstack([top, np.append(_flat(self.centred_slopes(gains)), 0.0)])
 
     def centred_slopes(self, slopes: Policies) -> Policies:
         """Derivatives in the logs of policies where those stay normalised, [C, A] each."""
         return [
             d - p * d.sum(axis=1, keepdims=True) for d, p in zip(slopes, self.policies, strict=True)
         ]
-
-    def _mean_rows(self, block: FloatArray, k: int) -> FloatArray:
-        """(sum over the actions of a context of block) times their probabilities."""
-        policy = self.policies[k]
-        summed = block.reshape(len(block), *policy.shape).sum(axis=2)
-        return np.asarray(summed[:, :, None] * policy).reshape(block.shape)
 
     def centred(self, values: FloatArray) -> FloatArray:
         """Numbers [K, n] less their mean under the policy of their context."""
@@ -598,22 +567,26 @@ class Linearised:
         return out
 
 
+class StationaryPoint(NamedTuple):
+    """Policies [C, A] each, the b at which they are stationary, and how far they are from it."""
+
+    policies: Policies
+    rationality: float
+    residual: float
+
+
 def finish(
     table: OutcomeTable,
     utility: FloatArray,
     rationality: float,
     policies: Policies,
-    held: float | None = None,
-) -> Point:
-    """Newton's method from policies that are nearly stationary.
+    fixed: float | None = None,
+) -> StationaryPoint:
+    """Newton's method from policies that are nearly stationary, at b or at a fixed E[U].
 
-    The utility is that of each row, [R], b finite, and `held` the E[U] that is to be attained, by
-    whatever b; None keeps b.
-
-    Returns:
-        The point; the one that came in if no step brought the equations nearer.
+    Returns the best point on the way, which may be the initial one.
     """
-    best = Point(policies, rationality, np.inf)
+    best = StationaryPoint(policies, rationality, np.inf)
     if sum(p.size for p in policies) > MAX_UNKNOWNS:
         return best
     b, now = rationality, policies
@@ -622,40 +595,29 @@ def finish(
         flat = _flat(now)
         error = np.where(flat > 0, at.error, 0.0)
         attained = float((at.chances[0] * table.rows(0, now[0])) @ utility)
-        missing = 0.0 if held is None else held - attained
+        missing = 0.0 if fixed is None else fixed - attained
         # An answer that leaves a probability where it is to 1e-16 is as good as can be seen.
         residual = float(np.abs(flat * error).max(initial=0.0)) + abs(missing)
         # Newton's method either shrinks the residual fast or, at rounding or where two branches
         # meet, not at all: going on would only wander.
         if not residual < 0.8 * best.residual:
-            return Point(now, b, residual) if residual < best.residual else best
-        best = Point(now, b, residual)
-        step, change = _newton(at, error, missing, held is not None)
-        if step is None:
+            return StationaryPoint(now, b, residual) if residual < best.residual else best
+        best = StationaryPoint(now, b, residual)
+        try:
+            if fixed is None:
+                step, change = np.linalg.solve(at.matrix, error), 0.0
+            else:
+                *parts, change = np.linalg.solve(at.bordered(), np.append(error, missing))
+                step = np.array(parts)
+        except np.linalg.LinAlgError:
             break
-        now, b = at.moved(step), b + change
+        if not np.isfinite(step).all() or not np.isfinite(change):
+            break
+        step = at.centred(step[:, None])[:, 0]
+        # A factor e^4 in a probability is the most that a linear step is trusted with.
+        scale = min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+        now, b = at.moved(scale * step), b + scale * float(change)
     return best
-
-
-def _newton(
-    at: Linearised, error: FloatArray, missing: float, bordered: bool
-) -> tuple[FloatArray | None, float]:
-    """The step in the logs [K], and in b."""
-    matrix = at.bordered() if bordered else at.matrix
-    right = np.append(error, missing) if bordered else error
-    try:
-        solution = np.linalg.solve(matrix, right)
-    except np.linalg.LinAlgError:
-        return None, 0.0
-    if not np.isfinite(solution).all():
-        return None, 0.0
-    step, change = (solution[:-1], float(solution[-1])) if bordered else (solution, 0.0)
-    step = at.centred(step[:, None])[:, 0]
-    # Far from the solution the linearised step can be absurd; a factor e^4 in a probability is the
-    # most that is believed.
-    longest = float(np.abs(step).max(initial=0.0))
-    scale = min(1.0, _LONGEST / longest) if longest > 0 else 1.0
-    return scale * step, scale * change
 
 
 def implicit_gradient(
@@ -664,32 +626,16 @@ def implicit_gradient(
     rationality: float,
     policies: Policies,
     slopes: Policies,
-    *,
-    held: bool,
-) -> tuple[FloatArray, float]:
-    """How what depends on stationary policies moves with the utility.
+) -> FloatArray:
+    """How a function of policies that are stationary at b moves with the weights of features, [D].
 
-    Args:
-        table: the outcomes, with features [R, D].
-        utility: of each row, features @ weights up to a constant, [R].
-        rationality: b.
-        policies: stationary at b, [C, A] each.
-        slopes: derivative of what is asked about in the logs of the policies, [C, A] each.
-        held: whether E[U] is kept, by whatever b, as the weights move; if not, b is.
-
-    Returns:
-        The derivative in the weights [D], and that in the E[U] to be kept (0 if it is not).
+    `slopes` are its derivatives in the logs of the policies, [C, A] each; the utility is that of
+    each row, features @ weights up to a constant, [R].
     """
     at = Linearised(table, utility, rationality, policies)
     # Solved backwards: one system for all weights, however many there are.
-    right = _flat(at.centred_slopes(slopes))
-    if held:
-        backwards = np.linalg.solve(at.bordered().T, np.append(right, 0.0))
-        backwards, by_utility = backwards[:-1], float(backwards[-1])
-    else:
-        backwards, by_utility = np.linalg.solve(at.matrix.T, right), 0.0
-    chance = at.chances[0] * table.rows(0, policies[0])
-    out, start = -by_utility * (chance @ table.features), 0
+    backwards = np.linalg.solve(at.matrix.T, _flat(at.centred_slopes(slopes)))
+    out, start = np.zeros(table.features.shape[1]), 0
     # The adjoint of centring, then of the features that each context and action can expect.
     for i, policy in enumerate(policies):
         part = backwards[start : start + policy.size].reshape(policy.shape)
@@ -697,19 +643,7 @@ def implicit_gradient(
         part = part - policy * part.sum(axis=1, keepdims=True)
         share = np.divide(part, at.masses[i], out=np.zeros_like(part), where=at.masses[i] > 0)
         out = out + rationality * ((at.chances[i] * table.rows(i, share)) @ table.features)
-    return out, by_utility
-
-
-def _without_each(weight: FloatArray, rows: list[FloatArray]) -> list[FloatArray]:
-    """The product of the weight and all rows but one, for each one."""
-    before = [weight]
-    for row in rows[:-1]:
-        before.append(before[-1] * row)
-    out, after = [], np.ones_like(weight)
-    for first, row in zip(reversed(before), reversed(rows), strict=True):
-        out.append(first * after)
-        after = after * row
-    return out[::-1]
+    return out
 
 
 def _flat(parts: Policies) -> FloatArray:

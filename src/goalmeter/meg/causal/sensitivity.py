@@ -592,8 +592,8 @@ class _Worlds:
     def _score(self, world: Question, utility: Utility, rationality: float) -> float:
         recall = world.recall(self.scopes)
         if recall.kind == "insufficient":
-            from goalmeter.meg.causal.insufficient_recall import planned_evidence
             from goalmeter.meg.causal.outcomes import joint_outcomes
+            from goalmeter.meg.causal.search import planned_evidence
 
             table = joint_outcomes(world.network, recall.decisions, utility)
             rng = np.random.default_rng(0) if self.rng is None else self.rng
