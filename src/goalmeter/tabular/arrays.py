@@ -226,13 +226,7 @@ _HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.rea
 def load_arrays(
     path: str | Path, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, AnyArray]:
-    """Read the named arrays of an .npz file, all of them numerical.
-
-    Args:
-        path: the file; its extension does not matter.
-        required: names that must be there.
-        optional: names that may be there; any other name is refused.
-    """
+    """Read the named arrays of an .npz file, all of them numerical."""
     with naming(path), _open_archive(Path(path)) as archive:
         names = archive.files
         for name in required:

@@ -10,7 +10,7 @@ import pytest
 from goalmeter.meg.simulator.confidence import AS_SEEN, LEAST, MOST, ConfidenceSet, PossibleWorlds
 from goalmeter.meg.simulator.exploration import Exploration
 from goalmeter.meg.simulator.start_bounds import entropies, largest_concave
-from goalmeter.meg.simulator.state_bounds import Line, Point, highest, summit
+from goalmeter.meg.simulator.state_bounds import CurveBounds, Line, highest, summit
 from goalmeter.meg.simulator.worlds import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
@@ -157,9 +157,9 @@ def test_the_summit_of_a_concave_function(seed: int, lift: float) -> None:
     def lowest(b: float) -> float:
         return min(line(b) for line in f) + lift
 
-    def bounded(b: float, below: bool) -> Point:
+    def bounded(b: float, below: bool) -> CurveBounds:
         low = lowest(b) - 0.05 * rng.random() if below else -math.inf
-        return Point(b, low, lowest(b) + 0.05 * rng.random())
+        return CurveBounds(b, low, lowest(b) + 0.05 * rng.random())
 
     grid = np.geomspace(0.1, 50, 15)
     at = float(rng.choice(grid))
@@ -175,8 +175,13 @@ def test_the_summit_of_a_concave_function(seed: int, lift: float) -> None:
 
 
 def test_the_summit_by_hand() -> None:
-    points = [Point(1.0, 1.0, 1.1), Point(2.0, high=1.5), Point(4.0, high=1.0), Point(5.0, 0.0)]
+    points = [
+        CurveBounds(1.0, 1.0, 1.1),
+        CurveBounds(2.0, high=1.5),
+        CurveBounds(4.0, high=1.0),
+        CurveBounds(5.0, 0.0),
+    ]
     # From (1, 1) through (2, 1.5), and from (5, 0) through (4, 1): they cross at (3, 2).
     assert summit(points) == pytest.approx(2.0)
-    assert summit([Point(1.0, 1.0)]) == math.inf
-    assert summit([Point(1.0, 1.0, 1.0)]) == math.inf
+    assert summit([CurveBounds(1.0, 1.0)]) == math.inf
+    assert summit([CurveBounds(1.0, 1.0, 1.0)]) == math.inf

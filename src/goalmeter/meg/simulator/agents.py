@@ -29,7 +29,7 @@ def first_of(space: Any) -> int:
     return int(getattr(space, "start", 0))
 
 
-# --- Acting ---------------------------------------------------------------------------------------
+# --- Kinds of agents ------------------------------------------------------------------------------
 # An agent is a table over integer observations, a policy that Stable-Baselines3 trained, a function
 # of the observation, or any object whose `begin(generator)` gives such a function for one episode
 # (and which may therefore remember it).
@@ -38,7 +38,7 @@ def first_of(space: Any) -> int:
 _SUM_TOLERANCE = 1e-5
 
 
-class Answered(NamedTuple):
+class SampledAnswer(NamedTuple):
     """An action that the agent drew itself, and the distribution that it drew from, [A]."""
 
     action: int
@@ -47,7 +47,7 @@ class Answered(NamedTuple):
 
 # What an agent answers at a decision (its number, from 0) for an observation: an action, a
 # distribution, or both.
-Answer = Callable[[Any, int], "int | FloatArray | Answered"]
+Answer = Callable[[Any, int], "int | FloatArray | SampledAnswer"]
 
 
 class Actor(Protocol):
@@ -79,8 +79,6 @@ class TableActor:
 
     Attributes:
         table: [T, S, A], rows summing to 1.
-        name: in words.
-        first: what the first observation is.
     """
 
     table: FloatArray
@@ -184,15 +182,7 @@ def checked_rows(rows: FloatArray, what: str) -> FloatArray:
 def chosen(
     answer: Any, n_actions: int, generator: np.random.Generator, name: str, first: int = 0
 ) -> tuple[int, FloatArray | None]:
-    """The action that an answer stands for, from 0, drawn from it if it is a distribution.
-
-    Args:
-        answer: of the agent.
-        n_actions: A.
-        generator: of the draw.
-        name: of the agent, for errors.
-        first: what the agent calls the first action.
-    """
+    """The action that an answer stands for, from 0, drawn from it if it is a distribution."""
     action, row = told(answer, n_actions, name, first)
     if action is not None or row is None:
         assert action is not None, "an answer is an action or a distribution"
@@ -206,7 +196,7 @@ def told(
     answer: Any, n_actions: int, name: str, first: int = 0
 ) -> tuple[int | None, FloatArray | None]:
     """What an answer says: an action, from 0, its distribution [A], or both; see `chosen`."""
-    if isinstance(answer, Answered):
+    if isinstance(answer, SampledAnswer):
         return answer
     try:
         array = np.asarray(answer)
@@ -268,17 +258,13 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
     )
 
 
-# --- Remembered -----------------------------------------------------------------------------------
+# --- Cached answers -------------------------------------------------------------------------------
 # Observations that are kept; of pictures of 64 by 64 in colours this is 250 MB.
 _MOST = 20_000
 
 
-def remembered(actor: FunctionActor) -> FunctionActor:
-    """The same actor, which is asked once for each observation; dictionaries are asked anew.
-
-    Args:
-        actor: who gives the same answer to the same observation, always.
-    """
+def cached_answers(actor: FunctionActor) -> FunctionActor:
+    """The same actor, which is asked once for each observation; dictionaries are asked anew."""
     answers: dict[tuple[bytes, tuple[int, ...], str], FloatArray] = {}
     ask: Callable[[Any], FloatArray] = actor.function
 
@@ -297,20 +283,14 @@ def remembered(actor: FunctionActor) -> FunctionActor:
     return replace(actor, function=function)
 
 
-# --- Callers agent --------------------------------------------------------------------------------
+# --- Agents of any kind ---------------------------------------------------------------------------
 _ASKER = "MEG from a simulator"
 _SB3 = "sb3:"
 
 
 @dataclass(frozen=True, eq=False)
 class WalkingActor:
-    """A navigator of grid worlds in one of our environments, whose state it is told.
-
-    Attributes:
-        navigator: who walks.
-        env: the environment, without its wrappers.
-        name: as on the command line.
-    """
+    """A navigator of grid worlds in one of our environments, whose state it is told."""
 
     navigator: Any
     env: Any
@@ -331,7 +311,7 @@ class WalkingActor:
         """Set out in the present world."""
         walk = self.navigator.begin(self.env.world, Draws(int(generator.integers(2**31))))
 
-        def answer(observation: Any, decision: int) -> int | Answered:
+        def answer(observation: Any, decision: int) -> int | SampledAnswer:
             made = walk.act(self.env.state)
             if made.action is None:
                 raise InvalidParameterError(
@@ -340,28 +320,20 @@ class WalkingActor:
                 )
             if made.probabilities is None:
                 return int(made.action)
-            return Answered(made.action, np.asarray(made.probabilities, dtype=np.float64))
+            return SampledAnswer(made.action, np.asarray(made.probabilities, dtype=np.float64))
 
         return answer
 
 
 def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
-    """An agent of any kind in a Gymnasium environment.
-
-    Args:
-        agent: a name, a `NamedAgent`, a model of Stable-Baselines3, a table over integer
-            observations, a function of the observation, or an object whose `begin(generator)`
-            gives such a function for an episode.
-        env: the environment.
-        horizon: H.
-    """
+    """An agent of any kind in a Gymnasium environment."""
     if isinstance(agent, str):
         agent = named(agent)
     if isinstance(agent, NamedAgent):
         return _of_name(agent, env)
     if is_stable_baselines(agent):
         check_spaces(type(agent).__name__, agent, env)
-        return remembered(stable_baselines_actor(agent))
+        return cached_answers(stable_baselines_actor(agent))
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations = count_of(env.observation_space)
         if observations is None:
@@ -385,7 +357,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
 def _of_name(agent: NamedAgent, env: Any) -> Actor:
     bare = env.unwrapped
     if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
-        return remembered(FunctionActor(_saved(agent.name, env), agent.name, is_function=True))
+        return cached_answers(FunctionActor(_saved(agent.name, env), agent.name, is_function=True))
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         raise InvalidParameterError(
             f"{agent.name!r} walks in grid worlds, and this environment is "

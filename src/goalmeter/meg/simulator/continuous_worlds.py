@@ -109,13 +109,7 @@ class SampledActor:
 
 
 def continuous_actor(agent: Any) -> Actor:
-    """An agent of any kind in an environment with continuous actions.
-
-    Args:
-        agent: a model of Stable-Baselines3, a function of the observation that gives an action or
-            a `GaussianAnswer`, or an object whose `begin(generator)` gives such a function for an
-            episode.
-    """
+    """An agent of any kind in an environment with continuous actions."""
     if is_stable_baselines(agent):
         return _stable_baselines(agent)
     if (actor := function_actor(agent)) is not None:
@@ -272,13 +266,7 @@ class ReferenceDensity(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class UniformReference:
-    """Every action of a bounded box alike.
-
-    Attributes:
-        low: ends of the box, of the shape of an action.
-        high: likewise.
-        name: in words.
-    """
+    """Every action of a bounded box alike."""
 
     low: FloatArray
     high: FloatArray
@@ -291,13 +279,7 @@ class UniformReference:
 
 @dataclass(frozen=True, eq=False)
 class GaussianReference:
-    """Independent normals, before the box clips them.
-
-    Attributes:
-        centre: of the shape of an action, in the environment's units.
-        scale: standard deviations, likewise.
-        name: as it was asked for.
-    """
+    """Independent normals, before the box clips them."""
 
     centre: FloatArray
     scale: FloatArray
@@ -315,12 +297,7 @@ def is_box(space: Any) -> bool:
 
 
 def reference_density(asked: Any, space: Any) -> ReferenceDensity:
-    """The reference that a caller asks for over a box of actions.
-
-    Args:
-        asked: a name, or an object with `draw(generator)` and `name`.
-        space: a Gymnasium `Box` of real numbers.
-    """
+    """The reference that a caller asks for over a box of actions."""
     low, high = (np.asarray(end, dtype=np.float64) for end in (space.low, space.high))
     if asked is None:
         raise InvalidParameterError(
@@ -361,15 +338,7 @@ _ONLY_ACTIONS = "the agent gives continuous actions and not the density that the
 
 
 class BoxSimulator(GymnasiumSimulator):
-    """One environment whose actions are arrays of real numbers.
-
-    Args:
-        env: the environment; it is used and left in any state.
-        utilities: what its steps are worth.
-        seed: of all that is drawn.
-        reference: what actions are compared with.
-        chance: where the environment's chance comes from; see `from_simulator`.
-    """
+    """One environment whose actions are arrays of real numbers."""
 
     def __init__(
         self,
