@@ -135,7 +135,7 @@ def test_an_interrupted_write_loses_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", fill_the_disk)
-    with pytest.raises(InvalidFileError, match=r"policy\.npz: cannot be written: No space left"):
+    with pytest.raises(InvalidFileError, match=r"policy\.npz cannot be written: No space left"):
         files.save_policy([[0.5, 0.5]], path)
     assert files.load_policy(path).tolist() == [[1.0]]
     assert [p.name for p in tmp_path.iterdir()] == ["policy.npz"]
