@@ -9,7 +9,6 @@ import pytest
 from scipy.special import gammaln
 
 from goalmeter.meg.simulator.confidence import (
-    ActionOutcomes,
     ConfidenceSet,
     OutcomeArrays,
     StepOutcomeTable,
@@ -92,15 +91,6 @@ def test_the_truth_stays_in_the_set_at_every_look() -> None:
     assert outside / runs < 0.0986
 
 
-def test_the_set_shrinks_like_the_root_of_the_draws() -> None:
-    values = np.array([[0.0, 1.0]])
-    widths = [
-        ConfidenceSet(one_pair([n // 2, n // 2]), 0.05).highest(values, 1.0)[0] - 0.5
-        for n in (100, 10_000)
-    ]
-    assert 6 < widths[0] / widths[1] < 10
-
-
 def test_a_pair_lists_first_and_counts_then() -> None:
     table = StepOutcomeTable(n_actions=1, n_utilities=1)
     table.grow(1)
@@ -114,12 +104,6 @@ def test_a_pair_lists_first_and_counts_then() -> None:
     assert (pair.listed, pair.counts, pair.unlisted, pair.order) == ([a, b], [0, 0], 0, 1)
     table.add(pair, {b: 2}, False)
     assert pair.counts == [0, 2]
-
-
-def test_draws_that_differ_are_left_to_chance_whatever_is_said() -> None:
-    pair = ActionOutcomes()
-    pair.list_outcomes({StepOutcome(0, (1.0,)): 1, StepOutcome(1, (1.0,)): 1}, True, 0)
-    assert not pair.certain
 
 
 def test_the_predictor_is_a_distribution() -> None:

@@ -12,7 +12,6 @@ from meg.simulator.worlds import Corridor
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import LearntUtility, from_simulator
-from goalmeter.meg.simulator.measure import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
 from goalmeter.meg.simulator.state_bounds import (
     Bounded,
@@ -187,24 +186,3 @@ def test_an_excess_over_the_best_of_a_class_is_not_known() -> None:
     # No curve of one member bounds the others of its class.
     assert "learnt" not in results["reward"].exceeds
     assert results["learnt"].exceeds["reward"] < 0
-
-
-def test_excesses_are_kept() -> None:
-    mdp = world(4, 1, 8)
-    utilities = {
-        "reward": np.asarray(mdp.reward),
-        "like it": alike(mdp, np.random.default_rng(4), 0.1),
-    }
-    results = results_of(mdp, utility=utilities, level=0.5)
-    assert results["reward"].exceeds
-    measurement = Measurement("an agent", HORIZON, 20_000, 0, results)
-    again = Measurement.from_json(measurement.to_json(), "a folder")
-    assert again.differences == measurement.differences
-    assert again.to_json() == measurement.to_json()
-
-
-def test_the_best_combination_has_no_pair() -> None:
-    mdp = world(4, 1, 8)
-    utilities = {"reward": "reward", "another": np.linspace(0, 1, 8)}
-    results = results_of(mdp, utility=utilities, combined=True)
-    assert results["best combination"].exceeds == {}

@@ -18,7 +18,7 @@ from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.meg.simulator.agents import (
     Actor,
     Answer,
-    FunctionActor,
+    actor_of_function,
     function_actor,
     is_stable_baselines,
 )
@@ -77,35 +77,28 @@ class GaussianAnswer:
         return mean, std, least
 
 
-@dataclass(frozen=True, eq=False)
-class SampledActor:
-    """A model of Stable-Baselines3 that is asked for an action, drawn from its own distribution.
+def _sampled_actor(model: Any, name: str) -> Actor:
+    """Return the actor of a Stable-Baselines3 model that draws from its own distribution.
 
     Its draws come from torch's global generator, which is seeded for each and put back.
     """
+    policy = model.policy
 
-    model: Any
-    name: str
-    remembers: bool = False
-    timed: bool = False
-    is_function: bool = False
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """Actions of one episode, in the units of the environment."""
-        policy = self.model.policy
-
+    def begin(generator: np.random.Generator) -> Answer:
         def answer(observation: Any, decision: int) -> Any:
             import torch
 
             with borrowed_generators():
                 torch.manual_seed(int(generator.integers(_SEEDS)))
                 # State-dependent exploration keeps its noise; each decision draws it anew here.
-                if getattr(self.model, "use_sde", False):
+                if getattr(model, "use_sde", False):
                     holder = policy if hasattr(policy, "reset_noise") else policy.actor
                     holder.reset_noise()
-                return self.model.predict(observation, deterministic=False)[0]
+                return model.predict(observation, deterministic=False)[0]
 
         return answer
+
+    return Actor(name, begin)
 
 
 def continuous_actor(agent: Any) -> Actor:
@@ -130,7 +123,7 @@ def _stable_baselines(model: Any) -> Actor:
         )
     normal = type(getattr(policy, "action_dist", None)).__name__ == "DiagGaussianDistribution"
     if not (normal and hasattr(policy, "get_distribution")):
-        return SampledActor(model, name)
+        return _sampled_actor(model, name)
 
     def answer(seen: Any) -> GaussianAnswer:
         import torch
@@ -145,7 +138,7 @@ def _stable_baselines(model: Any) -> Actor:
         return GaussianAnswer(mean, std, least.reshape(shape))
 
     policy.set_training_mode(False)
-    return FunctionActor(answer, name)
+    return actor_of_function(answer, name)
 
 
 # --- Clipped gaussians ----------------------------------------------------------------------------
@@ -371,7 +364,14 @@ class BoxSimulator(GymnasiumSimulator):
 
     def free_choice(self) -> Actor:
         """The reference as an agent."""
-        return _ReferenceActor(self._reference, self.reference)
+
+        def begin(generator: np.random.Generator) -> Answer:
+            def answer(observation: Any, decision: int) -> Any:
+                return _Drawn(self._reference.draw(generator))
+
+            return answer
+
+        return Actor(self.reference, begin, is_function=True)
 
     def _count_actions(self, space: Any) -> int:
         return 0
@@ -447,18 +447,3 @@ class _Drawn:
     """An action that was drawn from the reference itself, and so tells nothing."""
 
     action: Any
-
-
-@dataclass(frozen=True, eq=False)
-class _ReferenceActor:
-    reference: ReferenceDensity
-    name: str
-    remembers: bool = False
-    timed: bool = False
-    is_function: bool = True
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        def answer(observation: Any, decision: int) -> Any:
-            return _Drawn(self.reference.draw(generator))
-
-        return answer

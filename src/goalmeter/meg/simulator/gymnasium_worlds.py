@@ -16,7 +16,7 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, 
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import (
     Actor,
-    FunctionActor,
+    actor_of_function,
     chosen,
     count_of,
     first_of,
@@ -365,7 +365,7 @@ class GymnasiumSimulator:
     def free_choice(self) -> Actor:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
-        return FunctionActor(lambda observation: row, FREE_CHOICE, is_function=True)
+        return actor_of_function(lambda observation: row, FREE_CHOICE, is_function=True)
 
     @caller_guard()
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:

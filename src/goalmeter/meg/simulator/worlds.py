@@ -17,7 +17,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
-from goalmeter.meg.simulator.agents import Actor, TableActor, actor_of, table_actor
+from goalmeter.meg.simulator.agents import Actor, actor_of, actor_of_rows, table_actor
 from goalmeter.meg.simulator.continuous_worlds import (
     BoxSimulator,
     continuous_actor,
@@ -126,14 +126,14 @@ class TabularSimulator:
         """S: a table has numbers for its states before they are met."""
         return self._mdp.n_states
 
-    def free_choice(self) -> TableActor:
+    def free_choice(self) -> Actor:
         """Every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
-        return TableActor(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
+        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""
-        if not isinstance(actor, TableActor):
+        if actor.table is None:
             raise InvalidParameterError(
                 f"a tabular world measures a policy as a table, got {actor.name}"
             )
@@ -162,7 +162,7 @@ class TabularSimulator:
 
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's table, [T, S, A]."""
-        return actor.table if isinstance(actor, TableActor) else None
+        return actor.table
 
     def remarks(self, actor: Actor) -> list[str]:
         """Nothing: a table promises what it is."""
