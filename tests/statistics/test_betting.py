@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.statistics.intervals import _SHARES, lower_limit, upper_limit
 
 
@@ -73,25 +72,3 @@ def test_the_limit_is_monotone_and_ignores_order() -> None:
     less = np.minimum(x, rng.random(50))
     assert lower_limit(less, low=0, high=1, error=0.05) <= limit
     assert upper_limit(-x, low=-1, high=0, error=0.05) == pytest.approx(-limit, abs=1e-12)
-
-
-def test_too_little_says_nothing() -> None:
-    assert lower_limit([], low=-3, high=5, error=0.05) == -3
-    assert upper_limit([], low=-3, high=5, error=0.05) == 5
-    assert lower_limit([0, 0], low=0, high=1, error=0.05) == 0
-    assert lower_limit([2, 2], low=2, high=2, error=0.05) == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"values": [0.5], "low": 0, "high": math.inf, "error": 0.1}, "without bounds"),
-        ({"values": [0.5], "low": 1, "high": 0, "error": 0.1}, "in order"),
-        ({"values": [0.5, 2.0], "low": 0, "high": 1, "error": 0.1}, r"values\[1\] is 2.0"),
-        ({"values": [math.nan], "low": 0, "high": 1, "error": 0.1}, r"values\[0\] is nan"),
-        ({"values": [0.5], "low": 0, "high": 1, "error": 0.0}, "error is 0.0"),
-    ],
-)
-def test_what_cannot_be_bounded_is_refused(arguments: dict[str, object], words: str) -> None:
-    with pytest.raises(InvalidParameterError, match=words):
-        lower_limit(**arguments)  # type: ignore[arg-type]

@@ -17,16 +17,6 @@ from goalmeter.statistics.clusters import (
 )
 
 
-def test_values_by_hand() -> None:
-    assert estimate([1.0, 2.0, 6.0]).value == 3
-    assert estimate([1, 2, 6], [1, 2, 3]).value == pytest.approx(9 / 6)
-    # Two strata: (1 + 2) / 2 and 6, each as heavy as the other.
-    assert estimate([1, 2, 6], strata=["a", "a", "b"]).value == pytest.approx((1.5 + 6) / 2)
-    # Clusters without anything to say are left out, and so are strata of such.
-    result = estimate([1, 0, 2, 0], [1, 0, 1, 0], n=17, strata=[0, 0, 0, 1])
-    assert (result.value, result.n, result.clusters) == (1.5, 17, 2)
-
-
 def test_one_stratum_gets_its_t_interval() -> None:
     rng = np.random.default_rng(0)
     sample = rng.normal(size=12)
@@ -169,13 +159,6 @@ def test_what_tells_nothing() -> None:
     assert nothing.to_json() == {"value": None, "interval": None, "n": 0, "clusters": 0}
 
 
-def test_as_json_and_shifted() -> None:
-    result = Estimate(0.5, (0.25, 0.75), 10, 3)
-    assert result.to_json() == {"value": 0.5, "interval": [0.25, 0.75], "n": 10, "clusters": 3}
-    assert result.shifted(0.25) == Estimate(0.75, (0.5, 1.0), 10, 3)
-    assert Estimate(0.5, None, 1, 1).shifted(1) == Estimate(1.5, None, 1, 1)
-
-
 def test_functions_of_sums() -> None:
     rng = np.random.default_rng(5)
     pairs = np.stack([rng.normal(3, 1, size=20), np.ones(20)], axis=1)
@@ -237,14 +220,6 @@ def test_the_bias_of_a_fit_is_taken_off() -> None:
     # Both ends are as far from the estimate as before.
     shift = np.subtract(plain.interval, result.interval)
     assert shift == pytest.approx(plain.value - result.value)
-
-
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 95, float("nan")])
-def test_confidence_is_a_probability(confidence: float) -> None:
-    with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1, such as"):
-        estimate([1.0, 2.0], confidence=confidence)
-    with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1, such as"):
-        estimate_of_sums([[1.0], [2.0]], lambda s: s[..., 0], n=2, confidence=confidence)
 
 
 @pytest.mark.parametrize("values", [[1.0, 2.0, 6.0], [3.0], []])

@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.statistics.discrimination import added_predictors, logistic_fit
 
 
@@ -80,9 +79,3 @@ def test_a_predictor_that_separates_ends_with_the_highest_likelihood_there_is() 
     # A prior keeps it from being certain.
     prior = logistic_fit(features, outcomes, ridge=1.0)
     assert 0 < prior.weights[0] < model.weights[0]
-
-
-@pytest.mark.parametrize("outcomes", [[1, 1, 1], [0, 1], [0, 1, 2]])
-def test_outcomes_that_are_no_two_classes_are_refused(outcomes: list[int]) -> None:
-    with pytest.raises(InvalidParameterError, match="both of them there"):
-        logistic_fit([[0.0], [1.0], [2.0]], outcomes)

@@ -31,12 +31,6 @@ def test_as_many_rows_and_one_column_fewer_of_each_stratum_are_drawn() -> None:
     assert draws.freedom == 4
 
 
-def test_a_stratum_of_one_column_makes_all_one_stratum() -> None:
-    draws = two_way_draws(5, 3, strata=[0, 1, 1], resamples=200)
-    assert np.allclose(draws.columns.sum(axis=1), 3)
-    assert draws.freedom == 2 and draws.columns[:, 0].min() == 0
-
-
 def test_the_spread_of_a_mean_adds_up_from_rows_and_columns() -> None:
     # x[i, j] = a[i] + b[j]: the variance of the mean is that of mean(a) and that of mean(b).
     rng = np.random.default_rng(0)
@@ -45,12 +39,6 @@ def test_the_spread_of_a_mean_adds_up_from_rows_and_columns() -> None:
     means = ((a[:, None] + b)[draws.rows] @ draws.columns[:, :, None])[..., 0].mean(axis=1) / 12
     expected = a.var() / 40 + b.var(ddof=1) / 12
     assert means.var() == pytest.approx(expected, rel=0.05)
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (5, 1)])
-def test_a_sample_of_one_says_nothing(rows: int, columns: int) -> None:
-    with pytest.raises(InvalidParameterError, match=r"at least 2 of each to resample"):
-        two_way_draws(rows, columns)
 
 
 def test_the_interval_holds_the_value_and_is_wider_for_few() -> None:

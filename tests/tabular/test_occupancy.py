@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from oracles.paths import discounted_occupancy, occupancy_by_loops, occupancy_by_paths
 from tabular.worlds import World, few, random_world, worlds
 
-from goalmeter._errors import InvalidPolicyError
 from goalmeter.tabular import TabularMDP, occupancy, planning, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep).
@@ -20,13 +19,6 @@ def test_by_hand() -> None:
     # Leaving with probability 3/4 at each decision: 1, 1/4, 1/16 are still there.
     expected = [[1, 0], [1 / 4, 3 / 4], [1 / 16, 15 / 16]]
     np.testing.assert_array_equal(occupancy(STEP, [[0.25, 0.75], [1.0, 0.0]]), expected)
-
-
-def test_the_infinite_problem_by_hand() -> None:
-    # Visits to state 0: sum_t (1/2 * 1/4)^t = 8/7; all visits together: 1 / (1 - 1/2) = 2.
-    mdp = STEP.replace(horizon=None, discount=0.5)
-    visits = occupancy(mdp, [[0.25, 0.75], [1.0, 0.0]])
-    np.testing.assert_allclose(visits, [8 / 7, 6 / 7], rtol=1e-15)
 
 
 @given(world=worlds(max_states=3, max_horizon=3))
@@ -87,15 +79,3 @@ def test_a_corridor_too_long_for_krylov_steps(
     expected[-1] /= 1 - discount
     error = occupancy(mdp, np.ones((n_states, 1))) - expected
     assert np.abs(error).sum() < 1e-10 * expected.sum()
-
-
-def test_arguments_are_left_as_they_are() -> None:
-    world = random_world(1)
-    policy = world.policy.copy()
-    occupancy(world.mdp(), policy)
-    np.testing.assert_array_equal(policy, world.policy)
-
-
-def test_a_policy_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(InvalidPolicyError, match=r"policy has shape \[2, 3\], expected \[2, 2\]"):
-        occupancy(STEP, np.full((2, 3), 1 / 3))

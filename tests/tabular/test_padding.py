@@ -55,22 +55,7 @@ def test_zeros_that_a_world_could_move_to_but_would_not_stay_at() -> None:
     check_trajectories(mdp, Trajectories(states, actions, np.full(20, 6)))
 
 
-@pytest.mark.parametrize("stay", [0.1, 0.5, 0.9])
-def test_what_was_really_done_is_let_pass(stay: float) -> None:
-    # The policy repeats itself as much as it can; only chance moves the state.
-    rng = np.random.default_rng(1)
-    mdp = sticky(stay)
-    for _ in range(50):
-        log = sample_trajectories(mdp, [[1.0, 0.0], [1.0, 0.0]], 30, rng=rng)
-        check_trajectories(mdp, Trajectories(log.states, log.actions))
-
-
 def test_an_agent_may_stay_where_it_is() -> None:
     # Waiting at the end, or bumping into the wall: nothing but `length` could tell it from padding.
     states, actions = [[0, 1, 2, 2, 2, 2], [0, 0, 0, 0, 0, 0]], [[1, 1, 0, 0, 0, 0], [0] * 6]
     check_trajectories(CORRIDOR, Trajectories(states, actions))
-
-
-def test_nan_is_no_padding() -> None:
-    with pytest.raises(InvalidTrajectoryError, match="instead of NaN, and give length"):
-        Trajectories([[0.0, np.nan]], [[0, 0]])

@@ -14,8 +14,6 @@ from tabular.worlds import World, few, random_world, worlds
 from goalmeter._errors import (
     GoalmeterError,
     InvalidParameterError,
-    InvalidPolicyError,
-    InvalidUtilityError,
 )
 from goalmeter._types import FloatArray
 from goalmeter.tabular import (
@@ -26,7 +24,6 @@ from goalmeter.tabular import (
     planning,
     soft_plan,
     transition,
-    uniform_policy,
 )
 from goalmeter.tabular.batched import optimal_policies
 
@@ -54,12 +51,6 @@ def test_three_decisions_by_hand() -> None:
     np.testing.assert_allclose(soft(STEP, np.log(2))[:, 1], np.full((3, 2), 0.5), rtol=1e-14)
 
 
-def test_two_discounted_decisions_by_hand() -> None:
-    # The second decision's reward is worth 1/2: weights 1 : exp(b / 2) = 1 : sqrt(2) at b = log 2.
-    first = soft(STEP.replace(horizon=2, discount=0.5), np.log(2))[0, 0]
-    np.testing.assert_allclose(first, np.array([1, np.sqrt(2)]) / (1 + np.sqrt(2)), rtol=1e-14)
-
-
 def test_the_limit_counts_the_ways_of_being_optimal() -> None:
     # From state 0, action 0 leads to state 1 and action 1 to state 2; action 2 gives up. Only one
     # of three actions leads from state 1 to the prize, each one does from state 2. Both roads
@@ -76,13 +67,6 @@ def test_the_limit_counts_the_ways_of_being_optimal() -> None:
         np.testing.assert_allclose(policy[1, 2], [1 / 3, 1 / 3, 1 / 3], atol=1e-15)
     # The worst is to miss the prize: give up (three ways on), or be wrong in state 1 (two).
     np.testing.assert_allclose(soft(mdp, -np.inf)[0, 0], [2 / 5, 0, 3 / 5], atol=1e-15)
-
-
-def test_a_reference_weighs_the_actions() -> None:
-    # Weights 0.9 * 1 : 0.1 * 2 at b = log 2; the last decision is the reference itself.
-    policy = soft(STEP.replace(horizon=2), np.log(2), reference=[[0.9, 0.1], [1.0, 0.0]])
-    np.testing.assert_allclose(policy[0, 0], np.array([0.9, 0.2]) / 1.1, rtol=1e-14)
-    np.testing.assert_allclose(policy[1], [[0.9, 0.1], [1.0, 0.0]], rtol=1e-14)
 
 
 # --- Against the definitions ----------------------------------------------------------------------
@@ -178,12 +162,6 @@ def test_optimal_policies_are_not_beaten(world: World) -> None:
     assert expected_return(mdp, soft(mdp, np.inf)).mean == pytest.approx(top, abs=1e-12)
 
 
-def test_ties_go_to_the_lowest_action() -> None:
-    assert optimal_policy(STEP)[:, 0].tolist() == [[0, 1], [0, 1], [1, 0]]
-    assert optimal_policy(STEP.replace(horizon=None, discount=0.9)).tolist() == [[0, 1], [1, 0]]
-    assert optimal_policy(STEP, utility=[1, 0])[:, 0].tolist() == [[1, 0]] * 3
-
-
 def test_ties_depend_neither_on_the_storage_nor_on_the_order_of_states() -> None:
     # A slippery lake of 20 x 20 cells: over 400 decisions many actions become equally good.
     rows = ["S" + "F" * 19, *["F" * 20] * 18, "F" * 19 + "G"]
@@ -241,21 +219,6 @@ def test_two_thousand_decisions(rationality: float) -> None:
         np.testing.assert_allclose(policy[-500:], expected, atol=1e-9)
 
 
-def test_late_decisions_of_a_discounted_horizon_still_matter() -> None:
-    # At decision 990 the reward is worth 0.9^991, about 1e-46. It is small, but nothing there
-    # is worth more, so the limit still goes for it, and each decision is whole evidence.
-    mdp = STEP.replace(horizon=1000, discount=0.9)
-    for policy in (soft(mdp, np.inf), optimal_policy(mdp)):
-        assert (policy[:-1, 0] == [0, 1]).all()
-
-
-def test_the_scale_of_the_utility_is_the_inverse_of_the_rationality() -> None:
-    mdp = random_world(2).mdp()
-    for scale in (1e-8, 1e8):
-        scaled = soft(mdp, 1 / scale, utility=scale * mdp.reward)
-        np.testing.assert_allclose(scaled, soft(mdp, 1.0), atol=1e-13)
-
-
 # --- Laws -----------------------------------------------------------------------------------------
 SOME = st.sampled_from([0.7, -2.0, 1e8, np.inf, -np.inf])
 
@@ -274,26 +237,6 @@ def test_names_of_states_and_actions_do_not_matter(
     renamed = world.mdp(transition=P, reward=R, **changes)
     expected = soft(world.mdp(**changes), rationality)[..., s, :][..., a]
     np.testing.assert_allclose(soft(renamed, rationality), expected, atol=1e-10)
-
-
-@given(world=worlds(), rationality=SOME, infinite=st.booleans(), constant=st.integers(-50, 50))
-@few
-def test_a_constant_reward_more_changes_nothing(
-    world: World, rationality: float, infinite: bool, constant: int
-) -> None:
-    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
-    more = mdp.replace(reward=mdp.reward + constant)
-    np.testing.assert_allclose(soft(more, rationality), soft(mdp, rationality), atol=1e-10)
-
-
-@given(world=worlds(), rationality=SOME, infinite=st.booleans())
-@few
-def test_a_negative_rationality_is_the_negated_utility(
-    world: World, rationality: float, infinite: bool
-) -> None:
-    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
-    negated = soft(mdp, rationality, utility=-mdp.reward)
-    np.testing.assert_array_equal(soft(mdp, -rationality), negated)
 
 
 @given(world=worlds(), infinite=st.booleans())
@@ -336,18 +279,6 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(first, second)
 
 
-def test_the_default_reference_and_utility_are_the_explicit_ones() -> None:
-    mdp = random_world(3).mdp()
-    explicit = soft(mdp, 2.0, utility=mdp.reward, reference=uniform_policy(mdp))
-    np.testing.assert_allclose(soft(mdp, 2.0), explicit, atol=1e-14)
-
-
-def test_rationality_0_is_the_reference() -> None:
-    world = random_world(3)
-    policy = soft(world.mdp(), 0.0, reference=world.policy)
-    np.testing.assert_allclose(policy, world.policy, atol=1e-14)
-
-
 # --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("rationality", "options", "error", "message"),
@@ -356,19 +287,6 @@ def test_rationality_0_is_the_reference() -> None:
         ("much", {}, InvalidParameterError, "rationality is 'much', expected a number or a list"),
         ([], {}, InvalidParameterError, r"rationality is \[\], expected a number or a list"),
         ([[1.0]], {}, InvalidParameterError, "rationality is .*, expected a number or a list"),
-        (
-            1.0,
-            {"utility": [1, 2, 3]},
-            InvalidUtilityError,
-            r"utility has shape \[3\], expected \[2\], \[2, 2\], \[3, 2\] or \[3, 2, 2\]",
-        ),
-        (1.0, {"utility": [0, np.inf]}, InvalidUtilityError, r"utility\[1\] is inf"),
-        (
-            1.0,
-            {"reference": [[1, 0]]},
-            InvalidPolicyError,
-            r"reference has shape \[1, 2\], expected \[2, 2\] \(stationary\) or \[3, 2, 2\]",
-        ),
     ],
 )
 def test_bad_input_gets_one_clear_error(
@@ -376,11 +294,6 @@ def test_bad_input_gets_one_clear_error(
 ) -> None:
     with pytest.raises(error, match=message):
         soft_plan(STEP, rationality, **options)
-
-
-def test_a_utility_for_the_infinite_problem_has_no_time() -> None:
-    with pytest.raises(InvalidUtilityError, match=r"expected \[2\], \[2, 2\] \(states, actions"):
-        soft_plan(STEP.replace(horizon=None, discount=0.5), 1.0, utility=np.zeros((3, 2)))
 
 
 def test_late_decisions_of_a_discounted_horizon_still_know_what_is_better() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from goalmeter.tabular import TabularMDP
-from goalmeter.tabular.batched import ONE_WORLD, Sums, column, side_by_side
+from goalmeter.tabular.batched import ONE_WORLD, Sums, side_by_side
 
 
 def random_worlds(n_states: int, density: float = 1.0) -> list[TabularMDP]:
@@ -57,14 +57,3 @@ def test_sums_are_of_each_world() -> None:
     # Batches, of which one column may stand for all, are summed as before.
     several = np.array([[[1.0, 2.0], [3.0, 4.0]]])
     assert ONE_WORLD.dot(np.ones((1, 2, 1)), several).tolist() == [4.0, 6.0]
-
-
-def test_a_column_has_the_states_of_the_first_world_first() -> None:
-    by_world = np.array([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0]])  # [S, W]
-    assert column(by_world)[:, 0].tolist() == [0.0, 1.0, 2.0, 10.0, 11.0, 12.0]
-
-
-def test_the_infinite_problem_keeps_its_discount() -> None:
-    worlds = [world.replace(horizon=None, discount=0.9) for world in random_worlds(3)]
-    joined = side_by_side(worlds)
-    assert (joined.horizon, joined.discount) == (None, 0.9)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from goalmeter.meg.sweeps.chunk import FAILED, OPEN
 from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load
-from goalmeter.meg.sweeps.table import Group, Sweep, by_argument
+from goalmeter.meg.sweeps.table import Sweep, by_argument
+from goalmeter.meg.sweeps.table import SweepGroup as Group
 from goalmeter.meg.sweeps.worlds import SEED, is_number
 from goalmeter.pages import prose
 from goalmeter.pages.part import Part

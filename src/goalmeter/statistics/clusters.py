@@ -13,32 +13,22 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray, IntArray
 
 # --- Few clusters ---------------------------------------------------------------------------------
-# Resampling few clusters shows only what these few show: where all of them share a value a
-# bootstrap interval has no width, though the next cluster may be of a kind that none of them was.
-# A mean of quantities within bounds has an interval that knows of it. Beside the clusters that
-# were seen there is one that was not, at the worst place that there is: at the lower bound for
-# the lower end, at the upper bound for the upper end. The clusters and this one share the weight
-# of the whole by chance, every division of it as likely as any other, and the ends are quantiles
-# of the mean.
+# A bootstrap of few clusters has no width where all of them are equal, though the next cluster may
+# differ. For a quantity within bounds, one unseen cluster is added at the worst place: at the lower
+# bound for the lower end, at the upper bound for the upper end. The seen clusters and this one
+# share the total weight at random, every division equally likely, and the ends are quantiles of the
+# mean.
 #
-# Why this one. Where clusters are 0 or 1 it is Clopper and Pearson's interval, so it is right at
-# the bounds, and of n equal clusters at v the lower end is v (alpha / 2)^(1/n). It has a width
-# for any n, which shrinks with n and never closes. It asks nothing of the distribution but its
-# bounds, whereas Student's t asks for a normal one: an agent that is stuck in one grid of ten,
-# and as good as perfect elsewhere, is covered by t only if such a grid was among those drawn. The
-# price is width where clusters are few and much alike; `benchmarks/few_clusters.py` shows both.
+# Where clusters are 0 or 1 this is Clopper and Pearson's interval; of n equal clusters at v the
+# lower end is v (alpha / 2)^(1/n). It assumes nothing of the distribution but its bounds, whereas
+# Student's t assumes normality; the price is width (`benchmarks/few_clusters.py`).
 #
-# Clusters need not weigh the same. For a ratio of sums with the values x and the denominators w,
-# the numbers w (x - r) have mean 0 at the true ratio r and are within bounds if w is. The bound
-# of their mean rejects those r that lie beyond the ends which are found with an unseen cluster of
-# the greatest possible w. So a caller has to know how much a cluster can weigh: that nine grids
-# of six steps went well says nothing of a tenth in which an agent is stuck for as many steps as
-# it is given. The same holds for strata of few clusters beside strata of many, where a cluster of
-# a small one weighs more.
+# For a ratio of sums with values x and denominators w, the numbers w (x - r) have mean 0 at the
+# true ratio r and are bounded if w is. So the unseen cluster needs the greatest possible w, which
+# the caller has to know; likewise for small strata, whose clusters weigh more.
 #
-# A quantity without bounds has no worst place. There it is Student's t, with the variance of
-# weighted clusters corrected for the part that each has in its own mean (CR2), and Satterthwaite's
-# degrees of freedom over strata; without spread it has nothing to say.
+# A quantity without bounds has no worst place. There it is Student's t, with the CR2 variance of
+# weighted clusters and Satterthwaite's degrees of freedom over strata.
 #
 # Source: Gaffke, Three test statistics for a nonparametric one-sided hypothesis on the mean of a
 # nonnegative variable (2005); Learned-Miller and Thomas, A new confidence interval for the mean
@@ -74,16 +64,7 @@ def bounded_ends(
 ) -> Ends:
     """The interval of the weighted mean of clusters within bounds.
 
-    Args:
-        values: of each cluster, [C], at least one.
-        weights: how much of the mean each is, [C], positive.
-        bounds: least and greatest value that a cluster can have.
-        tail: what is left outside on either side.
-        unseen: weight of the cluster that was not seen: the greatest that a cluster can have. The
-            mean weight if not given, which is right where weights are equal.
-
-    Returns:
-        The ends, within the bounds, with the mean between them.
+    Shapes: values [C], weights [C].
 
     Example: three clusters that are all 1 tell little of whether one in two is.
         >>> low, high = bounded_ends(np.ones(3), np.ones(3), (0.0, 1.0), 0.025)
@@ -115,12 +96,7 @@ def student_ends(
 ) -> Ends | None:
     """The interval of the weighted mean of clusters by Student's t; None without any spread.
 
-    Args:
-        values: of each cluster, [C].
-        weights: how much of the mean each is, [C], positive.
-        stratum: number of the stratum of each cluster, [C]; spread is that within strata. Each
-            has two clusters at least.
-        tail: what is left outside on either side.
+    Shapes: values [C], weights [C], stratum [C].
     """
     from scipy.stats import t
 
@@ -153,23 +129,21 @@ def _divisions(clusters: int) -> tuple[FloatArray, FloatArray]:
     return drawn, drawn.sum(axis=1) * share / (1.0 - share)
 
 
-# --- Clustered ------------------------------------------------------------------------------------
-# A cluster is what was drawn at random (a grid), a stratum what was chosen (a size and a
-# complexity). An interval is a statement about clusters that were not drawn, so it rests on how
-# many clusters there are, however many observations each of them has. The methods are those of
-# `few_clusters`:
+# --- Estimates ------------------------------------------------------------------------------------
+# A cluster was drawn at random (a grid), a stratum was chosen (a size and a complexity). Intervals
+# generalise to clusters that were not drawn:
 #
-# - of a quantity within bounds, one more cluster at the worst place there is;
-# - of paired differences, and of what has no bounds, Student's t, which needs a spread. Differences
-#   that are all the same are again bounded ones. (Two conditions of one grid succeed and fail
-#   together, so the worst difference is not to be expected of an unseen grid as the worst share is;
-#   and the interval is to agree with the t tests of `paired`.)
-# - One cluster has no interval, nor have clusters that are all the same without any bounds.
+# - A quantity within bounds has one more cluster at the worst place.
+# - Paired differences, and quantities without bounds, have Student's t, which needs a spread; equal
+#   differences are again bounded ones. (Two conditions of one grid succeed and fail together, so an
+#   unseen grid is not expected to have the worst difference; and the interval agrees with the t
+#   tests of `verdicts`.)
+# - One cluster has no interval, nor have equal clusters without bounds.
 #
-# What lies between strata was chosen, and is no part of the error. Student's t leaves it out where
-# every stratum has ten clusters or more. Elsewhere, and within bounds, clusters are one sample of
-# unequal weights, which errs on the wide side: few clusters of a stratum may agree by luck. For the
-# same reason differences of pairs are taken within their bounds where strata are small and uneven.
+# The spread between strata is no part of the error. Student's t leaves it out where every stratum
+# has ten clusters or more. Elsewhere, and within bounds, clusters are one sample of unequal
+# weights, which errs on the wide side, since few clusters of a stratum may agree by luck. For the
+# same reason paired differences are treated as bounded where strata are small and uneven.
 
 RESAMPLES = 2000
 # Clusters of the smallest stratum from which on Student's t has spread within strata only.
@@ -181,14 +155,7 @@ NO_SPREAD = "all clusters are the same, and nothing bounds what another one coul
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and how far it can be trusted.
-
-    Attributes:
-        value: NaN if there was nothing to take it from.
-        interval: None where nothing can be said of the spread; `reason` says why.
-        n: observations.
-        clusters: independent ones among what they come from.
-    """
+    """A number and how far it can be trusted."""
 
     value: float
     interval: tuple[float, float] | None
@@ -423,11 +390,10 @@ def _draws(clusters: int, stream: int) -> FloatArray:
     return np.asarray(counts.reshape(RESAMPLES, clusters), dtype=float)
 
 
-# --- Two way --------------------------------------------------------------------------------------
-# Had other agents been drawn, or other grids, the number would be another one. So both are
-# resampled: agents with replacement, grids with replacement, each independently of the other, and
-# the statistic is worked out anew for the drawn agents in the drawn grids. Such an interval errs
-# on the wide side.
+# --- Rows and columns -----------------------------------------------------------------------------
+# Agents and grids are both samples, so both are resampled, independently of each other, and the
+# statistic is recomputed for the drawn agents in the drawn grids. The interval errs on the wide
+# side.
 #
 # Source: Owen, The pigeonhole bootstrap (2007), which bounds how far; Rao and Wu, Resampling
 # inference with complex survey data (1988), for drawing one grid fewer than there are; Davison and
@@ -457,14 +423,7 @@ def two_way_draws(
 ) -> TwoWayDraws:
     """Draw rows and columns, independently of each other.
 
-    Args:
-        rows: how many there are, at least 2; as many are drawn.
-        columns: how many there are, at least 2; one fewer is drawn of each stratum, and they are
-            weighted to make up for it.
-        strata: number of the stratum of each column, [columns]; one stratum if not given, or if one
-            of them has a single column, which does not tell its spread.
-        resamples: how many resamples.
-        seed: of the draws.
+    Shapes: strata [columns].
     """
     if rows < 2 or columns < 2:
         raise InvalidParameterError(
@@ -495,13 +454,7 @@ def two_way_interval(
 ) -> tuple[float, float] | None:
     """Return the percentile interval of a statistic's replicates; None where there are none.
 
-    Args:
-        value: of the statistic; the interval contains it, and exceeds it on both sides unless it is
-            at a bound.
-        replicates: the statistic in each resample, [R]; NaN where a resample tells nothing.
-        freedom: as in `TwoWayDraws`.
-        bounds: least and greatest possible value of the statistic.
-        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
+    Shapes: replicates [R].
     """
     from scipy.stats import norm, t
 
@@ -527,12 +480,6 @@ def at_least_binomial(
     """An interval of a share, never narrower than the exact one of n independent observations.
 
     Where all agents are right all resamples are alike, and the bootstrap's interval has no width.
-
-    Args:
-        interval: of the share by resampling; None if there is none.
-        share: of n, in [0, 1].
-        n: observations that are independent of each other at best; 0 tells nothing.
-        confidence: nominal coverage, in (0, 1).
 
     Example: two of two are at least 16%: their lower end squared is 0.025.
         >>> round(at_least_binomial((1.0, 1.0), 1.0, 2)[0], 3)

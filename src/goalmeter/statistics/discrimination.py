@@ -18,8 +18,7 @@ def plug_in_entropy(counts: ArrayLike) -> FloatArray:
 
     It is too low on average, by about (K - 1) / (2 n ln 2) for K outcomes and n observations.
 
-    Args:
-        counts: [..., outcomes], at least one observation each.
+    Shapes: counts [..., outcomes].
 
     Example: two outcomes, as often.
         >>> float(plug_in_entropy([3, 3, 0]))
@@ -81,9 +80,7 @@ GRADES = 2048
 def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
     """The share of pairs in which the first is larger, ties counted half; NaN without a pair.
 
-    Args:
-        above: scores of the class that ought to have the larger ones, [n].
-        below: scores of the other, [m].
+    Shapes: above [n], below [m].
 
     Example: of four pairs two are right, one is a tie and one is wrong.
         >>> area_under_curve([1.0, 3.0], [1.0, 2.0])
@@ -151,11 +148,7 @@ def graded_area(
     counts as a tie, which is exact where there are no more different scores than grades. Otherwise
     the area is off by less than half a grade's share.
 
-    Args:
-        scores: of both classes, [n].
-        above: whether it is of the class that ought to have the larger scores, [n].
-        cluster: number of the cluster of each, [n].
-        confidence: nominal coverage, in (0, 1).
+    Shapes: scores [n], above [n], cluster [n].
 
     Example: of four pairs two are right, one is a tie and one is wrong.
         >>> graded_area([1.0, 3.0, 1.0, 2.0], [True, True, False, False], [0, 1, 0, 1]).value
@@ -242,31 +235,13 @@ def confidence_bins(confidence: ArrayLike, bins: int = BINS) -> IntArray:
     return np.minimum(np.asarray(np.asarray(confidence) * bins, dtype=np.int64), bins - 1)
 
 
-def calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: int = BINS) -> float:
-    """The distance between confidence and share of correct ones in each bin, on average.
-
-    Who is perfectly calibrated has 0 in the limit, and more in any finite sample.
-
-    Args:
-        confidence: in [0, 1], [n], at least one.
-        correct: 1 or 0, or a probability of it, [n].
-        bins: of equal width.
-
-    Source: Naeini, Cooper and Hauskrecht, Obtaining well calibrated probabilities using Bayesian
-    binning (2015).
-
-    Example: always certain, right three times of four.
-        >>> calibration_error([1, 1, 1, 1], [1, 1, 1, 0])
-        0.25
-    """
-    sums = calibration_sums(confidence, correct, np.zeros(np.size(confidence), np.int64), 1, bins)
-    return float(calibration_of_sums(sums[0]))
-
-
 def calibration_sums(
     confidence: ArrayLike, correct: ArrayLike, cluster: IntArray, clusters: int, bins: int = BINS
 ) -> FloatArray:
-    """What the error is made of, for each cluster: [clusters, bins + 1], the last one a count."""
+    """Return sums of confidence minus correctness per bin, and a count: [clusters, bins + 1].
+
+    `confidence` [n] is in [0, 1]; `correct` [n] is 1 or 0, or a probability; `cluster` [n].
+    """
     sure, right = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
     cell = cluster * bins + confidence_bins(sure, bins)
     gaps = np.bincount(cell, sure - right, clusters * bins).reshape(clusters, bins)
@@ -275,14 +250,20 @@ def calibration_sums(
 
 
 def calibration_of_sums(sums: FloatArray) -> FloatArray:
-    """The calibration error of sums, [..., bins + 1], over the last axis."""
+    """Return the expected calibration error of `calibration_sums` [..., bins + 1].
+
+    It is the mean distance between confidence and the share of correct ones per bin, which is
+    positive in a finite sample even of a perfectly calibrated agent.
+
+    Source: Naeini, Cooper and Hauskrecht, Obtaining well calibrated probabilities using Bayesian
+    binning (2015).
+
+    Example: always certain, right three times of four.
+        >>> zeros = np.zeros(4, dtype=int)
+        >>> float(calibration_of_sums(calibration_sums([1.0] * 4, [1, 1, 1, 0], zeros, 1))[0])
+        0.25
+    """
     return np.asarray(np.abs(sums[..., :-1]).sum(axis=-1) / sums[..., -1])
-
-
-def brier_score(confidence: ArrayLike, correct: ArrayLike) -> float:
-    """The mean squared distance between confidence and being correct, from 0 to 1."""
-    sure, right = np.asarray(confidence, dtype=float), np.asarray(correct, dtype=float)
-    return float(((sure - right) ** 2).mean())
 
 
 # --- Logistic -------------------------------------------------------------------------------------
@@ -316,11 +297,7 @@ class LogisticModel:
 def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-6) -> LogisticModel:
     """Fit by Newton's method, halving steps that overshoot.
 
-    Args:
-        features: [N, K].
-        outcomes: 0 or 1, [N], both of them there.
-        ridge: what half the squared weights of standardised features cost, nats. A little keeps
-            weights finite where a feature separates the outcomes; 1 is a standard normal prior.
+    Shapes: features [N, K], outcomes [N].
     """
     table, target = np.asarray(features, dtype=float), np.asarray(outcomes, dtype=float)
     if table.ndim != 2 or len(table) != len(target) or set(np.unique(target)) != {0.0, 1.0}:

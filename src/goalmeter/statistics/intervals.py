@@ -105,7 +105,7 @@ def _scaled(values: ArrayLike, low: float, high: float, error: float) -> FloatAr
     return np.clip((x - low) / width, 0.0, 1.0) if width > 0 else np.zeros_like(x)
 
 
-# --- Fitted ---------------------------------------------------------------------------------------
+# --- Bootstrap ------------------------------------------------------------------------------------
 # Resamples of fewer units have too few different values: all of two lie between the two.
 FEW = 10
 # Of fewer nothing is said: two or three that fit a goal by luck have hardly any spread.
@@ -164,12 +164,7 @@ def widened_for_few(
     and which of both kinds comes next cannot be predicted, which costs its entropy: the lower end
     is (1 - u) centre - h(u). That is a rule and no proof; simulation is in docs/statistics.md.
 
-    Args:
-        ends: the percentile interval.
-        units: what each adds to the statistic, to first order, [n].
-        centre: the estimate.
-        bounds: between which the statistic is.
-        confidence: nominal coverage, in (0, 1).
+    Shapes: units [n].
     """
     n, tail = len(units), tail_of(confidence)
     if n < FEWEST:

@@ -23,14 +23,6 @@ TOO_FEW = "too few seeds"
 def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
     """How many standard errors a 95% interval of a difference, or a sum, of averages reaches.
 
-    Args:
-        errors: the standard error of each average, from its own runs.
-        runs: how many each has.
-
-    Returns:
-        The quantile of Student's t with the degrees of freedom of Welch and Satterthwaite; NaN
-        where an average has fewer than 5 runs.
-
     Source: B. L. Welch, The generalization of "Student's" problem when several different
     population variances are involved, Biometrika 34 (1947).
     """
@@ -126,11 +118,7 @@ def equivalence(
     place have a probability of at most q^n if the mean is outside the margin, where q is the
     greatest share that can be at this place while the others are at a bound: that is the p-value.
 
-    Args:
-        differences: of each pair, [n].
-        margin: positive, in the unit of the differences.
-        level: of each one-sided test.
-        bounds: least and greatest difference that there can be.
+    Shapes: differences [n].
 
     Source: Schuirmann, A comparison of the two one-sided tests procedure (1987).
     """
@@ -297,9 +285,6 @@ def difference(
 
     Works with intervals of any method that need not be symmetric, and gives the usual root of the
     sum of squares where they are. A number that is exact has an interval without width.
-
-    Returns:
-        Both ends; None where either has no interval.
 
     Source: Zou and Donner, Construction of confidence limits about effect measures: a general
     approach (2008).

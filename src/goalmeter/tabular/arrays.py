@@ -6,13 +6,11 @@ Worlds, policies and features are plain arrays under documented names.
 from __future__ import annotations
 
 import math
-import os
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import numpy as np
 
@@ -23,7 +21,7 @@ from goalmeter._errors import (
     InvalidPolicyError,
     InvalidUtilityError,
 )
-from goalmeter._files import check_sizes, listed, reading, target_of
+from goalmeter._files import check_sizes, listed, reading, replacing
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 
 if TYPE_CHECKING:
@@ -210,13 +208,9 @@ def check_size(n_states: int, n_actions: int) -> None:
 
 
 # --- Npz ------------------------------------------------------------------------------------------
-# Nothing but numbers is read: an array of Python objects would have to be unpickled, and that
-# runs whatever code the file asks for. Nothing is unpacked before the sizes in the archive's
-# directory are known to be below a limit (`goalmeter._files`), and to agree with those in the
-# heads of the arrays: numpy makes room for what a head says before it reads the first number.
-#
-# A file is written beside its destination and then moved there in one step, so that an interrupted
-# write leaves what was there before. It gets exactly the name that was asked for.
+# Only numbers are read: unpickling an array of Python objects would run the file's code. The sizes
+# in the archive's directory are checked against a limit and against the heads of the arrays before
+# anything is unpacked, because numpy allocates what a head asks for.
 
 # Readers of an array's head by the version of its format. Version 3 is for names of columns, which
 # numbers have none of.
@@ -226,13 +220,7 @@ _HEADS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.rea
 def load_arrays(
     path: str | Path, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, AnyArray]:
-    """Read the named arrays of an .npz file, all of them numerical.
-
-    Args:
-        path: the file; its extension does not matter.
-        required: names that must be there.
-        optional: names that may be there; any other name is refused.
-    """
+    """Read the named arrays of an .npz file, all of them numerical."""
     with naming(path), _open_archive(Path(path)) as archive:
         names = archive.files
         for name in required:
@@ -251,32 +239,13 @@ def load_arrays(
 
 
 def save_arrays(path: str | Path, arrays: dict[str, ArrayLike]) -> Path:
-    """Write named arrays as one .npz file, in a single step; returns its path."""
-    path = Path(path)
+    """Write named arrays as one .npz file in a single step; return its path."""
     plain = {name: np.asarray(array) for name, array in arrays.items()}
     assert all(array.dtype.kind in "biuf" for array in plain.values()), "numpy would pickle it"
-    with naming(path):
-        try:
-            target, _ = target_of(path)
-        except OSError:  # what is wrong with the place is found out by writing there
-            target = path
-        temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
-        try:
-            # An open file, because numpy would append .npz to a bare name that lacks it.
-            with temporary.open("xb") as file:
-                np.savez(file, **plain)  # type: ignore[arg-type]
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        except OSError as cause:
-            raise InvalidFileError(
-                f"cannot be written: {cause.strerror or cause}; "
-                f"choose a file name in a folder that exists and can be written to"
-            ) from cause
-        finally:
-            with suppress(OSError):  # it is gone already, unless writing failed
-                temporary.unlink()
-    return path
+    # An open file, because numpy would append .npz to a bare name that lacks it.
+    with replacing(path) as file:
+        np.savez(file, **plain)  # type: ignore[arg-type]
+    return Path(path)
 
 
 def listing(names: Sequence[str]) -> str:
@@ -357,9 +326,7 @@ def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
 
 
 # --- Files ----------------------------------------------------------------------------------------
-# An unknown name is refused: it is a typing error more often than not. `goalmeter.tabular.arrays`
-# reads and writes the archives; the names of logged trajectories are in
-# `goalmeter.tabular.trajectories`.
+# A file may hold no other names, which are most often typing errors:
 #
 #     world     transition [S, A, S], or next_state and probability [S, A, K]
 #               reward [S] or [S, A]
@@ -369,9 +336,6 @@ def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
 #     policy    policy [S, A] or [H, S, A]
 #     features  features [S, D]
 #     utility   utility [S], [S, A], [H, S] or [H, S, A]
-#
-# Reading a world gives the arguments of `TabularMDP`, which makes and checks itself: so the world
-# need not be known here, and `TabularMDP.from_npz` can use this file.
 
 # Larger worlds are always written as successor lists: a dense array [S, A, S] is not even made.
 DENSE_FILE_ENTRIES = 1_000_000
@@ -424,56 +388,31 @@ def write_mdp(mdp: TabularMDP, path: str | Path) -> Path:
 
 
 def load_policy(path: str | Path) -> FloatArray:
-    """Read a policy file: [S, A] or [H, S, A]. Whether it fits a world is checked on use.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
-        InvalidPolicyError: another number of axes, or rows that are not distributions.
-    """
+    """Read a policy file: [S, A] or [H, S, A]. Whether it fits a world is checked on use."""
     arrays = load_arrays(path, required=("policy",))
     with naming(path):
         return _checked_policy(arrays["policy"])
 
 
 def save_policy(policy: ArrayLike, path: str | Path) -> Path:
-    """Write a policy file, [S, A] or [H, S, A]; returns its path.
-
-    Raises:
-        InvalidPolicyError: another number of axes, or rows that are not distributions.
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write a policy file, [S, A] or [H, S, A]; returns its path."""
     return save_arrays(path, {"policy": _checked_policy(policy)})
 
 
 def load_features(path: str | Path) -> FloatArray:
-    """Read a features file: [S, D], one row for each state.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
-        InvalidUtilityError: another number of axes, no feature, NaN or infinity.
-    """
+    """Read a features file: [S, D], one row for each state."""
     arrays = load_arrays(path, required=("features",))
     with naming(path):
         return _checked_features(arrays["features"])
 
 
 def save_features(features: ArrayLike, path: str | Path) -> Path:
-    """Write a features file, [S, D]; returns its path.
-
-    Raises:
-        InvalidUtilityError: another number of axes, no feature, NaN or infinity.
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write a features file, [S, D]; returns its path."""
     return save_arrays(path, {"features": _checked_features(features)})
 
 
 def load_utility(path: str | Path) -> FloatArray:
-    """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks the array.
-        InvalidUtilityError: NaN or infinity.
-    """
+    """Read a utility file: [S], [S, A], [H, S] or [H, S, A]. Whether it fits is checked on use."""
     arrays = load_arrays(path, required=("utility",))
     with naming(path):
         return as_floats(arrays["utility"], "utility", InvalidUtilityError)

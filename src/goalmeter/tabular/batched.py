@@ -108,12 +108,7 @@ def optimal_policies(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
 
 
 def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> list[FloatArray]:
-    """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon.
-
-    Args:
-        worlds: any; each is planned for with its own reward.
-        rationality: in inverse reward units; infinities included.
-    """
+    """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon."""
 
     def alone(world: TabularMDP) -> FloatArray:
         return soft_plan(world, rationality).policy()[..., 0]
@@ -126,12 +121,7 @@ def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> l
 
 
 def spread_out(task: SoftProblem, n_states: int) -> SoftProblem:
-    """The problems of W worlds side by side, of which `task` has each as a column.
-
-    Args:
-        task: of the joined world, with rewards [T, A or 1, S, W] and as many rationalities.
-        n_states: S, of each world.
-    """
+    """The problems of W worlds side by side, of which `task` has each as a column."""
     return task._replace(
         rewards=Rewards(column(task.rewards.array), task.rewards.discount),
         rationality=np.repeat(task.rationality, n_states)[None, :, None],

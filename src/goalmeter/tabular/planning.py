@@ -273,10 +273,6 @@ def soft_plan(
         utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
         reference: policy [S, A] or [H, S, A] that b = 0 stands for; default uniform.
 
-    Raises:
-        InvalidParameterError: a rationality that is NaN or an array of more than one axis.
-        InvalidUtilityError, InvalidPolicyError: arrays that do not fit the MDP.
-
     Source: MEG paper (NeurIPS 2024), Definition 5.2 and Theorem 5.1.
     Cost: O(H * transitions * B) time, O(H * S * B) memory.
 
@@ -315,9 +311,6 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
     Returns:
         [H, S, A] (best actions depend on the decisions left), or [S, A] for the infinite
         discounted problem; entries 0 or 1.
-
-    Raises:
-        InvalidUtilityError: the utility does not fit the MDP.
 
     Example:
         >>> mdp = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
@@ -447,9 +440,6 @@ def occupancy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
         [H, S], each row summing to 1. For the infinite discounted problem [S], the discounted
         expected visits sum_t g^t P(s_t = s), summing to 1 / (1 - g).
 
-    Raises:
-        InvalidPolicyError: the policy does not fit the MDP.
-
     Cost: O(H * transitions) time, O(H * S) memory.
 
     Example:
@@ -501,9 +491,6 @@ def expected_return(
         mdp: the world.
         policy: [S, A] or [H, S, A].
         utility: [S], [S, A], [H, S] or [H, S, A]; default the MDP's reward.
-
-    Raises:
-        InvalidPolicyError, InvalidUtilityError: arrays that do not fit the MDP.
 
     Cost: O(H * transitions) time, O(S) memory.
 

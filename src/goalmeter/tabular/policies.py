@@ -173,10 +173,6 @@ def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
     Args:
         policy: a deterministic policy, [S, A] or [H, S, A].
         epsilon: probability of leaving the policy's action, in [0, 1].
-
-    Raises:
-        InvalidPolicyError: the policy is not deterministic.
-        InvalidParameterError: epsilon outside [0, 1].
     """
     if not 0.0 <= epsilon <= 1.0:
         raise InvalidParameterError(f"epsilon is {epsilon!r}, expected a probability in [0, 1]")

@@ -21,11 +21,9 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
 
 # --- Padding --------------------------------------------------------------------------------------
-# An array [N, L] holds trajectories of one length only, so shorter ones are padded, with zeros,
-# with
-# -1 or with their last entry, and `length` says where each ends. Without `length`, padding would be
-# taken for moves. It gives itself away by what the world's dynamics can do: an end that repeats one
-# state and action, and that the world would not have produced.
+# Trajectories shorter than the array [N, L] are padded, with zeros, -1 or their last entry, and
+# `length` says where each ends. Without `length`, padding shows as an end that repeats one state
+# and action and that the world would not have produced.
 
 # Ends that the dynamics repeat so rarely, over the whole log, are padding.
 _RARE = 1e-9
@@ -38,13 +36,12 @@ _MEND = (
 def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     """Raises if the trajectories of a log without `length` end in padding.
 
-    Three signs, the first of which is enough: an end that repeats one pair which is no state or no
-    action of the MDP; one that the MDP cannot move into; and ends that repeat one state so often
-    that, by the transition probabilities alone, a whole log of that kind has a chance below 1e-9.
-    The chance of one end is at most the product of its probabilities to stay, whatever the
-    policy; over N trajectories, minus the sum of their logarithms is compared with the sum of N
-    exponential variables (Fisher's method). A pair that stays for sure, as in an absorbing state,
-    is no sign: an agent may well have done that, and `length` alone can tell.
+    Padding is an end that repeats one pair that is no state or action of the MDP, or that the MDP
+    cannot move into, or ends that repeat one state so often that a whole log of that kind has a
+    chance below 1e-9 by the transition probabilities alone. The chance of one end is at most the
+    product of its probabilities to stay, whatever the policy; over N trajectories, minus the sum of
+    their logarithms is compared with the sum of N exponential variables (Fisher's method). A pair
+    that surely stays, as in an absorbing state, is no sign.
     """
     if trajectories.length_given:
         return
@@ -121,10 +118,6 @@ class Trajectories:
             shorter than the horizon is one whose later decisions were not seen.
         length_given: whether `length` was given; without it, a log that looks padded is refused
             where it is used.
-
-    Raises:
-        InvalidTrajectoryError: shapes that differ, entries that are not integers, lengths
-            outside 1..L, no trajectory at all.
     """
 
     states: IntArray
@@ -176,33 +169,19 @@ class Trajectories:
 
     @classmethod
     def from_npz(cls, path: str | Path) -> Trajectories:
-        """Read `states` [N, L], `actions` [N, L] and, if there, `length` [N] from an .npz file.
-
-        Raises:
-            InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-            InvalidTrajectoryError: the arrays are not well-formed trajectories.
-        """
+        """Read `states` [N, L], `actions` [N, L] and, if there, `length` [N] from an .npz file."""
         arrays = load_arrays(path, required=("states", "actions"), optional=("length",))
         with naming(path):
             return cls(arrays["states"], arrays["actions"], arrays.get("length"))
 
 
 def load_trajectories(path: str | Path) -> Trajectories:
-    """Read a trajectories file. Whether a world can produce them is checked on use.
-
-    Raises:
-        InvalidFileError: the file is missing, not a readable .npz, or lacks an array.
-        InvalidTrajectoryError: the arrays are not well-formed trajectories.
-    """
+    """Read a trajectories file. Whether a world can produce them is checked on use."""
     return Trajectories.from_npz(path)
 
 
 def save_trajectories(trajectories: Trajectories, path: str | Path) -> Path:
-    """Write a trajectories file; returns its path.
-
-    Raises:
-        InvalidFileError: the file cannot be written there.
-    """
+    """Write a trajectories file; returns its path."""
     # A log that came without lengths is written without, so that padding is still found out.
     names = ("states", "actions", *(("length",) if trajectories.length_given else ()))
     return save_arrays(path, {name: getattr(trajectories, name) for name in names})
@@ -264,10 +243,6 @@ def sample_trajectories(
         n: number of trajectories, at least 1.
         rng: source of randomness.
         steps: decisions in each; default the horizon, required for the infinite problem.
-
-    Raises:
-        InvalidPolicyError: the policy does not fit the MDP.
-        InvalidParameterError: n or steps out of range.
     """
     major = check_policy(mdp, policy)
     steps = mdp.horizon if steps is None else steps

@@ -71,8 +71,3 @@ def test_nothing_exceeds_the_bound() -> None:
         mean, std = rng.normal(0, 5, 3), least * (1 + rng.gamma(1, 1, 3))
         told = relative_entropy(mean, std, centre, scale, low, high)
         assert 0.0 <= told <= largest_relative_entropy(least, centre, scale, low, high)
-
-
-def test_without_an_end_nothing_bounds_it() -> None:
-    one = np.ones(2)
-    assert math.isinf(largest_relative_entropy(one, 0 * one, one, -one, np.array([1.0, np.inf])))

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from goalmeter.meg.simulator.confidence import Arrays, ConfidenceSet, OutcomeTable, Pair
-from goalmeter.meg.simulator.protocol import Outcome
+from goalmeter.meg.simulator.confidence import (
+    ConfidenceSet,
+    OutcomeArrays,
+    StepOutcomeTable,
+)
+from goalmeter.meg.simulator.protocol import StepOutcome
 
 
-def one_pair(counts: list[int], unlisted: int = 0, *, certain: bool = False) -> Arrays:
+def one_pair(counts: list[int], unlisted: int = 0, *, certain: bool = False) -> OutcomeArrays:
     """The table of one pair with these counts, the first of its lists."""
-    return Arrays(
+    return OutcomeArrays(
         np.arange(len(counts))[None],
         np.zeros((1, len(counts), 1)),
         np.array([counts], dtype=float),
@@ -87,19 +91,10 @@ def test_the_truth_stays_in_the_set_at_every_look() -> None:
     assert outside / runs < 0.0986
 
 
-def test_the_set_shrinks_like_the_root_of_the_draws() -> None:
-    values = np.array([[0.0, 1.0]])
-    widths = [
-        ConfidenceSet(one_pair([n // 2, n // 2]), 0.05).highest(values, 1.0)[0] - 0.5
-        for n in (100, 10_000)
-    ]
-    assert 6 < widths[0] / widths[1] < 10
-
-
 def test_a_pair_lists_first_and_counts_then() -> None:
-    table = OutcomeTable(n_actions=1, n_utilities=1)
+    table = StepOutcomeTable(n_actions=1, n_utilities=1)
     table.grow(1)
-    pair, a, b = table.pair(0, 0), Outcome(0, (1.0,)), Outcome(0, (2.0,))
+    pair, a, b = table.pair(0, 0), StepOutcome(0, (1.0,)), StepOutcome(0, (2.0,))
     table.add(pair, {a: 3}, False)
     assert (pair.listed, pair.counts, pair.n) == ([a], [0], 0)
     table.add(pair, {a: 5, b: 1}, False)
@@ -109,12 +104,6 @@ def test_a_pair_lists_first_and_counts_then() -> None:
     assert (pair.listed, pair.counts, pair.unlisted, pair.order) == ([a, b], [0, 0], 0, 1)
     table.add(pair, {b: 2}, False)
     assert pair.counts == [0, 2]
-
-
-def test_draws_that_differ_are_left_to_chance_whatever_is_said() -> None:
-    pair = Pair()
-    pair.list_outcomes({Outcome(0, (1.0,)): 1, Outcome(1, (1.0,)): 1}, True, 0)
-    assert not pair.certain
 
 
 def test_the_predictor_is_a_distribution() -> None:

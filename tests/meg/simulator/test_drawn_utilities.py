@@ -13,7 +13,7 @@ import pytest
 from meg.simulator.worlds import ROW, Corridor, gymnasium
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.meg.simulator import LearntUtility, from_simulator
+from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.result import SimulatorResult
 
 RARE = 0.02
@@ -93,19 +93,3 @@ def test_a_utility_that_visibly_draws_contradicts_the_declared_chance() -> None:
     generator = np.random.default_rng(5)
     with pytest.raises(InvalidParameterError, match="utilities that draw nothing"):
         measured(frozen_lake(), walker, lambda seen, info: float(generator.random() < 0.5))
-
-
-def test_a_module_that_drops_out_contradicts_it_too() -> None:
-    torch = pytest.importorskip("torch")
-
-    class DropsOut(torch.nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = torch.nn.Linear(16, 1)
-
-        def forward(self, features: Any) -> Any:
-            return torch.nn.functional.dropout(self.linear(features), 0.9, training=True)
-
-    utility = LearntUtility(module=DropsOut(), iterations=5)
-    with pytest.raises(InvalidParameterError, match="chance='unknown'"):
-        measured(frozen_lake(), walker, utility, bounds=None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.agents import table_actor
@@ -86,25 +86,6 @@ def test_the_same_numbers_for_a_seed() -> None:
     assert first.to_json() == again.to_json()
     other = from_simulator(CLIFF, NEAR, budget=20_000, seed=6)
     assert other.value != first.value
-
-
-def test_episodes_do_not_depend_on_what_was_played_before() -> None:
-    actor = table_actor(NEAR, 40, 4, 12)
-    one, two = (TabularSimulator(CLIFF, seed=9) for _ in range(2))
-    one.play(actor, 12, 0)
-    late, alone = one.play(actor, 12, 7), two.play(actor, 12, 7)
-    np.testing.assert_array_equal(late.returns, alone.returns)
-    np.testing.assert_array_equal(late.information, alone.information)
-
-
-def test_several_utilities_share_their_steps() -> None:
-    away = -np.asarray(CLIFF.reward)
-    results = from_simulator(CLIFF, NEAR, utility={"goal": "reward", "away": away}, budget=60_000)
-    assert list(results) == ["goal", "away"]
-    assert results["goal"].steps == results["away"].steps
-    # MEG does not ask for the sign; the rationality has it.
-    assert results["goal"].rationality > 0 > results["away"].rationality
-    assert results["goal"].value == pytest.approx(results["away"].value, rel=0.02)
 
 
 def test_the_best_combination_of_utilities() -> None:
@@ -186,44 +167,18 @@ def test_interruption_gives_what_is_proven() -> None:
     assert [now.steps for now in seen] == sorted(now.steps for now in seen)
 
 
-def test_the_result_shows_what_defends_it() -> None:
-    result = from_simulator(MOUSE, chosen(0.8), budget=1000)
-    told = result.to_json()
-    assert told["interval"] == list(result.interval)
-    assert told["level"] == 0.95
-    assert set(told["steps"]) == {"agent", "states"}
-    assert set(told["binding"]) == {"lower", "upper"}
-    low, high = (f"{end:.6g}" for end in result.interval)
-    assert str(result).startswith(f"MEG [{low}, {high}] nats at 95%; estimate ")
-    assert told["chance"] == "generator" and told["not_determined"] == []
-    assert "steps, agent" in result._repr_html_()
-    assert 0 < result.fraction < 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
         ({"budget": 10}, InvalidParameterError, "budget is 10"),
-        ({"level": 1.0}, InvalidParameterError, "level is 1.0"),
         ({"horizon": 50}, InvalidParameterError, "give a horizon up to 2"),
-        ({"utility": lambda seen, info: 0.0}, InvalidParameterError, "shows no observation"),
         ({"utility": [1.0, 2.0]}, InvalidUtilityError, r"shape \[2\]"),
-        ({"utility": [1.0, np.nan, 0.0]}, InvalidUtilityError, "finite"),
         ({"bounds": (1, 0)}, InvalidParameterError, "low <= high"),
-        ({"bounds": {"rewards": (0, 1)}}, InvalidParameterError, "expected one of reward"),
-        ({"progress": 3}, InvalidParameterError, "progress is 3"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         from_simulator(MOUSE, chosen(0.8), **arguments)
-
-
-def test_a_table_that_does_not_fit() -> None:
-    with pytest.raises(InvalidPolicyError, match=r"shape \[2, 2\]"):
-        from_simulator(MOUSE, [[0.5, 0.5]] * 2)
-    with pytest.raises(InvalidPolicyError, match="sum to"):
-        from_simulator(MOUSE, [[0.5, 0.6]] * 3)
 
 
 def test_a_round_that_takes_no_step_does_not_go_on_for_ever(

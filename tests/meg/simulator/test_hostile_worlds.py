@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError
+from goalmeter._errors import InvalidParameterError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
 from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.result import SimulatorResult
-from goalmeter.meg.simulator.states import chance_of
 from goalmeter.meg.simulator.utilities import named_utilities
 from goalmeter.tabular import TabularMDP
 
@@ -41,13 +40,6 @@ def measured(env: Any, budget: int = 4000, horizon: int = 5, **options: Any) -> 
 class OfNumpy(Corridor):
     def slips(self) -> bool:
         return np.random.random() < SLIP
-
-
-class OfTorch(Corridor):
-    def slips(self) -> bool:
-        import torch
-
-        return bool(torch.rand(1) < SLIP)
 
 
 class OfAnotherModule(Corridor):
@@ -171,35 +163,6 @@ def test_two_equal_draws_prove_nothing(kind: Any, seeds: int) -> None:
         assert result.interval[0] <= TRUTH <= result.interval[1] + 1e-9
 
 
-@pytest.mark.parametrize("kind", [OfNumpy, OfGymnasium, OfItsOwn])
-def test_chance_that_is_declared_away_is_refused(kind: Any) -> None:
-    with pytest.raises(InvalidParameterError, match="chance='unknown'"):
-        measured(kind(), chance="none")
-    with pytest.raises(InvalidParameterError, match="expected one of generator, none, unknown"):
-        measured(kind(), chance="dice")
-
-
-def test_known_worlds_need_no_declaration() -> None:
-    frozen = gymnasium.make("FrozenLake-v1")
-    for env, chance in [
-        (frozen, "generator"),
-        (gymnasium.make("CartPole-v1"), "generator"),
-        (gymnasium.wrappers.TransformAction(frozen, lambda a: a, frozen.action_space), "unknown"),
-        (FixedStart(frozen), "unknown"),
-        (Corridor(), "unknown"),
-    ]:
-        assert chance_of(env, None) == chance
-
-
-def test_chance_of_torch() -> None:
-    torch = pytest.importorskip("torch")
-    before = torch.random.get_rng_state()
-    exact = known_utility(table(SLIP, 5), [ROW] * 4).value
-    result = measured(OfTorch())
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert torch.equal(torch.random.get_rng_state(), before)
-
-
 def test_a_callers_generators_go_on_as_if_nothing_had_been() -> None:
     random.seed(8)
     np.random.seed(8)
@@ -228,14 +191,6 @@ def test_starts_that_are_drawn_from_the_seed() -> None:
         measured(FromTheSeed(), chance="none")
 
 
-def test_one_start_is_believed_where_nothing_drew_it() -> None:
-    limited = gymnasium.wrappers.TimeLimit(Corridor(), 5)
-    exact = known_utility(table(0, 5), [ROW] * 4).value
-    for chance in ("none", "generator"):
-        result = measured(limited, budget=500, chance=chance)
-        np.testing.assert_allclose(result.interval, exact, atol=2e-4)
-
-
 class FixedStart(gymnasium.Wrapper):  # type: ignore[misc, name-defined, unused-ignore]
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         return self.env.reset(seed=1)
@@ -259,16 +214,6 @@ def test_a_wrapper_that_resets_with_one_seed_fixes_the_start_and_not_the_chance(
     result = measured(FixedStart(Drawn()), chance="generator")
     assert result.interval[0] <= exact <= result.interval[1]
     assert not any("starts count as drawn" in note for note in result.notes)
-
-
-def test_worlds_of_ours_that_are_drawn_at_each_reset() -> None:
-    from goalmeter import _gymnasium_ids as gymnasium_ids
-
-    gymnasium_ids.register()
-    env = gymnasium.make("goalmeter/Maze-v0", size=5, reward="step", max_steps=4)
-    result = from_simulator(env, "boltzmann(2)", budget=1000, bounds=(-1, -1))
-    assert isinstance(result, SimulatorResult)
-    assert result.interval[1] - result.interval[0] > 0.01
 
 
 class Buffered(Corridor):
@@ -334,16 +279,6 @@ def test_any_budget_ends(budget: int, horizon: int) -> None:
             assert 0 <= result.interval[0] <= result.interval[1] <= horizon * np.log(2) + 1e-9
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "CliffWalking-v1", "Taxi-v4", "CartPole-v1"])
-def test_any_budget_ends_in_worlds_of_gymnasium(name: str) -> None:
-    for budget in (100, 1000):
-        env = gymnasium.make(name)
-        row = np.full(int(env.action_space.n), 1.0 / int(env.action_space.n))
-        result = from_simulator(env, lambda seen, row=row: row, horizon=3, budget=budget)
-        assert isinstance(result, SimulatorResult)
-        assert result.interval[0] <= 1e-6
-
-
 def test_episodes_that_end_at_once_and_a_single_action() -> None:
     class AtOnce(Corridor):
         def step(self, action: int) -> Any:
@@ -374,13 +309,6 @@ def one_choice() -> TabularMDP:
     return TabularMDP(p, [[0.0, 1.0], [0.0, 0.0]], horizon=5)
 
 
-def test_a_table_whose_start_is_its_end() -> None:
-    p = np.ones((1, 2, 1))
-    result = from_simulator(TabularMDP(p, [0.0], horizon=3), [[0.5, 0.5]], budget=1000)
-    assert isinstance(result, SimulatorResult)
-    assert result.interval == (0.0, 0.0)
-
-
 def test_actions_that_do_not_begin_at_zero() -> None:
     class Shifted(Corridor):
         def __init__(self) -> None:
@@ -400,48 +328,6 @@ def test_actions_that_do_not_begin_at_zero() -> None:
     assert isinstance(always, SimulatorResult)
     exact = known_utility(table(0, 4), [[0.0, 1.0]] * 4).value
     assert always.interval[0] <= exact <= always.interval[1] + 1e-9
-
-
-class Failing(Corridor):
-    def step(self, action: int) -> Any:
-        raise RuntimeError("the motor\nis stuck")
-
-
-class Old(Corridor):
-    def step(self, action: int) -> Any:
-        return 0, 0.0, False, {}
-
-
-class Unnamed(Corridor):
-    def shown(self) -> Any:
-        return object()
-
-
-@pytest.mark.parametrize(
-    ("env", "options", "error", "words"),
-    [
-        (Failing, {}, InvalidParameterError, "raised the motor is stuck at decision 0 of episode"),
-        (Old, {}, InvalidParameterError, "since version 0.26"),
-        (Unnamed, {}, InvalidParameterError, "expected numbers, texts"),
-        (Corridor, {"state": lambda seen, info: [seen]}, InvalidParameterError, "gave no name"),
-        (Corridor, {"state": lambda seen, info: 1 / 0}, InvalidParameterError, "gave no name"),
-        (Corridor, {"utility": lambda s, i: None}, InvalidUtilityError, "is None at decision"),
-        (Corridor, {"utility": lambda s, i: "1"}, InvalidUtilityError, "is '1' at decision"),
-        (Corridor, {"utility": lambda s, i: np.ones(1)}, InvalidUtilityError, r"is array\(\[1"),
-        (Corridor, {"utility": lambda s, i: 1 / 0}, InvalidUtilityError, "raised division by"),
-        (Corridor, {"utility": lambda s, i: np.nan}, InvalidUtilityError, "is nan at decision"),
-    ],
-)
-def test_one_sentence(env: Any, options: dict[str, Any], error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        measured(env(), **({"bounds": None, "chance": "none"} | options))
-
-
-def test_a_utility_that_is_true_or_false() -> None:
-    options: dict[str, Any] = {"bounds": None, "budget": 500, "chance": "none"}
-    result = measured(Corridor(), utility=lambda seen, info: seen == 3, **options)
-    same = measured(Corridor(), utility=lambda s, i: float(s == 3), **options)
-    assert result.interval == same.interval
 
 
 class Tiring(Corridor):
@@ -515,24 +401,3 @@ class Spaceless(Corridor):
 def test_what_an_environment_raises_is_an_error_of_ours(kind: Any, words: str) -> None:
     with pytest.raises(InvalidParameterError, match=words):
         measured(kind(), budget=200)
-
-
-def test_what_an_environment_may_do_and_be_measured() -> None:
-    class Closes(Corridor):
-        def close(self) -> None:
-            raise SystemExit(0)
-
-    class Strict(Corridor):
-        def step(self, action: int) -> Any:
-            np.seterr(all="raise")
-            return super().step(action)
-
-    class Unspaced(Corridor):
-        def __init__(self) -> None:
-            super().__init__()
-            self.observation_space = None
-
-    before = np.geterr()
-    for kind in (Closes, Strict, Unspaced):
-        assert measured(kind, budget=500).interval == measured(Corridor, budget=500).interval
-    assert np.geterr() == before

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError, MissingExtraError
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.meg import GaussianAnswer, LearntUtility, SimulatorResult, from_simulator
-from goalmeter.meg.simulator.utilities import Recorded, fitted_module
-from goalmeter.tabular import TabularMDP
 
 gymnasium = pytest.importorskip("gymnasium")
 torch = pytest.importorskip("torch")
@@ -44,10 +42,6 @@ class Cells(gymnasium.Env[Any, Any]):
 
 def going(observation: int) -> np.ndarray:
     return np.array([0.1, 0.9])
-
-
-def free(observation: int) -> np.ndarray:
-    return np.array([0.5, 0.5])
 
 
 def network(inputs: int = CELLS) -> Any:
@@ -83,14 +77,6 @@ def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: An
         assert f"{result.steps['fit']:,} fit" in str(result)
         assert "bounded with others" in result.notes[-1]
         assert not any("no bounds were given" in note for note in result.notes)
-
-
-@pytest.mark.parametrize("state", ["observation", None])
-def test_an_agent_without_a_goal_has_none(state: Any) -> None:
-    for asked in (LearntUtility(), LearntUtility(module=network())):
-        result = measured(free, asked, state=state, env=Cells(0.1))
-        assert result.interval[0] == 0.0
-        assert result.utility == "learnt"
 
 
 def test_the_upper_end_is_that_of_every_utility() -> None:
@@ -146,49 +132,10 @@ def test_features_of_ones_own_and_continuous_actions() -> None:
     assert (fast - slow) * result.rationality > 0
 
 
-def test_observations_of_several_parts_are_flat() -> None:
-    asked = LearntUtility()
-    space = gymnasium.spaces.Dict()
-    seen = {"b": np.array([[1, 2]]), "a": 3, "c": (4, np.array([5.0]))}
-    np.testing.assert_array_equal(asked.seen(seen, {}, space, "it"), [3, 1, 2, 4, 5])
-
-
-def test_a_fit_stops_early_where_others_gain_nothing() -> None:
-    # Features are noise, so what tells single episodes apart does not help on those set aside.
-    rng = np.random.default_rng(0)
-    agent, others = (
-        Recorded(rng.normal(size=(80, 40)).astype(np.float32), np.full(40, 2)) for _ in range(2)
-    )
-    module = fitted_module(LearntUtility(), agent, others, horizon=2, name="it")
-    told = module(torch.from_numpy(agent.features)).detach().numpy()
-    assert np.abs(told).max() < 0.5
-
-
 @pytest.mark.parametrize(
     ("utility", "options", "error", "words"),
     [
-        (lambda: LearntUtility(steps=3), {}, InvalidParameterError, "steps"),
-        (lambda: LearntUtility(features=3), {}, InvalidParameterError, "features is 3"),
-        (lambda: LearntUtility(steps=4000), {}, InvalidParameterError, "half of the budget"),
         (LearntUtility, {"bounds": (0, 1)}, InvalidParameterError, "bounds of its own"),
-        (
-            lambda: LearntUtility(features=lambda seen, info: "red"),
-            {},
-            InvalidUtilityError,
-            "expected an array of numbers",
-        ),
-        (
-            lambda: LearntUtility(features=lambda seen, info: [np.inf]),
-            {},
-            InvalidUtilityError,
-            "not all finite",
-        ),
-        (
-            lambda: LearntUtility(features=lambda seen, info: np.zeros(seen + 1)),
-            {},
-            InvalidUtilityError,
-            "expected the same at every step",
-        ),
         (
             lambda: LearntUtility(module=network(3)),
             {},
@@ -210,15 +157,3 @@ def test_bad_arguments(
 ) -> None:
     with pytest.raises(error, match=words):
         measured(going, utility(), **options)
-
-
-def test_a_table_has_nothing_to_learn_from() -> None:
-    mdp = TabularMDP([[[0, 1], [1, 0]], [[0, 1], [1, 0]]], [0, 1], horizon=2)
-    with pytest.raises(InvalidParameterError, match="combined=True"):
-        from_simulator(mdp, [[0.5, 0.5]] * 2, utility=LearntUtility())
-
-
-def test_without_torch_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"goalmeter\[neural\]"):
-        measured(going, LearntUtility())

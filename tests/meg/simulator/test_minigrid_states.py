@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from typing import Any
 
 import numpy as np
@@ -56,47 +55,6 @@ def test_a_restored_state_goes_on_as_its_copy(name: str) -> None:
             saver.restore(saved)
             assert saver.key() == key
             assert walked(env, actions) == expected
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("RGBImgPartialObsWrapper", "ImgObsWrapper"),
-        ("FlatObsWrapper",),
-        ("OneHotPartialObsWrapper",),
-        ("ViewSizeWrapper", "SymbolicObsWrapper"),
-    ],
-)
-def test_what_a_wrapper_shows_of_a_state_is_the_same_again(names: tuple[str, ...]) -> None:
-    wrappers = pytest.importorskip("minigrid.wrappers")
-    env = gymnasium.make("MiniGrid-Fetch-5x5-N2-v0", disable_env_checker=True)
-    for name in names:
-        env = getattr(wrappers, name)(env)
-    saver = saver_of(env)
-    assert saver is not None
-    rng = np.random.default_rng(3)
-    env.reset(seed=1)
-    saved = saver.save(env)
-    actions = rng.integers(3, size=8).tolist()
-
-    def shown() -> list[str]:
-        return [pickle.dumps(env.step(action)[0]).hex() for action in actions]
-
-    first = shown()
-    env.reset(seed=5)
-    shown()
-    saver.restore(saved)
-    assert shown() == first
-
-
-def test_the_name_of_a_state_holds_its_target() -> None:
-    env = gymnasium.make("MiniGrid-Fetch-5x5-N2-v0", disable_env_checker=True)
-    saver = saver_of(env)
-    assert saver is not None and saver.key is not None
-    env.reset(seed=1)
-    key = saver.key()
-    env.unwrapped.targetColor = "another"
-    assert saver.key() != key
 
 
 def test_obstacles_that_stand_in_the_grid_stay_the_same_objects() -> None:

@@ -12,9 +12,14 @@ from meg.simulator.worlds import Corridor
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import LearntUtility, from_simulator
-from goalmeter.meg.simulator.measure import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
-from goalmeter.meg.simulator.state_bounds import Bounded, Choice, Evidence, Place, excesses
+from goalmeter.meg.simulator.state_bounds import (
+    Bounded,
+    EpisodeEvidence,
+    GridRationality,
+    RationalityChoice,
+    excesses,
+)
 from goalmeter.tabular import TabularMDP, soft_plan
 
 HORIZON = 5
@@ -77,16 +82,16 @@ class Kinked:
     """Evidence b up to b = 1 and 2 - b from there, with noise of each episode; 3 at most."""
 
     is_certain = False
-    places = tuple(Place(beta, 1.0, True) for beta in (0.5, 0.75, 2.0, 4.0))
+    places = tuple(GridRationality(beta, 1.0, True) for beta in (0.5, 0.75, 2.0, 4.0))
 
     def __init__(self, noise: np.ndarray) -> None:
         self.noise = noise
 
-    def around(self, choice: Choice) -> list[Place]:
+    def around(self, choice: RationalityChoice) -> list[GridRationality]:
         return list(self.places)
 
-    def most_evidence(self, episodes: Any, beta: float) -> Evidence:
-        return Evidence(min(beta, 2.0 - beta) + self.noise, -4.0, 3.0)
+    def most_evidence(self, episodes: Any, beta: float) -> EpisodeEvidence:
+        return EpisodeEvidence(min(beta, 2.0 - beta) + self.noise, -4.0, 3.0)
 
     least_evidence = most_evidence
 
@@ -100,7 +105,10 @@ def test_an_excess_fails_as_rarely_as_it_says(shared: float) -> None:
         common = shared * rng.choice([-1.0, 1.0], EPISODES)
         both = [
             Bounded(
-                Kinked(common + rng.choice([-0.2, 0.2], EPISODES)), Choice(1.0, 1.0, 0.5), 0.5, 1.5
+                Kinked(common + rng.choice([-0.2, 0.2], EPISODES)),
+                RationalityChoice(1.0, 1.0, 0.5),
+                0.5,
+                1.5,
             )  # type: ignore[arg-type]
             for _ in range(2)
         ]
@@ -178,24 +186,3 @@ def test_an_excess_over_the_best_of_a_class_is_not_known() -> None:
     # No curve of one member bounds the others of its class.
     assert "learnt" not in results["reward"].exceeds
     assert results["learnt"].exceeds["reward"] < 0
-
-
-def test_excesses_are_kept() -> None:
-    mdp = world(4, 1, 8)
-    utilities = {
-        "reward": np.asarray(mdp.reward),
-        "like it": alike(mdp, np.random.default_rng(4), 0.1),
-    }
-    results = results_of(mdp, utility=utilities, level=0.5)
-    assert results["reward"].exceeds
-    measurement = Measurement("an agent", HORIZON, 20_000, 0, results)
-    again = Measurement.from_json(measurement.to_json(), "a folder")
-    assert again.differences == measurement.differences
-    assert again.to_json() == measurement.to_json()
-
-
-def test_the_best_combination_has_no_pair() -> None:
-    mdp = world(4, 1, 8)
-    utilities = {"reward": "reward", "another": np.linspace(0, 1, 8)}
-    results = results_of(mdp, utility=utilities, combined=True)
-    assert results["best combination"].exceeds == {}

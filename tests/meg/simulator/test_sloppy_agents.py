@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from meg.simulator.worlds import ROW, Corridor, gymnasium, table
+from meg.simulator.worlds import ROW, Corridor, table
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import SimulatorInterrupted, from_simulator
-from goalmeter.meg.simulator.agents import chosen, told
-from goalmeter.meg.simulator.measure import Measurement
 from goalmeter.meg.simulator.result import SimulatorResult
 
 EXACT = known_utility(table(0, 5), [ROW] * 4).value
@@ -26,23 +23,6 @@ def measured(agent: Any, env: Any = None, budget: int = 3000, **options: Any) ->
     result = from_simulator(Corridor() if env is None else env, agent, budget=budget, **options)
     assert isinstance(result, SimulatorResult)
     return result
-
-
-@pytest.mark.parametrize(
-    "answer", [1, np.int64(1), np.array(1), np.array([1]), [1], np.array([[1]])]
-)
-def test_a_whole_number_is_an_action_in_any_array(answer: Any) -> None:
-    assert told(answer, 2, "it") == (1, None)
-    assert chosen(answer, 2, np.random.default_rng(0), "it") == (1, None)
-
-
-def test_an_array_of_one_action_is_no_distribution() -> None:
-    exact = known_utility(table(0, 5), [[0.0, 1.0]] * 4).value
-    result = measured(lambda seen: np.array([1]))
-    plain = measured(lambda seen: 1)
-    assert result.interval == plain.interval
-    assert result.interval[0] <= exact <= result.interval[1] + 1e-9
-    assert result.interval[0] > 0
 
 
 def drawing(answer: Callable[[int], Any]) -> Callable[[Any], Any]:
@@ -74,14 +54,6 @@ def test_a_rare_lapse_is_noticed_in_the_episodes() -> None:
         return ROW if len(asked) % 40 else np.array([1.0, 0.0])
 
     assert any("different distributions" in note for note in measured(lapsing).notes)
-
-
-def test_a_function_that_answers_alike_is_computed_and_a_note_says_so() -> None:
-    result = measured(lambda seen: ROW, budget=500)
-    np.testing.assert_allclose(result.interval, EXACT, atol=2e-4)
-    assert "answering an observation always alike" in result.notes[0]
-    # A table promises it by what it is.
-    assert not measured([ROW] * 4, budget=500).notes
 
 
 def test_a_name_of_the_state_that_is_coarser_than_what_the_agent_sees() -> None:
@@ -126,37 +98,6 @@ def test_an_agent_that_changes_what_it_is_shown() -> None:
 
     exact = known_utility(table(0, 5), rows).value
     np.testing.assert_allclose(measured(scaling, Shown(), budget=500).interval, exact, atol=2e-4)
-
-
-def test_rows_in_single_precision_that_miss_one_by_rounding() -> None:
-    row = (ROW * (1 + 1e-6)).astype(np.float32)
-    result = measured(lambda seen: row, budget=500)
-    np.testing.assert_allclose(result.interval, EXACT, atol=2e-4)
-
-
-class Raising:
-    def begin(self, generator: np.random.Generator) -> Any:
-        def act(seen: Any) -> Any:
-            raise RuntimeError("no\nbattery")
-
-        return act
-
-
-@pytest.mark.parametrize(
-    ("agent", "words"),
-    [
-        (Raising(), "Raising raised no battery at decision 0 of episode 0"),
-        (lambda seen: np.array([[0.3, 0.7]]), "expected an action 0..1 or an array"),
-        (lambda seen: np.array([np.nan, 1.0]), "no distributions"),
-        (lambda seen: None, "answered None"),
-        (lambda seen: [[1], [2, 3]], "answered"),
-        (lambda seen: np.array([2]), "expected an action 0..1"),
-        (lambda seen: -1, "expected an action 0..1"),
-    ],
-)
-def test_one_sentence(agent: Any, words: str) -> None:
-    with pytest.raises(InvalidPolicyError, match=words):
-        measured(agent)
 
 
 class Interrupted(Corridor):
@@ -232,50 +173,3 @@ def test_an_interruption_of_the_bound_from_the_start_falls_back_on_the_states() 
             kinds.add(result.method)
             assert result.interval[0] <= NOISY <= result.interval[1]
     assert len(kinds) == 2
-
-
-def test_what_is_made_here_is_closed_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[Any] = []
-    monkeypatch.setattr(Corridor, "close", lambda self: closed.append(self))
-    measured(lambda seen: ROW, Corridor, budget=200)
-    assert len(closed) == 1
-    with pytest.raises(KeyboardInterrupt):
-        measured(lambda seen: ROW, lambda: Interrupted(5, [0]), budget=200)
-    assert len(closed) == 2
-    measured(lambda seen: ROW, Corridor(), budget=200)
-    assert len(closed) == 2
-
-
-def test_results_of_two_calls_are_not_subtracted() -> None:
-    options: dict[str, Any] = {"utility": {"one": "reward", "other": lambda s, i: float(s == 3)}}
-    first, again = (
-        from_simulator(
-            Corridor(),
-            lambda seen: ROW,
-            horizon=5,
-            state="observation",
-            chance="none",
-            budget=500,
-            **options,
-        )
-        for _ in range(2)
-    )
-    assert isinstance(first, dict) and isinstance(again, dict)
-    assert first["one"] == again["one"]
-    difference, (low, high) = first["one"].less(first["other"])
-    assert low <= difference <= high
-    with pytest.raises(InvalidParameterError, match="different measurements"):
-        first["one"].less(again["other"])
-    kept = [
-        Measurement.from_json(Measurement("agent", 5, 500, 0, each).to_json(), "a file").results
-        for each in (first, again)
-    ]
-    assert kept[0]["one"].less(kept[0]["other"]) == (difference, (low, high))
-    with pytest.raises(InvalidParameterError, match="different measurements"):
-        kept[0]["one"].less(kept[1]["other"])
-
-
-def test_episodes_that_are_cut_off_and_horizons_beyond_the_limit() -> None:
-    limited = gymnasium.wrappers.TimeLimit(Corridor(), 4)
-    with pytest.raises(InvalidParameterError, match="give a horizon up to 4"):
-        measured(lambda seen: ROW, limited)

@@ -95,15 +95,6 @@ def test_a_file_is_measured_as_the_model_in_it(walker: Any, tmp_path: Path) -> N
     np.testing.assert_allclose(single(of_file).interval, single(of_model).interval, atol=1e-3)
 
 
-def test_an_environment_that_does_not_fit_is_named(walker: Any, tmp_path: Path) -> None:
-    walker.save(tmp_path / "ppo.zip")
-    cart = gymnasium.make("CartPole-v1")
-    with pytest.raises(InvalidParameterError, match=r"the model PPO has the observation space"):
-        from_simulator(cart, walker, horizon=5)
-    with pytest.raises(InvalidParameterError, match=r"was trained to see observations, numbered"):
-        from_simulator(cart, f"sb3:{tmp_path / 'ppo.zip'}", horizon=5)
-
-
 # --- MiniGrid, by its pictures --------------------------------------------------------------------
 OF_MINIGRID: dict[str, Any] = {"bounds": (0, 1, 0, 1), "chance": "generator"}
 
@@ -138,17 +129,6 @@ def test_a_convolutional_network_sees_the_pictures_of_minigrid() -> None:
     assert result.binding["lower"] == "the table of states"
     # It hardly learnt anything; that it does worse than free choice is all there is to say.
     assert all("the rationality is negative" in note for note in result.notes)
-
-
-def test_a_flat_network_sees_the_same_pictures_as_numbers(tmp_path: Path) -> None:
-    env = gymnasium.wrappers.FlattenObservation(minigrid())
-    model = ppo(env, 512)
-    model.save(tmp_path / "flat.zip")
-    ends = [
-        single(from_simulator(env, agent, horizon=5, budget=6000, **OF_MINIGRID)).interval
-        for agent in (model, f"sb3:{tmp_path / 'flat.zip'}")
-    ]
-    np.testing.assert_allclose(ends[0], ends[1], atol=1e-3)
 
 
 # --- Classic control ------------------------------------------------------------------------------
@@ -247,14 +227,6 @@ def test_from_one_start_control_is_measured_exactly(name: str, kind: Any, utilit
         )
     )
     np.testing.assert_allclose(result.interval, exact, atol=2e-3)
-
-
-def test_training_left_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    monkeypatch.chdir(tmp_path)
-    ppo(maze(), 256)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_is_asked_once_for_each_observation(

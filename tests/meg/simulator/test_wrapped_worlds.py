@@ -44,17 +44,3 @@ def test_a_vector_that_shows_something_else_than_its_copies_is_refused() -> None
     ):
         with pytest.raises(InvalidParameterError, match="wrapped in VecNormalize"):
             measured(wrap)
-
-
-def test_a_vector_that_hides_its_copies_is_refused() -> None:
-    vector = gymnasium.vector.SyncVectorEnv([Corridor])
-    with pytest.raises(InvalidParameterError, match="cannot be taken out"):
-        measured(gymnasium.wrappers.vector.RecordEpisodeStatistics(vector))
-
-
-def test_a_wrapper_that_resets_by_itself_is_no_way_back_to_a_state() -> None:
-    limited = gymnasium.wrappers.TimeLimit(Corridor(), 5)
-    result = measured(gymnasium.wrappers.Autoreset(limited))
-    exact = known_utility(table(0, 5), [ROW] * 4).value
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert any("Autoreset resets by itself" in note for note in result.notes)

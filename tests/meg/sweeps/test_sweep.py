@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from math import exp, log
+from math import log
 from pathlib import Path
 
 import numpy as np
@@ -132,14 +132,6 @@ def test_named_worlds_are_those_of_the_library() -> None:
     assert [row.world for row in result.rows][1] == "maze(size=7, horizon=9, seed=4)"
 
 
-def test_a_function_is_given_the_seed_that_it_asks_for(mice: Path) -> None:
-    (alone,) = gm.meg.sweep("mine.py:random", policies=["uniform"], seed=7).rows
-    (named,) = gm.meg.sweep("mine.py:random", policies=["uniform"], arguments={"seed": 7}).rows
-    (another,) = gm.meg.sweep("mine.py:random", policies=["uniform"], seed=8).rows
-    assert alone.facts == named.facts != another.facts
-    assert alone.world == "mine.py:random(seed=7)"
-
-
 # --- What fails is counted ------------------------------------------------------------------------
 def test_failures_are_rows_with_their_sentence(mice: Path) -> None:
     Path("mdps/c.npz").write_bytes(b"no archive")
@@ -196,19 +188,7 @@ def test_the_same_bytes_here_and_in_processes(tmp_path: Path) -> None:
     assert len(lines) == len(about) == 1 and len(plan.chunks) == 1
 
 
-def test_chunks_do_not_depend_on_their_order(mice: Path) -> None:
-    plan = plan_sweep(**asked(30))  # type: ignore[arg-type]
-    study = study_of(plan)
-    whole = gm.meg.sweep(**asked(30))  # type: ignore[arg-type]
-    assert sum(chunk.rows for chunk in plan.chunks) == plan.rows == 30
-    from goalmeter.meg.sweeps.chunk import measure
-
-    for chunk in reversed(plan.chunks):
-        columns = study.from_json(chunk.key, measure(**study.common, **study.trials[chunk.key]))
-        at = plan.chunks.index(chunk)
-        assert columns.to_json() == whole.chunks[at].to_json()
-
-
+@pytest.mark.slow
 def test_a_sweep_that_is_killed_goes_on_and_ends_the_same(mice: Path) -> None:
     out = mice / "run"
     program = f"import goalmeter as gm; gm.meg.sweep(**{asked()!r}, out={str(out)!r})"
@@ -291,36 +271,6 @@ def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) ->
     )
     assert [chunk.rows for chunk in large.chunks] == [2, 2, 2, 2]
     assert large.part(large.chunks[1]) == (range(1), range(1, 2))
-
-
-def test_a_plan_makes_sixty_four_worlds_of_a_function_here(mice: Path) -> None:
-    code = """
-import os
-from pathlib import Path
-
-import goalmeter as gm
-
-
-def world(seed):
-    with Path("calls").open("a") as calls:
-        calls.write(f"{os.getpid()} {seed}\\n")
-    return gm.cliff_world(horizon=2)
-"""
-    Path("counted.py").write_text(code)
-    entry = {"generator": "counted.py:world", "seed": {"from": 0, "count": 1000}}
-    plan_sweep([entry], policies=["uniform"])
-    calls = [line.split() for line in Path("calls").read_text().splitlines()]
-    assert {pid for pid, _ in calls} == {str(os.getpid())}
-    assert [seed for _, seed in calls[:2]] == ["0", "0"]
-    assert 50 < len(calls) - 2 <= 64
-
-
-def test_softness_is_exp(mice: Path) -> None:
-    # At rationality 1 and one decision that counts, the odds of the cheese are e^2.
-    (row,) = gm.meg.sweep([{"files": "mdps/a.npz"}], policies=["soft_optimal(1)"]).rows
-    p = exp(1) / (exp(1) + exp(-1))
-    assert row.measured.value == pytest.approx(log(2) + p * log(p) + (1 - p) * log(1 - p))
-    assert row.measured.rationality == pytest.approx(1.0, abs=1e-5)
 
 
 def test_a_folder_is_swept_by_what_its_archives_hold(mice: Path) -> None:

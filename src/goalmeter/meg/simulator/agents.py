@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def first_of(space: Any) -> int:
     return int(getattr(space, "start", 0))
 
 
-# --- Acting ---------------------------------------------------------------------------------------
+# --- Kinds of agents ------------------------------------------------------------------------------
 # An agent is a table over integer observations, a policy that Stable-Baselines3 trained, a function
 # of the observation, or any object whose `begin(generator)` gives such a function for one episode
 # (and which may therefore remember it).
@@ -38,7 +38,7 @@ def first_of(space: Any) -> int:
 _SUM_TOLERANCE = 1e-5
 
 
-class Answered(NamedTuple):
+class SampledAnswer(NamedTuple):
     """An action that the agent drew itself, and the distribution that it drew from, [A]."""
 
     action: int
@@ -47,92 +47,48 @@ class Answered(NamedTuple):
 
 # What an agent answers at a decision (its number, from 0) for an observation: an action, a
 # distribution, or both.
-Answer = Callable[[Any, int], "int | FloatArray | Answered"]
-
-
-class Actor(Protocol):
-    """An agent in a world with A actions."""
-
-    @property
-    def name(self) -> str:
-        """In words."""
-
-    @property
-    def remembers(self) -> bool:
-        """Whether its answers may depend on more than the observation and the decision's number."""
-
-    @property
-    def timed(self) -> bool:
-        """Whether they depend on the decision's number."""
-
-    @property
-    def is_function(self) -> bool:
-        """Whether it is known to answer an observation always alike; else that is a promise."""
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """Its answers during one episode."""
+Answer = Callable[[Any, int], "int | FloatArray | SampledAnswer"]
 
 
 @dataclass(frozen=True, eq=False)
-class TableActor:
-    """A policy as a table over integer observations.
+class Actor:
+    """An agent in a world with A actions.
 
     Attributes:
-        table: [T, S, A], rows summing to 1.
         name: in words.
-        first: what the first observation is.
+        begin: its answers during one episode.
+        remembers: whether answers depend on more than the observation and the decision's number.
+        is_function: whether it is known to answer an observation always alike.
+        table: for a table over integer observations, [T, S, A] with rows that sum to 1; else None.
     """
 
-    table: FloatArray
-    name: str = "policy"
+    name: str
+    begin: Callable[[np.random.Generator], Answer]
     remembers: bool = False
-    is_function: bool = True
-    first: int = 0
+    is_function: bool = False
+    table: FloatArray | None = None
 
     @property
     def timed(self) -> bool:
-        """Whether its rows depend on the decision's number."""
-        return len(self.table) > 1
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """The row of the observation at this decision."""
-
-        def answer(observation: Any, decision: int) -> FloatArray:
-            row = int(observation) - self.first
-            return np.asarray(self.table[min(decision, len(self.table) - 1), row])
-
-        return answer
+        """Whether answers depend on the decision's number."""
+        return self.table is not None and len(self.table) > 1
 
 
-@dataclass(frozen=True, eq=False)
-class FunctionActor:
-    """A function of the observation, which gives an action or a distribution."""
-
-    function: Callable[[Any], Any]
-    name: str
-    remembers: bool = False
-    timed: bool = False
-    is_function: bool = False
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """The function itself: it has no memory of ours."""
-        return lambda observation, decision: self.function(observation)
+def actor_of_function(
+    function: Callable[[Any], Any], name: str, *, is_function: bool = False
+) -> Actor:
+    """Return the actor of a function from the observation to an action or a distribution."""
+    answer: Answer = lambda observation, decision: function(observation)  # noqa: E731
+    return Actor(name, lambda generator: answer, is_function=is_function)
 
 
-@dataclass(frozen=True, eq=False)
-class EpisodicActor:
-    """An agent that begins anew in each episode."""
+def actor_of_rows(table: FloatArray, name: str = "policy", first: int = 0) -> Actor:
+    """Return the actor of a table [T, S, A]; `first` is the number of the first observation."""
 
-    agent: Any
-    name: str
-    remembers: bool = True
-    timed: bool = False
-    is_function: bool = False
+    def answer(observation: Any, decision: int) -> FloatArray:
+        return np.asarray(table[min(decision, len(table) - 1), int(observation) - first])
 
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """Its function for one episode."""
-        function = self.agent.begin(generator)
-        return lambda observation, decision: function(observation)
+    return Actor(name, lambda generator: answer, is_function=True, table=table)
 
 
 def is_stable_baselines(agent: Any) -> bool:
@@ -144,11 +100,16 @@ def function_actor(agent: Any) -> Actor | None:
     """A function of the observation, or an object whose `begin` gives one; None for others."""
     name = str(getattr(agent, "__name__", type(agent).__name__))
     if hasattr(agent, "begin"):
-        return EpisodicActor(agent, name)
-    return FunctionActor(agent, name) if callable(agent) else None
+
+        def begin(generator: np.random.Generator) -> Answer:
+            function = agent.begin(generator)
+            return lambda observation, decision: function(observation)
+
+        return Actor(name, begin, remembers=True)
+    return actor_of_function(agent, name) if callable(agent) else None
 
 
-def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> TableActor:
+def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int, first: int = 0) -> Actor:
     """A table [S, A] or [H, S, A] as an actor."""
     try:
         table = np.asarray(policy, dtype=np.float64)
@@ -166,7 +127,7 @@ def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int) -> Tab
             f"{n_actions}] or [{horizon}, {n_states}, {n_actions}]: a distribution over actions "
             f"for each observation"
         )
-    return TableActor(checked_rows(stacked, "the agent's table"))
+    return actor_of_rows(checked_rows(stacked, "the agent's table"), first=first)
 
 
 def checked_rows(rows: FloatArray, what: str) -> FloatArray:
@@ -184,15 +145,7 @@ def checked_rows(rows: FloatArray, what: str) -> FloatArray:
 def chosen(
     answer: Any, n_actions: int, generator: np.random.Generator, name: str, first: int = 0
 ) -> tuple[int, FloatArray | None]:
-    """The action that an answer stands for, from 0, drawn from it if it is a distribution.
-
-    Args:
-        answer: of the agent.
-        n_actions: A.
-        generator: of the draw.
-        name: of the agent, for errors.
-        first: what the agent calls the first action.
-    """
+    """The action that an answer stands for, from 0, drawn from it if it is a distribution."""
     action, row = told(answer, n_actions, name, first)
     if action is not None or row is None:
         assert action is not None, "an answer is an action or a distribution"
@@ -206,7 +159,7 @@ def told(
     answer: Any, n_actions: int, name: str, first: int = 0
 ) -> tuple[int | None, FloatArray | None]:
     """What an answer says: an action, from 0, its distribution [A], or both; see `chosen`."""
-    if isinstance(answer, Answered):
+    if isinstance(answer, SampledAnswer):
         return answer
     try:
         array = np.asarray(answer)
@@ -234,7 +187,7 @@ def information(row: FloatArray | None, n_actions: int) -> float:
     return float(np.log(n_actions) + used @ np.log(used))
 
 
-def stable_baselines_actor(model: Any) -> FunctionActor:
+def stable_baselines_actor(model: Any) -> Actor:
     """A model of Stable-Baselines3 with discrete actions."""
     n_actions = count_of(model.action_space)
     if n_actions is None:
@@ -248,10 +201,8 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
     if not hasattr(policy, "get_distribution"):
         # A Q-network takes the best action, and nothing is left to chance.
         one_hot = np.eye(n_actions)
-        return FunctionActor(
-            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])],
-            name,
-            is_function=True,
+        return _cached_actor(
+            lambda seen: one_hot[int(model.predict(seen, deterministic=True)[0])], name
         )
 
     def probabilities(seen: Any) -> FloatArray:
@@ -263,24 +214,17 @@ def stable_baselines_actor(model: Any) -> FunctionActor:
             tensor, _ = policy.obs_to_tensor(seen)
             return np.asarray(policy.get_distribution(tensor).distribution.probs[0].numpy())
 
-    return FunctionActor(
-        lambda seen: probabilities(seen).astype(np.float64), name, is_function=True
-    )
+    return _cached_actor(lambda seen: probabilities(seen).astype(np.float64), name)
 
 
-# --- Remembered -----------------------------------------------------------------------------------
+# --- Cached answers -------------------------------------------------------------------------------
 # Observations that are kept; of pictures of 64 by 64 in colours this is 250 MB.
 _MOST = 20_000
 
 
-def remembered(actor: FunctionActor) -> FunctionActor:
-    """The same actor, which is asked once for each observation; dictionaries are asked anew.
-
-    Args:
-        actor: who gives the same answer to the same observation, always.
-    """
+def _cached_actor(ask: Callable[[Any], FloatArray], name: str) -> Actor:
+    """Return an actor that calls its function once per observation, except for dictionaries."""
     answers: dict[tuple[bytes, tuple[int, ...], str], FloatArray] = {}
-    ask: Callable[[Any], FloatArray] = actor.function
 
     def function(observation: Any) -> FloatArray:
         if isinstance(observation, (dict, tuple)):
@@ -294,74 +238,46 @@ def remembered(actor: FunctionActor) -> FunctionActor:
                 answers[key] = answer
         return answer
 
-    return replace(actor, function=function)
+    return actor_of_function(function, name, is_function=True)
 
 
-# --- Callers agent --------------------------------------------------------------------------------
+# --- Agents of any kind ---------------------------------------------------------------------------
 _ASKER = "MEG from a simulator"
 _SB3 = "sb3:"
 
 
-@dataclass(frozen=True, eq=False)
-class WalkingActor:
-    """A navigator of grid worlds in one of our environments, whose state it is told.
+def _walker(navigator: Any, env: Any, name: str) -> Actor:
+    """Return the actor of a navigator in one of our grid worlds, which sees the state itself."""
 
-    Attributes:
-        navigator: who walks.
-        env: the environment, without its wrappers.
-        name: as on the command line.
-    """
+    def begin(generator: np.random.Generator) -> Answer:
+        walk = navigator.begin(env.world, Draws(int(generator.integers(2**31))))
 
-    navigator: Any
-    env: Any
-    name: str
-    timed: bool = False
-
-    @property
-    def remembers(self) -> bool:
-        """Whether it is any other walker than a policy."""
-        return not isinstance(self.navigator, Memoryless)
-
-    @property
-    def is_function(self) -> bool:
-        """Whether it is a policy."""
-        return not self.remembers
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """Set out in the present world."""
-        walk = self.navigator.begin(self.env.world, Draws(int(generator.integers(2**31))))
-
-        def answer(observation: Any, decision: int) -> int | Answered:
-            made = walk.act(self.env.state)
+        def answer(observation: Any, decision: int) -> int | SampledAnswer:
+            made = walk.act(env.state)
             if made.action is None:
                 raise InvalidParameterError(
-                    f"{self.name} gave no action ({made.invalid}), and a decision without one has "
+                    f"{name} gave no action ({made.invalid}), and a decision without one has "
                     f"no evidence; measure an agent that always acts"
                 )
             if made.probabilities is None:
                 return int(made.action)
-            return Answered(made.action, np.asarray(made.probabilities, dtype=np.float64))
+            return SampledAnswer(made.action, np.asarray(made.probabilities, dtype=np.float64))
 
         return answer
 
+    is_policy = isinstance(navigator, Memoryless)
+    return Actor(name, begin, remembers=not is_policy, is_function=is_policy)
+
 
 def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
-    """An agent of any kind in a Gymnasium environment.
-
-    Args:
-        agent: a name, a `NamedAgent`, a model of Stable-Baselines3, a table over integer
-            observations, a function of the observation, or an object whose `begin(generator)`
-            gives such a function for an episode.
-        env: the environment.
-        horizon: H.
-    """
+    """An agent of any kind in a Gymnasium environment."""
     if isinstance(agent, str):
         agent = named(agent)
     if isinstance(agent, NamedAgent):
         return _of_name(agent, env)
     if is_stable_baselines(agent):
         check_spaces(type(agent).__name__, agent, env)
-        return remembered(stable_baselines_actor(agent))
+        return stable_baselines_actor(agent)
     if isinstance(agent, (np.ndarray, list, tuple)):
         observations = count_of(env.observation_space)
         if observations is None:
@@ -371,8 +287,8 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
             )
         actions = count_of(env.action_space)
         # An environment with other actions is refused as a whole.
-        table = table_actor(agent, observations, actions or 1, horizon)
-        return replace(table, first=first_of(env.observation_space))
+        first = first_of(env.observation_space)
+        return table_actor(agent, observations, actions or 1, horizon, first)
     if (actor := function_actor(agent)) is not None:
         return actor
     raise InvalidParameterError(
@@ -385,14 +301,14 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
 def _of_name(agent: NamedAgent, env: Any) -> Actor:
     bare = env.unwrapped
     if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
-        return remembered(FunctionActor(_saved(agent.name, env), agent.name, is_function=True))
+        return _cached_actor(_saved(agent.name, env), agent.name)
     if not type(bare).__module__.startswith("goalmeter.gridworld"):
         raise InvalidParameterError(
             f"{agent.name!r} walks in grid worlds, and this environment is "
             f"{type(bare).__name__}; give a trained policy (sb3:PATH.zip) or a function"
         )
     agent.require(Ability.GRID, asker=_ASKER)
-    return WalkingActor(agent.in_grids(asker=_ASKER), bare, agent.name)
+    return _walker(agent.in_grids(asker=_ASKER), bare, agent.name)
 
 
 def _saved(name: str, env: Any) -> Callable[[Any], FloatArray]:

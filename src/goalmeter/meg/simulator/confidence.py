@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.meg.simulator.protocol import END, Outcome
+from goalmeter.meg.simulator.protocol import END, StepOutcome
 from goalmeter.meg.simulator.utilities import Range
 
 # --- Outcomes -------------------------------------------------------------------------------------
@@ -30,24 +30,14 @@ _LONGEST = 400
 
 
 @dataclass
-class Pair:
-    """What is known of one action in one state.
-
-    Attributes:
-        certain: whether it draws nothing, so that its one outcome is all there is.
-        listed: its outcomes, in the order in which they were seen.
-        counts: of the draws that count, by position in `listed`.
-        unlisted: draws that count and gave something else.
-        unlisted_seen: what these were.
-        order: when its present list began, among all lists of the table, from 0.
-        drawn: all draws, those for lists included.
-    """
+class ActionOutcomes:
+    """What is known of one action in one state."""
 
     certain: bool = False
-    listed: list[Outcome] = field(default_factory=list)
+    listed: list[StepOutcome] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
     unlisted: int = 0
-    unlisted_seen: set[Outcome] = field(default_factory=set)
+    unlisted_seen: set[StepOutcome] = field(default_factory=set)
     order: int = -1
     drawn: int = 0
 
@@ -60,7 +50,7 @@ class Pair:
         """Draws that are to be spent on the list before any count."""
         return 0 if self.certain or self.listed else LISTING
 
-    def list_outcomes(self, seen: Mapping[Outcome, int], certain: bool, order: int) -> None:
+    def list_outcomes(self, seen: Mapping[StepOutcome, int], certain: bool, order: int) -> None:
         """Name the outcomes that are told apart from now on."""
         self.drawn += sum(seen.values())
         self.certain = certain and len(seen) == 1
@@ -69,7 +59,7 @@ class Pair:
         self.counts, self.unlisted, self.unlisted_seen = [0] * len(self.listed), 0, set()
         self.order = order
 
-    def count(self, seen: Mapping[Outcome, int]) -> None:
+    def count(self, seen: Mapping[StepOutcome, int]) -> None:
         """Add draws that count."""
         position = {outcome: i for i, outcome in enumerate(self.listed)}
         for outcome, times in seen.items():
@@ -91,7 +81,7 @@ class Pair:
         return True
 
 
-class Arrays(NamedTuple):
+class OutcomeArrays(NamedTuple):
     """A table of outcomes for computing: P = S * A pairs, pair s * A + a, and K listed outcomes.
 
     Attributes:
@@ -113,12 +103,12 @@ class Arrays(NamedTuple):
     order: IntArray
 
 
-class OutcomeTable:
+class StepOutcomeTable:
     """All pairs that were drawn so far, of A actions and U utilities."""
 
     def __init__(self, n_actions: int, n_utilities: int) -> None:
         self.n_actions, self.n_utilities = n_actions, n_utilities
-        self.pairs: list[Pair] = []
+        self.pairs: list[ActionOutcomes] = []
         self._lists = 0
 
     @property
@@ -129,13 +119,13 @@ class OutcomeTable:
     def grow(self, n_states: int) -> None:
         """Make room for states up to a number."""
         while len(self.pairs) < n_states * self.n_actions:
-            self.pairs.append(Pair())
+            self.pairs.append(ActionOutcomes())
 
-    def pair(self, state: int, action: int) -> Pair:
+    def pair(self, state: int, action: int) -> ActionOutcomes:
         """What is known of an action in a state."""
         return self.pairs[state * self.n_actions + action]
 
-    def add(self, pair: Pair, seen: Mapping[Outcome, int], certain: bool) -> None:
+    def add(self, pair: ActionOutcomes, seen: Mapping[StepOutcome, int], certain: bool) -> None:
         """Take in draws of a pair: as its list if it has none, else as counts."""
         if not pair.listed:
             pair.list_outcomes(seen, certain, self._lists)
@@ -144,7 +134,7 @@ class OutcomeTable:
             pair.count(seen)
             self._lists += pair.starts_anew(self._lists)
 
-    def arrays(self) -> Arrays:
+    def arrays(self) -> OutcomeArrays:
         """The table as arrays."""
         width = max([1, *(len(pair.listed) for pair in self.pairs)])
         size = (len(self.pairs), width)
@@ -156,7 +146,7 @@ class OutcomeTable:
                 after[i, k] = outcome.after if outcome.after != END else self.n_states
                 paid[i, k] = outcome.paid
             counts[i, : len(pair.listed)] = [1] if pair.certain else pair.counts
-        return Arrays(
+        return OutcomeArrays(
             after,
             paid,
             counts,
@@ -194,14 +184,9 @@ _WIDE, _CLOSE = 3.0 ** np.arange(-3, 4), 1.35 ** np.arange(-3.0, 4.0)
 
 @dataclass(frozen=True)
 class ConfidenceSet:
-    """Which distributions over outcomes each pair may have, all at once but for `error`.
+    """Which distributions over outcomes each pair may have, all at once but for `error`."""
 
-    Attributes:
-        arrays: the table.
-        error: probability that the true world is not in the set.
-    """
-
-    arrays: Arrays
+    arrays: OutcomeArrays
     error: float
 
     @cached_property
@@ -254,9 +239,7 @@ class ConfidenceSet:
     def highest(self, values: FloatArray, unlisted: float) -> FloatArray:
         """Upper bound of the expectation over the set: [P].
 
-        Args:
-            values: of the listed outcomes, [P, K], at most `unlisted`.
-            unlisted: what no other outcome can exceed.
+        `values` [P, K] of listed outcomes are at most `unlisted`, which no outcome exceeds.
         """
         out = self.mean(values, unlisted)
         pairs = self._chance
@@ -321,7 +304,7 @@ AS_SEEN, MOST, LEAST = "as seen", "most", "least"
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorldPlan:
     """A soft plan against a set of worlds.
 
     Attributes:
@@ -340,9 +323,6 @@ class PossibleWorlds:
     """The worlds of a confidence set, with a horizon and a range of utilities.
 
     Attributes:
-        worlds: the set.
-        n_actions: A.
-        horizon: H.
         ranges: of each utility, [U].
     """
 
@@ -371,12 +351,10 @@ class PossibleWorlds:
             total += np.maximum(np.minimum(part.high * left, part.most), 0.0)
         return total, float(one)
 
-    def soft_plan(self, weights: FloatArray, which: str = AS_SEEN) -> Plan:
+    def soft_plan(self, weights: FloatArray, which: str = AS_SEEN) -> WorldPlan:
         """The soft-optimal plan for a weighted sum of the utilities, rationality 1.
 
-        Args:
-            weights: of the utilities, [U]; the rationality is part of them.
-            which: the frequencies as they are, or the bound over all possible worlds.
+        `weights` [U] include the rationality.
         """
         paid = self.paid(weights)
         most, one = self.most(weights)
@@ -405,18 +383,14 @@ class PossibleWorlds:
             value[t] = soft - np.log(self.n_actions)
             if which != AS_SEEN:
                 value[t] = np.clip(value[t], -least[t], most[t])
-        return Plan(value, policy, slack)
+        return WorldPlan(value, policy, slack)
 
     def evaluate(
         self, policy: FloatArray, weights: FloatArray, which: str, cost: FloatArray | None = None
     ) -> FloatArray:
         """Bound of what a policy collects of a weighted sum from each state at the start, [S].
 
-        Args:
-            policy: [H or 1, S, A].
-            weights: of the utilities, [U].
-            which: as of `soft_plan`.
-            cost: of each decision, added to what is collected, [H or 1, S]; at least 0.
+        `policy` [H or 1, S, A]; `cost` [H or 1, S] >= 0 of each decision is added.
         """
         paid = self.paid(weights)
         most, one = self.most(weights)
@@ -440,12 +414,10 @@ class PossibleWorlds:
                 value = value + cost[min(t, len(cost) - 1)]
         return value
 
-    def visits(self, plan: Plan, starts: FloatArray) -> FloatArray:
+    def visits(self, plan: WorldPlan, starts: FloatArray) -> FloatArray:
         """How often a plan makes each decision in the world as seen, [H, S * A].
 
-        Args:
-            plan: whose policy is followed.
-            starts: probability of each state at the start, [S].
+        `starts` [S]: probabilities of the initial states.
         """
         after, frequencies = self.worlds.arrays.after, self.worlds.frequencies
         out = np.zeros((self.horizon, after.shape[0]))
@@ -472,10 +444,7 @@ _ITERATIONS = 80
 def best_weights(worlds: PossibleWorlds, collected: FloatArray, starts: FloatArray) -> FloatArray:
     """Weights of the utilities, [U].
 
-    Args:
-        worlds: of which the one as seen is planned in.
-        collected: what the agent collects of each utility on average, [U].
-        starts: probability of each state at the start, [S].
+    `collected` [U]: the mean return of the agent; `starts` [S]: initial probabilities.
     """
     from scipy.optimize import minimize
 

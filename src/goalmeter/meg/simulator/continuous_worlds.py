@@ -18,7 +18,7 @@ from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.meg.simulator.agents import (
     Actor,
     Answer,
-    FunctionActor,
+    actor_of_function,
     function_actor,
     is_stable_baselines,
 )
@@ -77,45 +77,32 @@ class GaussianAnswer:
         return mean, std, least
 
 
-@dataclass(frozen=True, eq=False)
-class SampledActor:
-    """A model of Stable-Baselines3 that is asked for an action, drawn from its own distribution.
+def _sampled_actor(model: Any, name: str) -> Actor:
+    """Return the actor of a Stable-Baselines3 model that draws from its own distribution.
 
     Its draws come from torch's global generator, which is seeded for each and put back.
     """
+    policy = model.policy
 
-    model: Any
-    name: str
-    remembers: bool = False
-    timed: bool = False
-    is_function: bool = False
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        """Actions of one episode, in the units of the environment."""
-        policy = self.model.policy
-
+    def begin(generator: np.random.Generator) -> Answer:
         def answer(observation: Any, decision: int) -> Any:
             import torch
 
             with borrowed_generators():
                 torch.manual_seed(int(generator.integers(_SEEDS)))
                 # State-dependent exploration keeps its noise; each decision draws it anew here.
-                if getattr(self.model, "use_sde", False):
+                if getattr(model, "use_sde", False):
                     holder = policy if hasattr(policy, "reset_noise") else policy.actor
                     holder.reset_noise()
-                return self.model.predict(observation, deterministic=False)[0]
+                return model.predict(observation, deterministic=False)[0]
 
         return answer
 
+    return Actor(name, begin)
+
 
 def continuous_actor(agent: Any) -> Actor:
-    """An agent of any kind in an environment with continuous actions.
-
-    Args:
-        agent: a model of Stable-Baselines3, a function of the observation that gives an action or
-            a `GaussianAnswer`, or an object whose `begin(generator)` gives such a function for an
-            episode.
-    """
+    """An agent of any kind in an environment with continuous actions."""
     if is_stable_baselines(agent):
         return _stable_baselines(agent)
     if (actor := function_actor(agent)) is not None:
@@ -136,7 +123,7 @@ def _stable_baselines(model: Any) -> Actor:
         )
     normal = type(getattr(policy, "action_dist", None)).__name__ == "DiagGaussianDistribution"
     if not (normal and hasattr(policy, "get_distribution")):
-        return SampledActor(model, name)
+        return _sampled_actor(model, name)
 
     def answer(seen: Any) -> GaussianAnswer:
         import torch
@@ -151,7 +138,7 @@ def _stable_baselines(model: Any) -> Actor:
         return GaussianAnswer(mean, std, least.reshape(shape))
 
     policy.set_training_mode(False)
-    return FunctionActor(answer, name)
+    return actor_of_function(answer, name)
 
 
 # --- Clipped gaussians ----------------------------------------------------------------------------
@@ -272,13 +259,7 @@ class ReferenceDensity(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class UniformReference:
-    """Every action of a bounded box alike.
-
-    Attributes:
-        low: ends of the box, of the shape of an action.
-        high: likewise.
-        name: in words.
-    """
+    """Every action of a bounded box alike."""
 
     low: FloatArray
     high: FloatArray
@@ -291,13 +272,7 @@ class UniformReference:
 
 @dataclass(frozen=True, eq=False)
 class GaussianReference:
-    """Independent normals, before the box clips them.
-
-    Attributes:
-        centre: of the shape of an action, in the environment's units.
-        scale: standard deviations, likewise.
-        name: as it was asked for.
-    """
+    """Independent normals, before the box clips them."""
 
     centre: FloatArray
     scale: FloatArray
@@ -315,12 +290,7 @@ def is_box(space: Any) -> bool:
 
 
 def reference_density(asked: Any, space: Any) -> ReferenceDensity:
-    """The reference that a caller asks for over a box of actions.
-
-    Args:
-        asked: a name, or an object with `draw(generator)` and `name`.
-        space: a Gymnasium `Box` of real numbers.
-    """
+    """The reference that a caller asks for over a box of actions."""
     low, high = (np.asarray(end, dtype=np.float64) for end in (space.low, space.high))
     if asked is None:
         raise InvalidParameterError(
@@ -361,15 +331,7 @@ _ONLY_ACTIONS = "the agent gives continuous actions and not the density that the
 
 
 class BoxSimulator(GymnasiumSimulator):
-    """One environment whose actions are arrays of real numbers.
-
-    Args:
-        env: the environment; it is used and left in any state.
-        utilities: what its steps are worth.
-        seed: of all that is drawn.
-        reference: what actions are compared with.
-        chance: where the environment's chance comes from; see `from_simulator`.
-    """
+    """One environment whose actions are arrays of real numbers."""
 
     def __init__(
         self,
@@ -402,7 +364,14 @@ class BoxSimulator(GymnasiumSimulator):
 
     def free_choice(self) -> Actor:
         """The reference as an agent."""
-        return _ReferenceActor(self._reference, self.reference)
+
+        def begin(generator: np.random.Generator) -> Answer:
+            def answer(observation: Any, decision: int) -> Any:
+                return _Drawn(self._reference.draw(generator))
+
+            return answer
+
+        return Actor(self.reference, begin, is_function=True)
 
     def _count_actions(self, space: Any) -> int:
         return 0
@@ -478,18 +447,3 @@ class _Drawn:
     """An action that was drawn from the reference itself, and so tells nothing."""
 
     action: Any
-
-
-@dataclass(frozen=True, eq=False)
-class _ReferenceActor:
-    reference: ReferenceDensity
-    name: str
-    remembers: bool = False
-    timed: bool = False
-    is_function: bool = True
-
-    def begin(self, generator: np.random.Generator) -> Answer:
-        def answer(observation: Any, decision: int) -> Any:
-            return _Drawn(self.reference.draw(generator))
-
-        return answer

@@ -18,8 +18,8 @@ from goalmeter.meg.simulator.confidence import (
     AS_SEEN,
     LISTING,
     ConfidenceSet,
-    OutcomeTable,
     PossibleWorlds,
+    StepOutcomeTable,
     best_weights,
 )
 from goalmeter.meg.simulator.protocol import (
@@ -27,8 +27,8 @@ from goalmeter.meg.simulator.protocol import (
     END,
     SUCCESSORS,
     Episodes,
-    Outcome,
     Simulator,
+    StepOutcome,
     seeded,
 )
 from goalmeter.meg.simulator.start_bounds import (
@@ -37,7 +37,7 @@ from goalmeter.meg.simulator.start_bounds import (
     SOFT,
     UPPER,
     Ends,
-    Towards,
+    UtilityEstimate,
     entropies,
     estimate_in,
     fitted_and_fresh,
@@ -68,10 +68,7 @@ _SERIES = 2.11
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
     """Whether counts of the same outcomes contradict that both are of one distribution.
 
-    Args:
-        walked: counts from episodes, [K].
-        drawn: counts from the saved state, [K].
-        rank: a number that no other pair of counts has, from 0: its share of the error.
+    `walked` [K] are counts from episodes, `drawn` [K] from the saved state.
     """
     place = rank + 2.0
     price = math.log(_SERIES * place * math.log(place) ** 2 / _ERROR)
@@ -108,17 +105,11 @@ _AT_ONCE = 200_000
 
 
 class Exploration:
-    """A table of outcomes that grows.
-
-    Args:
-        simulator: the world, which can return to its states.
-        horizon: H; states that are met only after H decisions are not decided in.
-        seed: of all draws.
-    """
+    """A table of outcomes that grows."""
 
     def __init__(self, simulator: Simulator, horizon: int, seed: int) -> None:
         self._simulator, self._horizon, self._seed = simulator, horizon, seed
-        self.table = OutcomeTable(simulator.n_actions, len(simulator.utilities.names))
+        self.table = StepOutcomeTable(simulator.n_actions, len(simulator.utilities.names))
         self.steps = 0
         self._calls: Counter[tuple[int, int]] = Counter()
         # The fewest decisions after which each state was met, and what each tried one leads to.
@@ -127,19 +118,14 @@ class Exploration:
         self._waiting: deque[int] = deque()
         # Pairs that were tried as the state was met another time, and what that led to.
         self._verified: set[tuple[int, int]] = set()
-        self._again: Counter[tuple[int, int, Outcome]] = Counter()
+        self._again: Counter[tuple[int, int, StepOutcome]] = Counter()
 
     def complete(self, starts: Iterable[int]) -> bool:
         """Whether every action was tried in all states that can be decided in, from some starts."""
         return not self._waiting and all(start in self._next for start in starts)
 
     def expand(self, states: Iterable[int], budget: int) -> None:
-        """Try every action of some states and of all that they lead to, nearest first.
-
-        Args:
-            states: their numbers; episodes begin in them.
-            budget: steps that may be taken; states that are left wait for the next call.
-        """
+        """Try every action of some states and of all that they lead to, nearest first."""
         for state in states:
             self._met(state, 0)
         limit = self.steps + budget
@@ -156,11 +142,7 @@ class Exploration:
         self.table.grow(self._simulator.n_states)
 
     def verify(self, budget: int) -> None:
-        """Take steps from states as they were met another time; `compare` looks at them.
-
-        Args:
-            budget: steps that may be taken.
-        """
+        """Take steps from states as they were met another time; `compare` looks at them."""
         if not self._simulator.met_again:
             return
         limit = self.steps + budget
@@ -178,15 +160,11 @@ class Exploration:
             for outcome, times in seen.items():
                 self._again[state, action, outcome] += times
 
-    def compare(self, walked: Mapping[tuple[int, int, Outcome], int]) -> None:
-        """See that episodes, and other visits, went where steps from saved states lead.
-
-        Args:
-            walked: how often episodes took which outcome of which action in which state.
-        """
+    def compare(self, walked: Mapping[tuple[int, int, StepOutcome], int]) -> None:
+        """See that episodes, and other visits, went where steps from saved states lead."""
         # An interruption may have come between meeting a state and making room for it.
         self.table.grow(self._simulator.n_states)
-        by_pair: dict[tuple[int, int], Counter[Outcome]] = {}
+        by_pair: dict[tuple[int, int], Counter[StepOutcome]] = {}
         for (state, action, outcome), times in [*walked.items(), *self._again.items()]:
             if state in self._next:
                 by_pair.setdefault((state, action), Counter())[outcome] += times
@@ -218,10 +196,7 @@ class Exploration:
     def refine(self, gain: FloatArray, total: FloatArray, budget: int) -> None:
         """Draw pairs again where that lowers the bound.
 
-        Args:
-            gain: what the width of each pair adds to the bound now, [P] nats.
-            total: draws of each that count, [P].
-            budget: steps.
+        `gain` [P]: nats that each width adds to the bound; `total` [P]: draws that count.
         """
         worth = np.where(gain > 0, gain * np.sqrt(np.maximum(total, 1.0)), 0.0) ** (2 / 3)
         if worth.sum() <= 0 or budget < 1:
@@ -252,7 +227,7 @@ class Exploration:
         if pair.n == 0 and not pair.certain:
             self._draw(state, action, max(count, _FIRST))
 
-    def _take(self, state: int, action: int, seen: Counter[Outcome], certain: bool) -> None:
+    def _take(self, state: int, action: int, seen: Counter[StepOutcome], certain: bool) -> None:
         self.table.grow(self._simulator.n_states)
         self.table.add(self.table.pair(state, action), seen, certain)
         for outcome in seen:
@@ -260,7 +235,7 @@ class Exploration:
                 self._next[state].add(outcome.after)
                 self._met(outcome.after, self._depth[state] + 1)
 
-    def _sampled(self, state: int, action: int, count: int) -> tuple[Counter[Outcome], bool]:
+    def _sampled(self, state: int, action: int, count: int) -> tuple[Counter[StepOutcome], bool]:
         call = self._calls[state, action]
         self._calls[state, action] += 1
         seed = seeded(self._seed, SUCCESSORS, state, action, call)
@@ -269,7 +244,7 @@ class Exploration:
         return seen, certain
 
 
-def _in_words(outcome: Outcome) -> str:
+def _in_words(outcome: StepOutcome) -> str:
     place = "the end" if outcome.after == END else f"state {outcome.after}"
     return f"{place}, paying {', '.join(f'{each:g}' for each in outcome.paid)},"
 
@@ -294,19 +269,7 @@ _START_SHARE = 0.1
 
 @dataclass
 class StatesMeasure:
-    """A measurement that goes on round by round until its budget is spent.
-
-    Attributes:
-        simulator: the world.
-        actor: the agent.
-        horizon: H.
-        error: 1 - level.
-        seed: of all draws of exploring.
-        budget: steps in all.
-        precision: it ends early when the lower end is known to this share of the estimate.
-        episodes: of the agent.
-        exploration: of the world.
-    """
+    """A measurement that goes on round by round until its budget is spent."""
 
     simulator: Simulator
     actor: Actor
@@ -354,7 +317,7 @@ class StatesMeasure:
         self._explored = self._is_complete
         return self._explored
 
-    def run(self, tell: Callable[[list[Towards]], None]) -> str:
+    def run(self, tell: Callable[[list[UtilityEstimate]], None]) -> str:
         """Measure until the budget is spent or the ends are close; what ended it."""
         while True:
             worlds = self._worlds()
@@ -394,7 +357,7 @@ class StatesMeasure:
         """The agent's episodes, and how many chunks they came in."""
         return self.episodes, self._chunks
 
-    def ends(self) -> list[Towards]:
+    def ends(self) -> list[UtilityEstimate]:
         """The interval of each utility, from the episodes that nothing was chosen with."""
         self.exploration.compare(self.simulator.walked)
         worlds = self._worlds()
@@ -422,7 +385,7 @@ class StatesMeasure:
                 out.append(estimate_in(bounds, value, beta))
             else:
                 beta = choice.beta if bounds.low > 0 else 0.0
-                out.append(Towards(bounds.low, beta, bounds))
+                out.append(UtilityEstimate(bounds.low, beta, bounds))
             bounded.append(Bounded(ends, choice, bounds.low, bounds.high))
         exceeds = self._exceed(bounded, fresh)
         return [replace(known, exceeds=more) for known, more in zip(out, exceeds, strict=True)]
@@ -450,7 +413,9 @@ class StatesMeasure:
             for each in worlds.ranges
         ]
 
-    def _rough(self, worlds: PossibleWorlds) -> tuple[list[Towards], list[FloatArray], list[float]]:
+    def _rough(
+        self, worlds: PossibleWorlds
+    ) -> tuple[list[UtilityEstimate], list[FloatArray], list[float]]:
         """What the fitting half says, and what is lost to the world's chance and the agent's."""
         fitted, _ = fitted_and_fresh(self.episodes)
         rough, widths, noises = [], [], []
@@ -466,7 +431,7 @@ class StatesMeasure:
             value = max(ends.estimate(fitted, choice.best), 0.0) if choice.beta else 0.0
             # What the world as seen cannot do at all may make an estimate as large as one likes.
             value = min(value, float(fitted.decisions.mean()) * self.simulator.most_information)
-            rough.append(Towards(value, choice.beta, bounds, estimated=True))
+            rough.append(UtilityEstimate(value, choice.beta, bounds, estimated=True))
         return rough, widths, noises
 
     @property
@@ -509,7 +474,7 @@ class StatesMeasure:
         )
         return StateEnds(worlds, weights, known, self.simulator.one_start, 1.0 / spread)
 
-    def combined(self) -> tuple[FloatArray, Towards]:
+    def combined(self) -> tuple[FloatArray, UtilityEstimate]:
         """The combination of the utilities that explains most, [U], and its interval.
 
         The upper end is that of any utility, so the interval is one of the best combination.
@@ -527,7 +492,7 @@ class StatesMeasure:
         # Where starts differ and chance remains, the weights may depend on where the episodes that
         # would bound them began; then nothing is claimed.
         if not weights.any() or not (self.simulator.one_start or policy is not None):
-            return weights, Towards(0.0, 0.0, interval(0.0, np.inf, plain))
+            return weights, UtilityEstimate(0.0, 0.0, interval(0.0, np.inf, plain))
         ends = self._of(worlds, weights)
         choice = ends.choose(fitted, 1.0, self._lower_error)
         bounds = interval(ends.lower(fresh, choice.beta, self._lower_error), np.inf, plain)

@@ -16,7 +16,7 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, 
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import (
     Actor,
-    FunctionActor,
+    actor_of_function,
     chosen,
     count_of,
     first_of,
@@ -30,7 +30,7 @@ from goalmeter.meg.simulator.protocol import (
     FREE_CHOICE,
     UNKNOWN,
     Episodes,
-    Outcome,
+    StepOutcome,
     answer_of,
     at_decision,
     at_reset,
@@ -132,12 +132,7 @@ def time_limit(env: Any) -> int | None:
 
 # --- Starts ---------------------------------------------------------------------------------------
 class Starts:
-    """The starts of one environment.
-
-    Args:
-        states: those that were met.
-        chance: where the environment's chance comes from; see `from_simulator`.
-    """
+    """The starts of one environment."""
 
     def __init__(self, states: MetStates, chance: str) -> None:
         self._states, self._chance = states, chance
@@ -148,16 +143,7 @@ class Starts:
         self._met: set[int] = set()
 
     def reset(self, env: Any, seed: int, episode: int) -> tuple[Any, Any]:
-        """Begin an episode with a seed; note whether anything was drawn for it.
-
-        Args:
-            env: the environment.
-            seed: as Gymnasium takes it.
-            episode: its number.
-
-        Returns:
-            The observation and the info.
-        """
+        """Begin an episode with a seed; note whether anything was drawn for it."""
         out = reset_of(env, seed, partial(at_reset, episode))
         if self._chance == FROM_GENERATOR:
             self._look(bit_generator(env), seed)
@@ -224,13 +210,7 @@ _ASKED, _ALIKE = 3, 1e-6
 class AnswersByState:
     """What one agent answers in the states of one environment.
 
-    Args:
-        states: those that were met.
-        n_actions: A.
-        first: what the agent calls the first action.
-
     Attributes:
-        differ: whether it was seen to answer a state with different distributions.
         table: its distribution at each decision in each state, [T, S, A] with T = 1 unless it
             depends on the decision's number; None if it was never asked for, or there is none.
     """
@@ -308,17 +288,7 @@ _MOST_ACTIONS = 10**6
 
 
 class GymnasiumSimulator:
-    """One environment, stepped one step at a time.
-
-    Args:
-        env: the environment; it is used and left in any state.
-        utilities: what its steps are worth.
-        seed: of all that is drawn.
-        state: which states are the same: None for what the kind of environment knows,
-            "observation" if the observation determines all that can follow, or a function of
-            (observation, info) with a hashable name of the state.
-        chance: where the environment's chance comes from; see `from_simulator`.
-    """
+    """One environment, stepped one step at a time."""
 
     chunk = 1
     reference = FREE_CHOICE
@@ -344,7 +314,7 @@ class GymnasiumSimulator:
         self._starts = Starts(self._states, chance)
         self._answers = AnswersByState(self._states, self.n_actions, self._first)
         self._payments = Payments(utilities)
-        self.walked: Counter[tuple[int, int, Outcome]] = Counter()
+        self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
         self._is_plain = all(type(layer).__name__ in _COUNTING for layer in layers(env)[:-1])
 
     def _count_actions(self, space: Any) -> int:
@@ -395,7 +365,7 @@ class GymnasiumSimulator:
     def free_choice(self) -> Actor:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
-        return FunctionActor(lambda observation: row, FREE_CHOICE, is_function=True)
+        return actor_of_function(lambda observation: row, FREE_CHOICE, is_function=True)
 
     @caller_guard()
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
@@ -421,7 +391,7 @@ class GymnasiumSimulator:
             if self.returns_to_states:
                 came = None if truncated else (here, action)
                 after = END if terminated else self._number(observation, info, came)
-                self.walked[here, action, Outcome(after, paid)] += 1
+                self.walked[here, action, StepOutcome(after, paid)] += 1
                 here = after
             if terminated:
                 break
@@ -469,7 +439,7 @@ class GymnasiumSimulator:
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> tuple[Counter[Outcome], bool]:
+    ) -> tuple[Counter[StepOutcome], bool]:
         """Steps from a state, drawn by a generator of their own in place of the environment's.
 
         A step leaves nothing to chance if it leaves that generator as it was, or where nothing is
@@ -479,7 +449,7 @@ class GymnasiumSimulator:
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> Counter[Outcome]:
+    ) -> Counter[StepOutcome]:
         """Steps from a copy that was made when the state was met after another decision.
 
         What differs between the two, and the state's name leaves out, may show here.
@@ -489,8 +459,8 @@ class GymnasiumSimulator:
     @caller_guard()
     def _drawn(
         self, again: bool, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> tuple[Counter[Outcome], bool]:
-        seen: Counter[Outcome] = Counter()
+    ) -> tuple[Counter[StepOutcome], bool]:
+        seen: Counter[StepOutcome] = Counter()
         certain = True
         where = partial(in_state, state)
         for done in range(count):
@@ -512,7 +482,7 @@ class GymnasiumSimulator:
                 drew = own.state != generator.bit_generator.state if chance is None else chance
                 certain &= not drew and own is bit_generator(bare)
                 generator.bit_generator.state = own.state
-            seen[Outcome(after, paid)] += 1
+            seen[StepOutcome(after, paid)] += 1
             if certain and len(seen) > 1:
                 raise InvalidParameterError(
                     f"action {action} in state {state} drew nothing from np_random and had "

@@ -24,10 +24,10 @@ from goalmeter.meg.simulator import exploration
 from goalmeter.meg.simulator.exploration import StatesMeasure
 from goalmeter.meg.simulator.protocol import caller_guard, seeded_globals
 from goalmeter.meg.simulator.result import SimulatorInterrupted, SimulatorProgress, SimulatorResult
-from goalmeter.meg.simulator.start_bounds import Ends, StartMeasure, Towards, estimate_in
+from goalmeter.meg.simulator.start_bounds import Ends, StartMeasure, UtilityEstimate, estimate_in
 from goalmeter.meg.simulator.states import StateOf
 from goalmeter.meg.simulator.utilities import REWARD, LearntUtility, Utility
-from goalmeter.meg.simulator.worlds import of_environment, of_table
+from goalmeter.meg.simulator.worlds import MeasurementRequest, of_environment, of_table
 from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
@@ -150,14 +150,21 @@ def from_simulator(
     tell = _listener(progress)
     with ExitStack() as closing:
         closing.enter_context(seeded_globals(seed))
-        asked: dict[str, Any] = {"utility": utility, "horizon": horizon, "bounds": bounds}
-        asked |= {"seed": seed, "reference": reference, "chance": chance}
+        request = MeasurementRequest(
+            utility=utility,
+            horizon=horizon,
+            budget=budget,
+            seed=seed,
+            state=state,
+            bounds=bounds,
+            reference=reference,
+            chance=chance,
+        )
         if isinstance(env, TabularMDP):
-            world = of_table(env, agent, **asked)
+            world = of_table(env, agent, request)
         else:
-            asked |= {"budget": budget, "state": state, "closing": closing}
             with caller_guard():
-                world = of_environment(env, agent, **asked)
+                world = of_environment(env, agent, request, closing)
         if combined and COMBINATION in world.simulator.utilities.names:
             raise InvalidParameterError(
                 f"a utility has the name {COMBINATION!r}, which combined=True gives to the best "
@@ -171,9 +178,9 @@ def from_simulator(
         except SimulatorInterrupted as so_far:
             if world.fits is None:
                 raise
-            raise SimulatorInterrupted(world.fits.told(so_far.results)) from so_far
+            raise SimulatorInterrupted(world.fits.annotated(so_far.results)) from so_far
         if world.fits is not None:
-            results = world.fits.told(results)
+            results = world.fits.annotated(results)
     several = isinstance(utility, Mapping) or combined
     return results if several else next(iter(results.values()))
 
@@ -181,7 +188,7 @@ def from_simulator(
 def _by_best_means(
     states: StatesMeasure,
     level: float,
-    tell: Callable[[int, list[Towards]], None],
+    tell: Callable[[int, list[UtilityEstimate]], None],
     combined: bool,
 ) -> dict[str, SimulatorResult]:
     """By states where that can be done, else from the start with the error and steps left."""
@@ -284,7 +291,7 @@ class _Fallback(NamedTuple):
 def _results(
     measure: StatesMeasure | StartMeasure,
     level: float,
-    tell: Callable[[int, list[Towards]], None],
+    tell: Callable[[int, list[UtilityEstimate]], None],
     notes: list[str],
     method: str,
     combined: bool = False,
@@ -292,7 +299,7 @@ def _results(
 ) -> dict[str, SimulatorResult] | None:
     """What a measurement comes to; None if there are too many states for it."""
 
-    def told(rough: list[Towards]) -> None:
+    def told(rough: list[UtilityEstimate]) -> None:
         tell(sum(measure.steps.values()), rough)
 
     try:
@@ -378,8 +385,8 @@ def _collected(
 
 def _teller(
     tell: Callable[[SimulatorProgress], None] | None, names: tuple[str, ...]
-) -> Callable[[int, list[Towards]], None]:
-    def told(steps: int, rough: list[Towards]) -> None:
+) -> Callable[[int, list[UtilityEstimate]], None]:
+    def told(steps: int, rough: list[UtilityEstimate]) -> None:
         if tell is not None:
             for name, known in zip(names, rough, strict=True):
                 tell(SimulatorProgress(name, steps, known.value, known.ends.low))
@@ -409,14 +416,7 @@ KIND, KEY = "simulator", "measurement"
 
 
 class Difference(NamedTuple):
-    """How much more MEG is towards one utility than towards another.
-
-    Attributes:
-        towards: name of the one.
-        than: name of the other.
-        value: difference of the estimates, nats.
-        interval: of the difference, at the level of the measurement, nats.
-    """
+    """How much more MEG is towards one utility than towards another."""
 
     towards: str
     than: str
@@ -436,16 +436,7 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurement:
-    """All that one call of `from_simulator` gave.
-
-    Attributes:
-        agent: who was measured, as on the command line.
-        horizon: decisions that were measured.
-        budget: steps that were allowed.
-        seed: of everything that was drawn.
-        results: by utility.
-        tightening: what was told on the way, in order.
-    """
+    """All that one call of `from_simulator` gave."""
 
     agent: str
     horizon: int

@@ -180,7 +180,7 @@ UNKNOWN = -2
 FREE_CHOICE = "free choice"
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """What a decision led to: the number of the next state or `END`, and what was paid, [U]."""
 
     after: int
@@ -280,7 +280,7 @@ class Simulator(Protocol):
         """Least and most that a step has paid so far of a utility, by its number."""
 
     @property
-    def walked(self) -> Mapping[tuple[int, int, Outcome], int]:
+    def walked(self) -> Mapping[tuple[int, int, StepOutcome], int]:
         """How often episodes took which outcome of which action in which state."""
 
     @property
@@ -309,7 +309,7 @@ class Simulator(Protocol):
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> tuple[Counter[Outcome], bool]:
+    ) -> tuple[Counter[StepOutcome], bool]:
         """Up to `count` steps from a state, and whether none of them left anything to chance.
 
         Fewer than asked for, but at least two, are made where nothing is left to chance.
@@ -317,7 +317,7 @@ class Simulator(Protocol):
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> Counter[Outcome]:
+    ) -> Counter[StepOutcome]:
         """Steps from a state of `met_again` as it was met another time.
 
         They show whether the state's name holds all that decides.

@@ -39,17 +39,8 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Towards:
-    """What is known so far of one utility.
-
-    Attributes:
-        value: the point estimate, nats; where there is none, the lower end.
-        rationality: at which the lower end is bounded, with its sign.
-        ends: the interval.
-        exceeds: by the number of another utility, how much more MEG is towards this one at least,
-            nats, as the same episodes say.
-        estimated: whether there is a point estimate that the upper end does not contradict.
-    """
+class UtilityEstimate:
+    """What is known so far of one utility."""
 
     value: float
     rationality: float
@@ -58,11 +49,11 @@ class Towards:
     estimated: bool = False
 
 
-def estimate_in(ends: Ends, value: float, rationality: float) -> Towards:
+def estimate_in(ends: Ends, value: float, rationality: float) -> UtilityEstimate:
     """An estimate with its interval: none if the upper end contradicts it by more than rounding."""
     if value > ends.high + 1e-6 * (1 + ends.high):
-        return Towards(ends.low, rationality, ends)
-    return Towards(min(max(value, ends.low), ends.high), rationality, ends, estimated=True)
+        return UtilityEstimate(ends.low, rationality, ends)
+    return UtilityEstimate(min(max(value, ends.low), ends.high), rationality, ends, estimated=True)
 
 
 def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
@@ -72,10 +63,10 @@ def fitted_and_fresh(episodes: Episodes) -> tuple[Episodes, Episodes]:
     return episodes.subset(np.flatnonzero(fitted)), episodes.subset(np.flatnonzero(~fitted))
 
 
-def nothing_known(most: float, horizon: int) -> Towards:
+def nothing_known(most: float, horizon: int) -> UtilityEstimate:
     """0 to the most that any agent can have, of which a decision makes up `most` nats."""
     by = NOTHING if math.isinf(most) else "the ceiling"
-    return Towards(0.0, 0.0, Ends(0.0, horizon * most, "zero", by))
+    return UtilityEstimate(0.0, 0.0, Ends(0.0, horizon * most, "zero", by))
 
 
 def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -> Ends:
@@ -84,12 +75,6 @@ def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -
     No model predicts an agent better than the agent itself, so MEG is at most the expected sum of
     log A less its entropy; and that is at most log A for every decision that it makes. Of
     continuous actions it is the relative entropy to the reference that is added up.
-
-    Args:
-        fresh: episodes of the agent.
-        most: by how much a decision may differ from the reference, nats; inf for no bound.
-        horizon: H.
-        error: probability with which the bound may fail.
     """
     if math.isinf(most):
         return Ends(0.0, math.inf, "zero", NOTHING)
@@ -107,13 +92,7 @@ def without_planning(fresh: Episodes, most: float, horizon: int, error: float) -
 def largest_concave(
     f: Callable[[float], float], start: float, largest: float = math.inf
 ) -> tuple[float, float]:
-    """A maximum of a concave function of b >= 0 with f(0) = 0: (b, f(b)).
-
-    Args:
-        f: the function.
-        start: a size to begin with.
-        largest: sizes beyond this are not tried.
-    """
+    """A maximum of a concave function of b >= 0 with f(0) = 0: (b, f(b))."""
     values: dict[float, float] = {0.0: 0.0}
 
     def at(b: float) -> float:
@@ -169,19 +148,7 @@ _FREE = 2**40
 
 @dataclass
 class StartMeasure:
-    """A measurement by episodes of the agent and of free choice; see `StatesMeasure`.
-
-    Attributes:
-        simulator: the world.
-        actor: the agent.
-        horizon: H.
-        error: 1 - level.
-        budget: steps in all.
-        before: steps that were taken from states.
-        known: episodes of the agent that were played before, and how many chunks they came in.
-        episodes: of the agent.
-        free: of free choice.
-    """
+    """A measurement by episodes of the agent and of free choice; see `StatesMeasure`."""
 
     simulator: Simulator
     actor: Actor
@@ -208,7 +175,7 @@ class StartMeasure:
         taken = {"agent": self.episodes.steps, self.simulator.reference: self.free.steps}
         return taken | ({"states": self.before} if self.before else {})
 
-    def run(self, tell: Callable[[list[Towards]], None]) -> str:
+    def run(self, tell: Callable[[list[UtilityEstimate]], None]) -> str:
         """Measure until the budget is spent; what ended it."""
         self.episodes, played = self.known or (self.simulator.play(self.actor, self.horizon, 0), 1)
         self.free = self.simulator.play(self._chance, self.horizon, _FREE)
@@ -221,7 +188,7 @@ class StartMeasure:
                 tell(self.ends())
         return "budget"
 
-    def ends(self) -> list[Towards]:
+    def ends(self) -> list[UtilityEstimate]:
         """The interval of each utility."""
         fitted, fresh = fitted_and_fresh(self.episodes)
         seen, unseen = fitted_and_fresh(self.free)
@@ -244,7 +211,7 @@ class StartMeasure:
                 f"{self.simulator.reference} from the start" if low > 0 else "zero",
                 plain.high_by,
             )
-            out.append(Towards(ends.low, beta if low > 0 else 0.0, ends))
+            out.append(UtilityEstimate(ends.low, beta if low > 0 else 0.0, ends))
         return out
 
     def remarks(self) -> list[str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.confidence import AS_SEEN, LEAST, MOST, Plan, PossibleWorlds
+from goalmeter.meg.simulator.confidence import AS_SEEN, LEAST, MOST, PossibleWorlds, WorldPlan
 from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.meg.simulator.start_bounds import Ends, entropies, largest_concave
 from goalmeter.statistics.intervals import lower_limit, upper_limit
@@ -36,10 +36,6 @@ class Line(NamedTuple):
 
 def highest(lines: list[Line], scale: float = 1.0) -> float:
     """The largest value over b >= 0 of the lowest line; inf where all rise.
-
-    Args:
-        lines: at least one.
-        scale: of what slopes are made of, for telling a level line from a rising one.
 
     >>> highest([Line(1.0, 0.0), Line(-1.0, 2.0)])
     1.0
@@ -68,7 +64,7 @@ def highest(lines: list[Line], scale: float = 1.0) -> float:
 # latter.
 
 
-class Point(NamedTuple):
+class CurveBounds(NamedTuple):
     """A place b > 0, and bounds of the function there; infinite where nothing is known."""
 
     place: float
@@ -76,13 +72,11 @@ class Point(NamedTuple):
     high: float = math.inf
 
 
-def summit(points: Sequence[Point]) -> float:
+def summit(points: Sequence[CurveBounds]) -> float:
     """An upper bound over all b >= 0 of a concave function f with f(0) >= 0.
 
-    Returns:
-        The bound; inf where f may still rise beyond the last point.
-
-    >>> summit([Point(1.0, high=1.2), Point(2.0, low=1.5, high=1.6), Point(4.0, high=1.0)])
+    >>> bounds = (1.0, -math.inf, 1.2), (2.0, 1.5, 1.6), (4.0, -math.inf, 1.0)
+    >>> summit([CurveBounds(*each) for each in bounds])
     3.2
     """
     below = [(0.0, 0.0), *((each.place, each.low) for each in points if each.low > -math.inf)]
@@ -147,42 +141,24 @@ _NEAR = 3
 _DIGITS, _LARGEST = 1e-14, 1e8
 
 
-class Choice(NamedTuple):
-    """A rationality that was chosen, and what it gives on the data it was chosen with, nats.
-
-    Attributes:
-        best: the rationality that fits best.
-        beta: the one to be bounded at.
-        low: about its lower end.
-    """
+class RationalityChoice(NamedTuple):
+    """A rationality that was chosen, and what it gives on the data it was chosen with, nats."""
 
     best: float
     beta: float
     low: float
 
 
-class Place(NamedTuple):
-    """A rationality of the grid.
-
-    Attributes:
-        beta: the rationality.
-        share: of an error, where the grid was not chosen by other episodes.
-        is_near: whether it is near that of the lower end.
-    """
+class GridRationality(NamedTuple):
+    """A rationality of the grid."""
 
     beta: float
     share: float
     is_near: bool
 
 
-class Evidence(NamedTuple):
-    """A bound, episode by episode, of beta * return less the soft value of the start, nats.
-
-    Attributes:
-        values: the bounds, [episodes].
-        low: the least that the bounded number can be.
-        high: the most.
-    """
+class EpisodeEvidence(NamedTuple):
+    """A bound, episode by episode, of beta * return less the soft value of the start, nats."""
 
     values: FloatArray
     low: float
@@ -194,12 +170,9 @@ class StateEnds:
     """Bounds of one utility.
 
     Attributes:
-        worlds: that are possible.
         weights: of the utilities, [U]: 1 for the one that is bounded, or a combination of several.
         returns: what the agent collects of it from each state, [S], where that is known exactly
             (an agent without memory in a world without chance); else None, and episodes say it.
-        fixed_start: whether all episodes begin in one state, with certainty.
-        unit: of the grid of rationalities; nothing that bounds has decided it.
     """
 
     worlds: PossibleWorlds
@@ -212,14 +185,8 @@ class StateEnds:
         default_factory=dict, init=False, repr=False
     )
 
-    def choose(self, fitted: Episodes, size: float | None, error: float) -> Choice:
-        """A rationality that explains much and can be bounded well.
-
-        Args:
-            fitted: episodes that nothing is bounded with afterwards.
-            size: of a rationality that did well before.
-            error: of a lower end.
-        """
+    def choose(self, fitted: Episodes, size: float | None, error: float) -> RationalityChoice:
+        """A rationality that explains much and can be bounded well."""
         collected = self._collected(fitted)
         # Evidence rises from b = 0 to the side on which the agent collects more than free choice.
         more = float((collected - self._free()[fitted.starts]).mean())
@@ -234,17 +201,17 @@ class StateEnds:
             evidence = partial(self._signed_estimate, fitted, sign, doubt)
             best, _ = largest_concave(evidence, start, _LARGEST / self._scale)
         if best == 0.0:
-            return Choice(self.unit, 0.0, 0.0)
+            return RationalityChoice(self.unit, 0.0, 0.0)
         tried = [self._snapped(factor * sign * best)[0] for factor in _TRIED]
         low, beta = max((self.lower(fitted, beta, error), beta) for beta in tried)
-        return Choice(sign * best, beta, low)
+        return RationalityChoice(sign * best, beta, low)
 
     def estimate(self, episodes: Episodes, beta: float) -> float:
         """MEG at a rationality in the world as seen, nats."""
         value = self.worlds.soft_plan(beta * self.weights, AS_SEEN).value[0]
         return float((beta * self._collected(episodes) - value[episodes.starts]).mean())
 
-    def plan(self, beta: float) -> Plan:
+    def plan(self, beta: float) -> WorldPlan:
         """The soft plan in the most favourable of the possible worlds."""
         return self.worlds.soft_plan(beta * self.weights, MOST)
 
@@ -262,40 +229,35 @@ class StateEnds:
             return float(values[0]) - _DIGITS * abs(beta) * self._scale
         return lower_limit(values, low=low, high=high, error=error * self._snapped(beta)[1])
 
-    def least_evidence(self, episodes: Episodes, beta: float) -> Evidence:
+    def least_evidence(self, episodes: Episodes, beta: float) -> EpisodeEvidence:
         """What the evidence of each episode is at least, whichever world it is."""
         most = self._values(beta, MOST)[episodes.starts]
         # A start that was not met may be worth all that is conceivable.
         top = most[0] if self.fixed_start else self.worlds.most(beta * self.weights)[0][0]
         low, high = self._limits(beta)
         values = beta * self._collected(episodes) - most
-        return Evidence(values, low - float(top), high - min(float(most.min()), 0.0))
+        return EpisodeEvidence(values, low - float(top), high - min(float(most.min()), 0.0))
 
-    def most_evidence(self, episodes: Episodes, beta: float) -> Evidence:
+    def most_evidence(self, episodes: Episodes, beta: float) -> EpisodeEvidence:
         """What the evidence of each episode is at most, whichever world it is."""
         least = self._values(beta, LEAST)[episodes.starts]
         floor = least[0] if self.fixed_start else -self.worlds.most(-beta * self.weights)[0][0]
         low, high = self._limits(beta)
         values = beta * self._collected(episodes) - least
-        return Evidence(values, low - max(float(least.max()), 0.0), high - float(floor))
+        return EpisodeEvidence(values, low - max(float(least.max()), 0.0), high - float(floor))
 
-    def around(self, choice: Choice) -> list[Place]:
+    def around(self, choice: RationalityChoice) -> list[GridRationality]:
         """Rationalities around that of a lower end."""
         out = []
         for step in _AROUND:
             beta, share = self._snapped(choice.beta * 2.0 ** (step / _OCTAVE))
-            out.append(Place(beta, share, abs(step) <= _NEAR))
+            out.append(GridRationality(beta, share, abs(step) <= _NEAR))
         return out
 
-    def upper(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
-        """The most that MEG can be at rationalities of either sign; inf if nothing is known.
-
-        Args:
-            episodes: that nothing was chosen with.
-            choice: the rationality of the lower end.
-            low: the lower end, nats.
-            error: of the bound.
-        """
+    def upper(
+        self, episodes: Episodes, choice: RationalityChoice, low: float, error: float
+    ) -> float:
+        """The most that MEG can be at rationalities of either sign; inf if nothing is known."""
         if not self.fixed_start:
             return self._upper_by_grid(episodes, choice, low, error)
         # Each policy needs a limit of what the agent collects beyond it, for each sign.
@@ -311,17 +273,19 @@ class StateEnds:
             for sign in (1.0, -1.0)
         )
 
-    def _upper_by_grid(self, episodes: Episodes, choice: Choice, low: float, error: float) -> float:
+    def _upper_by_grid(
+        self, episodes: Episodes, choice: RationalityChoice, low: float, error: float
+    ) -> float:
         """The same from the least soft value of each start, at rationalities of the grid."""
         if low <= 0.0:
             return math.inf
-        points = [Point(abs(choice.beta), low)]
+        points = [CurveBounds(abs(choice.beta), low)]
         for beta, share, is_near in self.around(choice):
             values, least, most = self.most_evidence(episodes, beta)
             each = error * share / 2
             high = upper_limit(values, low=least, high=most, error=each)
             low = self.lower(episodes, beta, error / 2) if is_near else -math.inf
-            points.append(Point(abs(beta), low, high))
+            points.append(CurveBounds(abs(beta), low, high))
         return summit(points)
 
     def _line(self, episodes: Episodes, sign: float, size: float, error: float) -> Line:
@@ -414,49 +378,26 @@ def interval(low: float, by_values: float, plain: Ends) -> Ends:
 
 
 class Bounded(NamedTuple):
-    """One utility with what is known of MEG towards it.
-
-    Attributes:
-        ends: bounds of it.
-        choice: the rationality of its lower end, which other episodes chose.
-        low: the lower end, nats.
-        high: the upper end, nats.
-    """
+    """One utility with what is known of MEG towards it."""
 
     ends: StateEnds
-    choice: Choice
+    choice: RationalityChoice
     low: float
     high: float
 
 
-class Compared(NamedTuple):
-    """The evidence for a utility at one rationality, episode by episode.
-
-    Attributes:
-        size: of the rationality.
-        most: what it is at most.
-        least: what it is at least; None where the rationality is far from that of the lower end.
-    """
+class EvidenceAt(NamedTuple):
+    """The evidence for a utility at one rationality, episode by episode."""
 
     size: float
-    most: Evidence
-    least: Evidence | None
+    most: EpisodeEvidence
+    least: EpisodeEvidence | None
 
 
 def excesses(
     bounded: Sequence[Bounded], pairs: Sequence[tuple[int, int]], episodes: Episodes, error: float
 ) -> Mapping[tuple[int, int], float]:
-    """Numbers that MEG towards one utility less MEG towards another exceeds, nats.
-
-    Args:
-        bounded: the utilities.
-        pairs: numbers of those that are compared: of one that may explain more, and of another.
-        episodes: that nothing was chosen with.
-        error: probability with which any of the limits may fail while the ends of all hold.
-
-    Returns:
-        The limits of those pairs of which the two ends may not say as much already.
-    """
+    """Numbers that MEG towards one utility less MEG towards another exceeds, nats."""
     # Without a lower end the sign of the rationality is not known, and without an upper one not
     # how much there is to exceed; without chance all is known.
     usable = [each.low > 0.0 and not math.isinf(each.high) for each in bounded]
@@ -474,12 +415,12 @@ def excesses(
     }
 
 
-def _curve(bounded: Bounded, episodes: Episodes) -> list[Compared]:
+def _curve(bounded: Bounded, episodes: Episodes) -> list[EvidenceAt]:
     """Places around the rationality of the lower end, that one first."""
     ends, at = bounded.ends, bounded.choice.beta
     others = [place for place in ends.around(bounded.choice) if place.beta != at]
     return [
-        Compared(
+        EvidenceAt(
             abs(beta),
             ends.most_evidence(episodes, beta),
             ends.least_evidence(episodes, beta) if is_near else None,
@@ -488,7 +429,9 @@ def _curve(bounded: Bounded, episodes: Episodes) -> list[Compared]:
     ]
 
 
-def _excess(one: Bounded, explains: list[Compared], other: list[Compared], error: float) -> float:
+def _excess(
+    one: Bounded, explains: list[EvidenceAt], other: list[EvidenceAt], error: float
+) -> float:
     _, most, least = explains[0]
     assert least is not None, "the first place is that of the lower end"
     # Other episodes chose the places, so they need no more than an even share of the error each.
@@ -501,13 +444,13 @@ def _excess(one: Bounded, explains: list[Compared], other: list[Compared], error
             values, bottom, top = _difference(place.least, most)
             low = lower_limit(values, low=bottom, high=top, error=each)
         # Lifted by no less than what the first explains, the function is not below 0 at 0.
-        points.append(Point(place.size, low + one.high, high + one.high))
+        points.append(CurveBounds(place.size, low + one.high, high + one.high))
     return one.high - summit(points)
 
 
-def _difference(minuend: Evidence, subtrahend: Evidence) -> Evidence:
+def _difference(minuend: EpisodeEvidence, subtrahend: EpisodeEvidence) -> EpisodeEvidence:
     """The difference episode by episode, and what it is at least and at most."""
-    return Evidence(
+    return EpisodeEvidence(
         minuend.values - subtrahend.values,
         minuend.low - subtrahend.high,
         minuend.high - subtrahend.low,

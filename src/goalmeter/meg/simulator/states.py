@@ -19,18 +19,7 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line
 
 @dataclass(frozen=True)
 class Saver:
-    """What is saved of one environment.
-
-    Attributes:
-        name: of the kind, in words.
-        save: what is to be kept of the present state of the environment, which is its argument.
-        restore: puts it back; gives an environment that takes the place of this one, or None.
-        key: the name of the present state; None where there is none.
-        chance: whether a step with an action leaves something to chance, where the kind knows it
-            better than its generator tells.
-        one_start: whether every episode begins in one state, likewise.
-        copies: whether `restore` gives a copy that takes the place of the environment.
-    """
+    """What is saved of one environment."""
 
     name: str
     save: Callable[[Any], Any]
@@ -430,19 +419,7 @@ _WHY_UNDECLARED = (
 
 
 class MetStates:
-    """States of one environment, in the order in which they were met.
-
-    Args:
-        env: the environment.
-        state: which states are the same; see `from_simulator`.
-        chance: where the environment's chance comes from; see `from_simulator`.
-
-    Attributes:
-        why_not: why there is no way back to a state, as words; "" where there is one.
-        observations: what each state showed when it was met.
-        observations_differ: whether a state was seen to show something else later.
-        met_again: copies that were made when a state was met after another decision, by its number.
-    """
+    """States of one environment, in the order in which they were met."""
 
     def __init__(self, env: Any, state: str | StateOf | None, chance: str) -> None:
         self._saver, self.why_not = _way_back(env, state)
@@ -461,14 +438,7 @@ class MetStates:
         return len(self._saved)
 
     def number(self, env: Any, observation: Any, info: Any, came: Came) -> int:
-        """The number of the present state; it is saved when it is met for the first time.
-
-        Args:
-            env: the environment, in that state.
-            observation: what is observed in it.
-            info: what came with it.
-            came: the state and the action that led here; None at a start or where it was cut off.
-        """
+        """The number of the present state; it is saved when it is met for the first time."""
         if self._state_of is not None:
             key = self._state_of(observation, info)
         else:
@@ -491,13 +461,7 @@ class MetStates:
         return number
 
     def renewed(self, number: int, env: Any, *, again: bool) -> Any:
-        """The environment in a state: `env` itself or a copy.
-
-        Args:
-            number: of the state.
-            env: the environment.
-            again: as it was met after another decision than the first time.
-        """
+        """The environment in a state: `env` itself or a copy."""
         saved = self.met_again[number] if again else self._saved[number]
         # A copy takes the place of the environment; other savers change it and give nothing.
         return self.saver.restore(saved) or env

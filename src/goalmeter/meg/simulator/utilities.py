@@ -44,15 +44,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Range:
-    """What a utility may pay.
-
-    Attributes:
-        low: least of a decision.
-        high: most of a decision.
-        least: least of all decisions that may still follow, whatever their number; -inf for none.
-        most: the most of them; inf for no bound but `high` for each.
-        assumed: whether it is what was seen, and nobody vouches for it.
-    """
+    """What a utility may pay."""
 
     low: float
     high: float
@@ -88,13 +80,7 @@ class Range:
 
 @dataclass(frozen=True)
 class NamedUtilities:
-    """Utilities by name, in an order, with what is known of their ranges.
-
-    Attributes:
-        functions: by name; None is the environment's own reward.
-        bounds: ranges that the caller vouches for, by name.
-        learnt: names of those that stand for the best of a class, of which an upper end is asked.
-    """
+    """Utilities by name, in an order, with what is known of their ranges."""
 
     functions: Mapping[str, UtilityFunction | None]
     bounds: Mapping[str, Range]
@@ -158,13 +144,7 @@ def _number(value: Any) -> float:
 def named_utilities(
     utility: Utility | Mapping[str, Utility], bounds: object = None
 ) -> NamedUtilities:
-    """The utilities that a caller asks for.
-
-    Args:
-        utility: "reward", a function of (observation, info), or several by name.
-        bounds: (low, high) of what one decision may pay, (low, high, least, most) with the least
-            and most that all decisions from any state on may pay together, or such bounds by name.
-    """
+    """The utilities that a caller asks for."""
     single = not isinstance(utility, Mapping)
     several = {_name(utility): utility} if single else dict(utility)  # type: ignore[arg-type]
     if not several:
@@ -225,11 +205,7 @@ _ROUNDING = 1e-6
 
 
 class Payments:
-    """What U utilities paid in all steps of one world.
-
-    Args:
-        utilities: what the steps are worth.
-    """
+    """What U utilities paid in all steps of one world."""
 
     def __init__(self, utilities: NamedUtilities) -> None:
         self._utilities = utilities
@@ -347,17 +323,7 @@ class LearntUtility:
 
 @dataclass(frozen=True, eq=False)
 class FrozenUtility:
-    """A utility that was learnt, as a function of (observation, info), in [-1, 1].
-
-    Attributes:
-        asked: what it was learnt as.
-        module: with the weights that were learnt.
-        factor: of its output.
-        low: the least that it pays; smaller outputs are clipped to it.
-        high: the most.
-        space: of the observations.
-        name: of the utility.
-    """
+    """A utility that was learnt, as a function of (observation, info), in [-1, 1]."""
 
     asked: LearntUtility
     module: Any
@@ -413,12 +379,7 @@ _ASIDE, _PATIENCE = 4, 60
 
 @dataclass(frozen=True)
 class Recorded:
-    """Episodes as the fit sees them.
-
-    Attributes:
-        features: of all steps, one after the other.
-        lengths: of the episodes, in steps.
-    """
+    """Episodes as the fit sees them."""
 
     features: AnyArray
     lengths: IntArray
@@ -427,16 +388,7 @@ class Recorded:
 def fitted_module(
     asked: LearntUtility, agent: Recorded, reference: Recorded, *, horizon: int | None, name: str
 ) -> Any:
-    """A module with the weights that explain the agent best, in evaluation mode.
-
-    Args:
-        asked: the class.
-        agent: its episodes.
-        reference: those of its reference.
-        horizon: H, where each decision may pay the most that any did; None where what an episode
-            collects at most was seen.
-        name: of the utility.
-    """
+    """A module with the weights that explain the agent best, in evaluation mode."""
     torch = require("torch", extra="neural", feature="A learnt utility")
     # The user's module stays as it is, and so do everybody else's draws.
     with borrowed_generators():

@@ -17,7 +17,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
-from goalmeter.meg.simulator.agents import Actor, TableActor, actor_of, table_actor
+from goalmeter.meg.simulator.agents import Actor, actor_of, actor_of_rows, table_actor
 from goalmeter.meg.simulator.continuous_worlds import (
     BoxSimulator,
     continuous_actor,
@@ -36,8 +36,8 @@ from goalmeter.meg.simulator.protocol import (
     EPISODES,
     FREE_CHOICE,
     Episodes,
-    Outcome,
     Simulator,
+    StepOutcome,
     seeded,
 )
 from goalmeter.meg.simulator.result import SimulatorResult
@@ -67,10 +67,7 @@ class TabularSimulator:
     An absorbing state in which no utility pays anything is an end: an episode is over there.
 
     Args:
-        mdp: the world; its horizon is not used.
-        seed: of all that is drawn.
         utilities: arrays [S] or [S, A] by name; default the reward.
-        bounds: of what a decision may pay, by name; default what the arrays hold.
     """
 
     name = "tabular world"
@@ -96,7 +93,7 @@ class TabularSimulator:
             raise InvalidParameterError(NO_UTILITY)
         self._mdp, self._seed = mdp, seed
         # A table has no more to its states than their numbers: there is nothing to compare.
-        self.walked: Counter[tuple[int, int, Outcome]] = Counter()
+        self.walked: Counter[tuple[int, int, StepOutcome]] = Counter()
         self._after, self._probability = mdp.transition.to_successors()
         self._paid = np.stack([self._array(name, array) for name, array in named.items()], axis=-1)
         low, high = self._paid.min(axis=(0, 1)), self._paid.max(axis=(0, 1))
@@ -129,14 +126,14 @@ class TabularSimulator:
         """S: a table has numbers for its states before they are met."""
         return self._mdp.n_states
 
-    def free_choice(self) -> TableActor:
+    def free_choice(self) -> Actor:
         """Every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
-        return TableActor(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
+        return actor_of_rows(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
 
     def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""
-        if not isinstance(actor, TableActor):
+        if actor.table is None:
             raise InvalidParameterError(
                 f"a tabular world measures a policy as a table, got {actor.name}"
             )
@@ -165,7 +162,7 @@ class TabularSimulator:
 
     def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
         """The agent's table, [T, S, A]."""
-        return actor.table if isinstance(actor, TableActor) else None
+        return actor.table
 
     def remarks(self, actor: Actor) -> list[str]:
         """Nothing: a table promises what it is."""
@@ -178,21 +175,21 @@ class TabularSimulator:
 
     def draw(
         self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> tuple[Counter[Outcome], bool]:
+    ) -> tuple[Counter[StepOutcome], bool]:
         """Steps from a state; a row with one successor leaves nothing to chance."""
         row = self._probability[state, action]
         certain = bool((row > 0).sum() == 1)
         times = generator.multinomial(2 if certain else count, row / row.sum())
         paid = tuple(self._paid[state, action].tolist())
-        seen: Counter[Outcome] = Counter()
+        seen: Counter[StepOutcome] = Counter()
         for after, n in zip(self._after[state, action], times, strict=True):
             if n:
-                seen[Outcome(END if self._ends[after] else int(after), paid)] += int(n)
+                seen[StepOutcome(END if self._ends[after] else int(after), paid)] += int(n)
         return seen, certain
 
     def draw_again(
         self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> Counter[Outcome]:
+    ) -> Counter[StepOutcome]:
         """Never asked for, since `met_again` is empty."""
         raise NotImplementedError
 
@@ -245,13 +242,7 @@ _AGENT, _REFERENCE = 2**41, 2**42
 
 @dataclass
 class Recorder:
-    """Stands in the place of the utilities, and keeps the features of each step.
-
-    Attributes:
-        learnt: by name.
-        space: of the observations.
-        kept: features of the steps so far, by name.
-    """
+    """Stands in the place of the utilities, and keeps the features of each step."""
 
     learnt: Mapping[str, LearntUtility]
     space: Any
@@ -280,22 +271,15 @@ class Recorder:
 
 
 @dataclass(frozen=True)
-class Fits:
-    """What was learnt before anything was measured.
-
-    Attributes:
-        frozen: by name.
-        episodes: of the agent and of its reference that were fitted to.
-        steps: that they took.
-        reference: what the agent is compared with, in words.
-    """
+class UtilityFits:
+    """What was learnt before anything was measured."""
 
     frozen: Mapping[str, FrozenUtility]
     episodes: tuple[int, int]
     steps: int
     reference: str
 
-    def told(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
+    def annotated(self, results: Mapping[str, SimulatorResult]) -> dict[str, SimulatorResult]:
         """Results with what the fit took, and with the utilities that it gave."""
         return {name: self._of(name, result) for name, result in results.items()}
 
@@ -338,17 +322,8 @@ def fits_of(
     actor: Actor,
     horizon: int,
     budget: int,
-) -> Fits:
-    """Learn utilities from episodes of the agent and of its reference.
-
-    Args:
-        learnt: by name.
-        world: the environment.
-        simulator_of: the simulator whose steps are worth something.
-        actor: the agent.
-        horizon: H.
-        budget: steps of the whole measurement.
-    """
+) -> UtilityFits:
+    """Learn utilities from episodes of the agent and of its reference."""
     require("torch", extra="neural", feature="A learnt utility")
     recorder = Recorder(learnt, world.observation_space)
     simulator = simulator_of(NamedUtilities({" and ".join(map(str, learnt)): recorder}, {}))
@@ -376,42 +351,40 @@ def fits_of(
         low, high = float(made.min()) * factor, float(made.max()) * factor
         frozen[name] = FrozenUtility(each, module, factor, low, high, world.observation_space, name)
     counts = len(lengths[0]), len(lengths[1])
-    return Fits(frozen, counts, sum(map(sum, lengths)), simulator.reference)
+    return UtilityFits(frozen, counts, sum(map(sum, lengths)), simulator.reference)
 
 
-# --- Asked world ----------------------------------------------------------------------------------
+# --- Set-up ---------------------------------------------------------------------------------------
 _MOST_HORIZON = 10**6
 
 
-class AskedWorld(NamedTuple):
-    """What is measured.
+@dataclass(frozen=True, kw_only=True)
+class MeasurementRequest:
+    """What a caller of `from_simulator` wants to be measured; see there."""
 
-    Attributes:
-        simulator: the world, with its utilities.
-        actor: the agent.
-        horizon: H.
-        fits: utilities that were learnt first; None for none.
-    """
+    utility: Any
+    horizon: int | None
+    budget: int
+    seed: int
+    state: str | StateOf | None
+    bounds: Any
+    reference: Any
+    chance: str | None
+
+
+class MeasurementSetup(NamedTuple):
+    """The world, the agent, the horizon H, and utilities that were fitted first."""
 
     simulator: Simulator
     actor: Actor
     horizon: int
-    fits: Fits | None = None
+    fits: UtilityFits | None = None
 
 
-def of_table(
-    mdp: TabularMDP,
-    agent: Any,
-    *,
-    utility: Any,
-    horizon: int | None,
-    seed: int,
-    bounds: Any,
-    reference: Any,
-    chance: str | None,
-) -> AskedWorld:
-    """A table that is run; its utilities are arrays."""
-    _no_reference(reference)
+def of_table(mdp: TabularMDP, agent: Any, request: MeasurementRequest) -> MeasurementSetup:
+    """Set up a table that is sampled; its utilities are arrays."""
+    utility, chance = request.utility, request.chance
+    _no_reference(request.reference)
     if chance not in (None, FROM_GENERATOR):
         raise InvalidParameterError(
             f"chance is {chance!r}, but what a TabularMDP leaves to chance is drawn here, by a "
@@ -428,60 +401,49 @@ def of_table(
             "could be of; give an array [S] or [S, A], or several by name (combined=True learns "
             "their best combination)"
         )
-    several = utility if isinstance(utility, Mapping) else {_array_name(utility): utility}
+    name = REWARD if isinstance(utility, str) else "utility"
+    several = utility if isinstance(utility, Mapping) else {name: utility}
     arrays = {
         name: mdp.reward if isinstance(array, str) and array == REWARD else array
         for name, array in several.items()
     }
-    steps = _horizon(horizon, mdp.horizon, "this MDP")
-    simulator = TabularSimulator(mdp, seed=seed, utilities=arrays, bounds=ranges_of(arrays, bounds))
-    return AskedWorld(simulator, table_actor(agent, mdp.n_states, mdp.n_actions, steps), steps)
+    steps = _horizon(request.horizon, mdp.horizon, "this MDP")
+    bounds = ranges_of(arrays, request.bounds)
+    simulator = TabularSimulator(mdp, seed=request.seed, utilities=arrays, bounds=bounds)
+    actor = table_actor(agent, mdp.n_states, mdp.n_actions, steps)
+    return MeasurementSetup(simulator, actor, steps)
 
 
 def of_environment(
-    env: Any,
-    agent: Any,
-    *,
-    utility: Any,
-    horizon: int | None,
-    budget: int,
-    seed: int,
-    state: str | StateOf | None,
-    bounds: Any,
-    reference: Any,
-    chance: str | None,
-    closing: ExitStack,
-) -> AskedWorld:
-    """A Gymnasium environment; `closing` closes it where it was made here."""
+    env: Any, agent: Any, request: MeasurementRequest, closing: ExitStack
+) -> MeasurementSetup:
+    """Set up a Gymnasium environment; `closing` closes it where it was made here."""
+    utility, bounds, seed = request.utility, request.bounds, request.seed
     world = opened(env)
-    # What was made here is closed here; a caller's own environment stays open.
     if isinstance(env, (str, type)) or not hasattr(env, "step"):
         closing.callback(closed, world)
-    declared = chance_of(world, chance)
+    declared = chance_of(world, request.chance)
     learnt = learnt_of(utility, bounds)
     continuous = is_box(world.action_space)
-    density = reference_density(reference, world.action_space) if continuous else None
+    density = reference_density(request.reference, world.action_space) if continuous else None
     if density is None:
-        _no_reference(reference)
+        _no_reference(request.reference)
 
     def simulator_of(named: NamedUtilities) -> GymnasiumSimulator:
         if density is not None:
             return BoxSimulator(world, named, seed=seed, reference=density, chance=declared)
-        return GymnasiumSimulator(world, named, seed=seed, state=state, chance=declared)
+        return GymnasiumSimulator(world, named, seed=seed, state=request.state, chance=declared)
 
-    steps = _horizon(horizon, time_limit(world), world_name(world))
+    steps = _horizon(request.horizon, time_limit(world), world_name(world))
     actor = continuous_actor(agent) if continuous else actor_of(agent, world, steps)
     if not learnt:
-        return AskedWorld(simulator_of(named_utilities(utility, bounds)), actor, steps)
-    fits = fits_of(learnt, world, simulator_of, actor, steps, budget)
+        return MeasurementSetup(simulator_of(named_utilities(utility, bounds)), actor, steps)
+    fits = fits_of(learnt, world, simulator_of, actor, steps, request.budget)
     several = utility if isinstance(utility, Mapping) else {"learnt": utility}
     named = named_utilities({**several, **fits.frozen}, bounds)
-    named = NamedUtilities(
-        named.functions,
-        {**named.bounds, **{key: each.range for key, each in fits.frozen.items()}},
-        learnt=frozenset(fits.frozen),
-    )
-    return AskedWorld(simulator_of(named), actor, steps, fits)
+    ranges = {name: each.range for name, each in fits.frozen.items()}
+    named = NamedUtilities(named.functions, {**named.bounds, **ranges}, frozenset(fits.frozen))
+    return MeasurementSetup(simulator_of(named), actor, steps, fits)
 
 
 def _no_reference(reference: Any) -> None:
@@ -490,10 +452,6 @@ def _no_reference(reference: Any) -> None:
             f"reference is {reference!r}, but actions are discrete here, and compared with free "
             f"choice; leave reference= out"
         )
-
-
-def _array_name(utility: Any) -> str:
-    return REWARD if isinstance(utility, str) else "utility"
 
 
 def _horizon(asked: int | None, limit: int | None, what: str) -> int:

@@ -1,12 +1,12 @@
-"""Measure one chunk of a sweep: its arrays, its rows, and the columns of results."""
+"""Measure one chunk of a sweep, and store its rows as columns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +18,20 @@ from goalmeter._errors import (
     shown,
 )
 from goalmeter._files import digest
-from goalmeter._types import ArrayLike, FloatArray
+from goalmeter._types import FloatArray
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps.plan import (
     EPSILON_GREEDY,
     OPTIMAL,
-    REWARD,
+    POLICY,
     SOFT_OPTIMAL,
     UNIFORM,
     UNKNOWN,
     UTILITY,
-    Choice,
+    SweepChoice,
 )
-from goalmeter.meg.sweeps.worlds import Files, called, function_of, source_of, world_digest
+from goalmeter.meg.sweeps.worlds import Source, call, function_of, source_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
 from goalmeter.runs.reading import Field, check_record, text
@@ -47,125 +47,22 @@ from goalmeter.tabular.arrays import as_floats
 from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
 from goalmeter.tabular.policies import check_policy
 
-# --- Arrays ---------------------------------------------------------------------------------------
-# What is measured where there is an array, and said where there is none.
-ArrayOrError = FloatArray | None | str
-
-
-class Arrays:
-    """What is chosen, for the worlds of a chunk.
-
-    Args:
-        worlds: those that could be made.
-        fields: what {names} in the path of a file stand for, one for each world.
-    """
-
-    def __init__(self, worlds: Sequence[TabularMDP], fields: Sequence[Mapping[str, Any]]) -> None:
-        self._worlds = worlds
-        self._fields = fields
-
-    @cached_property
-    def _optimal(self) -> list[FloatArray]:
-        # Every epsilon departs from the same one.
-        return optimal_policies(self._worlds)
-
-    def policies(self, choice: Choice) -> list[FloatArray | str]:
-        """The policy in each world, or what is wrong with it."""
-        match choice.name:
-            case name if name == OPTIMAL:
-                return list(self._optimal)
-            case name if name == UNIFORM:
-                return [uniform_policy(world) for world in self._worlds]
-            case name if name == EPSILON_GREEDY:
-                epsilon = choice.arguments["epsilon"]
-                return [epsilon_greedy(policy, epsilon) for policy in self._optimal]
-            case name if name == SOFT_OPTIMAL:
-                return list(soft_optimal_policies(self._worlds, choice.arguments["rationality"]))
-
-        def checked(world: TabularMDP, policy: Any) -> FloatArray:
-            check_policy(world, policy)
-            return np.asarray(policy, dtype=np.float64)
-
-        return self._each(choice, load_policy, checked)
-
-    def utilities(self, choice: Choice) -> list[ArrayOrError]:
-        """The known utility of each world, None for its own reward, or what is wrong with it."""
-        if choice.role == UTILITY and choice.name == REWARD:
-            return [None] * len(self._worlds)
-        return list(self._each(choice, load_utility, _as_array))
-
-    def features(self, choice: Choice) -> list[ArrayOrError]:
-        """The features of each world, None for a class by name, or what is wrong with them."""
-        if choice.role == UNKNOWN and choice.is_word:
-            return [None] * len(self._worlds)
-        return list(self._each(choice, load_features, _as_array))
-
-    def _each(
-        self,
-        choice: Choice,
-        read: Callable[[str], FloatArray],
-        checked: Callable[[TabularMDP, Any], FloatArray],
-    ) -> list[FloatArray | str]:
-        """What a file or a user's function has for each world."""
-        function = function_of(choice.name, choice.role) if choice.is_users else None
-        once: dict[str, FloatArray] = {}
-
-        def made(world: TabularMDP, fields: Mapping[str, Any]) -> FloatArray:
-            if function is not None:
-                return checked(world, called(function, choice.label, (world,), choice.arguments))
-            path = choice.path(fields)
-            if path not in once:
-                once[path] = read(path)
-            try:
-                return checked(world, once[path])
-            except GoalmeterError as cause:
-                raise type(cause)(f"{path}: {cause}") from cause
-
-        out: list[FloatArray | str] = []
-        for world, fields in zip(self._worlds, self._fields, strict=True):
-            try:
-                out.append(made(world, fields))
-            except (GoalmeterError, MissingExtraError) as error:
-                out.append(str(error))
-        return out
-
-
-def _as_array(world: TabularMDP, value: ArrayLike) -> FloatArray:
-    # Whether it fits the world is checked where it is measured.
-    return as_floats(value, "the array", InvalidUtilityError)
-
-
-# --- Columns --------------------------------------------------------------------------------------
-# As JSON, a column of numbers is one text with spaces between them, of which Python keeps a tenth
-# of what it would keep of as many numbers. Sentences, which many rows share, stand in a list
-# once.
-
 CERTIFIED, OPEN, FAILED = "certified", "open", "failed"
 STATUSES = (CERTIFIED, OPEN, FAILED)
 NUMBERS = ("value", "upper_bound", "maximum", "rationality", "bound_size")
-_WORDS = ("method", "note")
-_BETWEEN = "; "
-_RECORD = {
-    "worlds": Field("a list", lambda value: isinstance(value, list)),
-    **dict.fromkeys((*NUMBERS, *_WORDS), text()),
-    "status": text(),
-    "words": Field(
-        "a list of texts",
-        lambda value: isinstance(value, list) and all(isinstance(word, str) for word in value),
-    ),
-}
+_TEXTS = ("method", "note")
+_ERRORS = (GoalmeterError, MissingExtraError)
 
 
-@dataclass(frozen=True)
-class WorldFacts:
-    """What is known of a world once it was made.
+# --- Rows as columns ------------------------------------------------------------------------------
+class WorldFacts(NamedTuple):
+    """Size of a world, and the digest of its arrays.
 
     Attributes:
-        states: how many.
-        actions: how many.
+        states, actions: counts.
         horizon: decisions; None for the infinite problem.
         discount: in (0, 1].
-        digest: of its arrays, see `sources.world_digest`.
+        digest: see `worlds.world_digest`.
     """
 
     states: int
@@ -175,9 +72,8 @@ class WorldFacts:
     digest: str
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One row as it was measured; numbers of one that failed are NaN."""
+class SweepValues(NamedTuple):
+    """The measured numbers of one row; NaN where it failed."""
 
     status: str
     value: float = math.nan
@@ -196,94 +92,95 @@ class Measured:
         return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
 
 
+_STATUS = {status[0]: status for status in STATUSES}
+_RECORD = {
+    "worlds": Field("a list", lambda value: isinstance(value, list)),
+    **dict.fromkeys((*NUMBERS, *_TEXTS, "status"), text()),
+    "words": Field(
+        "a list of texts",
+        lambda value: isinstance(value, list) and all(isinstance(word, str) for word in value),
+    ),
+}
+
+
 @dataclass(frozen=True, eq=False)
-class Columns:
+class ChunkColumns:
     """The rows of a chunk, column by column.
 
+    A column of numbers is one text, which takes a tenth of the memory of as many Python floats.
+    Sentences that rows share are stored once.
+
     Attributes:
-        worlds: what is known of each world of the chunk; None of one that could not be made.
-        record: the columns as JSON values, by name.
+        worlds: of the chunk; None for one that could not be made.
+        record: columns as JSON, by name.
     """
 
     worlds: Sequence[WorldFacts | None]
     record: Mapping[str, Any] = field(repr=False)
 
-    def __len__(self) -> int:
-        return len(self.record["status"])
-
     def numbers(self, name: str) -> list[float]:
-        """A column of `NUMBERS`; NaN in rows that failed."""
+        """Return a column of `NUMBERS`; NaN in rows that failed."""
         return [float(number) for number in self.record[name].split()]
 
     def statuses(self) -> list[str]:
-        """The status of each row."""
+        """Return the status of each row."""
         return [_STATUS[letter] for letter in self.record["status"]]
 
     def words(self, name: str) -> list[str]:
-        """The column "method" or "note"."""
-        said: list[str] = self.record["words"]
-        return [said[int(number)] for number in self.record[name].split()]
+        """Return the column "method" or "note"."""
+        sentences: list[str] = self.record["words"]
+        return [sentences[int(number)] for number in self.record[name].split()]
 
-    def rows(self) -> list[Measured]:
-        """Every row."""
-        return [
-            Measured(*cells)
-            for cells in zip(
-                self.statuses(),
-                *map(self.numbers, NUMBERS),
-                *map(self.words, _WORDS),
-                strict=True,
-            )
-        ]
+    def rows(self) -> list[SweepValues]:
+        """Return every row."""
+        columns = [self.statuses(), *map(self.numbers, NUMBERS), *map(self.words, _TEXTS)]
+        return [SweepValues(*cells) for cells in zip(*columns, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the columns as JSON."""
         return dict(self.record)
 
 
-_STATUS = {status[0]: status for status in STATUSES}
-
-
-def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[Measured]) -> Columns:
-    """The columns of some rows."""
+def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[SweepValues]) -> ChunkColumns:
+    """Return the columns of some rows."""
     words: dict[str, int] = {}
     record: dict[str, Any] = {
-        "worlds": [None if world is None else list(vars(world).values()) for world in worlds]
+        "worlds": [None if world is None else list(world) for world in worlds]
     }
     for name in NUMBERS:
         record[name] = " ".join(repr(float(getattr(row, name))) for row in rows)
-    for name in _WORDS:
+    for name in _TEXTS:
         numbers = [words.setdefault(getattr(row, name), len(words)) for row in rows]
         record[name] = " ".join(map(str, numbers))
     record["status"] = "".join(row.status[0] for row in rows)
-    return Columns(worlds, record | {"words": list(words)})
+    return ChunkColumns(worlds, record | {"words": list(words)})
 
 
-def columns_from_json(value: Any, *, rows: int, worlds: int) -> Columns:
-    """The columns that `to_json` was of.
-
-    Args:
-        value: JSON values, which may come from a file that anybody edited.
-        rows: how many there have to be.
-        worlds: the same of worlds.
-    """
+def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
+    """Read columns that a run stores, and check the numbers of rows and worlds."""
     record = check_record(value, _RECORD, "the rows")
     try:
-        facts = [None if entry is None else _facts(*entry) for entry in record["worlds"]]
-        out = Columns(facts, record)
-        lengths = {len(facts) - worlds, *(len(out.numbers(name)) - rows for name in NUMBERS)}
-        lengths |= {len(out.words(name)) - rows for name in _WORDS} | {len(out.statuses()) - rows}
+        facts = [None if entry is None else _stored_facts(*entry) for entry in record["worlds"]]
+        out = ChunkColumns(facts, record)
+        sizes = {len(out.numbers(name)) for name in NUMBERS} | {len(out.statuses())}
+        sizes |= {len(out.words(name)) for name in _TEXTS}
     except (ValueError, TypeError, LookupError, OverflowError) as cause:
         raise InvalidFileError(f"its columns cannot be read: {shown(str(cause))}") from cause
-    if lengths != {0}:
+    if sizes != {rows} or len(facts) != worlds:
         raise InvalidFileError(
             f"its columns are not of {rows} rows in {worlds} worlds, as its key has it"
         )
     return out
 
 
-def measured(result: MegResult) -> Measured:
-    """A row of what was measured."""
+def _stored_facts(
+    states: int, actions: int, horizon: int | None, discount: float, digest: str
+) -> WorldFacts:
+    decisions = None if horizon is None else int(horizon)
+    return WorldFacts(int(states), int(actions), decisions, float(discount), digest)
+
+
+def _row_of(result: MegResult) -> SweepValues:
     notes = list(result.notes)
     if not result.certified:
         ended = f" when the {result.stopped} ended the search" if result.stopped else ""
@@ -292,192 +189,216 @@ def measured(result: MegResult) -> Measured:
             f"the optimum is not certified: the bound was {general(result.gap, 2)} nats above the "
             f"value{ended}",
         )
-    return Measured(
+    return SweepValues(
         CERTIFIED if result.certified else OPEN,
-        result.value,
-        result.upper_bound,
-        result.maximum,
-        result.rationality,
-        result.bound_size,
-        result.method,
-        _BETWEEN.join(notes),
+        **{name: getattr(result, name) for name in NUMBERS},
+        method=result.method,
+        note="; ".join(notes),
     )
 
 
-def failed(sentence: str) -> Measured:
-    """A row that could not be measured, and why."""
-    return Measured(FAILED, note=sentence)
+def failed(sentence: str) -> SweepValues:
+    """Return a row that could not be measured, with the reason."""
+    return SweepValues(FAILED, note=sentence)
 
 
-def _facts(
-    states: int, actions: int, horizon: int | None, discount: float, digest: str
-) -> WorldFacts:
-    return WorldFacts(
-        int(states),
-        int(actions),
-        None if horizon is None else int(horizon),
-        float(discount),
-        digest,
-    )
+# --- Measurement ----------------------------------------------------------------------------------
+# Arguments and result are JSON, so any process can do it. What is wrong with a world, a policy or a
+# utility becomes the note of its rows and stops no other row.
 
 
-# --- Chunk ----------------------------------------------------------------------------------------
-# Plain JSON goes in and comes out, so that it can be done in any process. What is wrong with a
-# world, a policy or a utility is said in its rows and stops no other.
+class _Case(NamedTuple):
+    """`aim`: the utility or the features; None for the reward or a named class."""
 
-# World, policy, and the utility or the features; None for the reward or a class by name.
-_Case = tuple[TabularMDP, FloatArray, FloatArray | None]
+    world: TabularMDP
+    policy: FloatArray
+    aim: FloatArray | None
 
 
 def measure(
-    sources: Sequence[Mapping[str, Any]],
     choices: Sequence[Mapping[str, Any]],
     timeout: float | None,
-    shared: Mapping[str, str | None],
-    source: int,
+    source: Mapping[str, Any],
     first: int,
     count: int,
-    paths: Sequence[str],
     policies: Sequence[int],
     contents: Mapping[str, str | None],
 ) -> dict[str, Any]:
-    """The rows of a chunk, as `Columns.to_json`; its arguments are those of `SweepPlan`.
+    """Return the rows of a chunk, as `ChunkColumns.to_json`; see `SweepPlan` for the arguments.
 
     Raises:
-        InvalidFileError: a file is no longer what it was when the sweep was planned.
+        InvalidFileError: a file has changed since the sweep was planned.
     """
-    _check_unchanged({**shared, **contents})
-    place = Files(tuple(paths)) if paths else source_of(sources[source])
-    numbers = range(len(paths)) if paths else range(first, first + count)
-    chosen = [Choice(**choice) for choice in choices]
-    asked = [choice for choice in chosen if choice.role == "policy"][slice(*policies)]
-    towards = [choice for choice in chosen if choice.role != "policy"]
-    worlds = _worlds(place.maker, numbers)
-    made = [world for world in worlds if isinstance(world, TabularMDP)]
-    fields = [
-        place.fields(number)
-        for number, world in zip(numbers, worlds, strict=True)
-        if isinstance(world, TabularMDP)
-    ]
-    rows = _rows(Arrays(made, fields), made, asked, towards, timeout)
-    facts: list[WorldFacts | None] = []
-    out: list[Measured] = []
-    behind = iter(range(len(made)))
-    for world in worlds:
-        if isinstance(world, TabularMDP):
-            place_in = next(behind)
-            out += [rows[p][u][place_in] for p in range(len(asked)) for u in range(len(towards))]
-            facts.append(_chunk_facts(world))
-        else:
-            out += [failed(world)] * (len(asked) * len(towards))
-            facts.append(None)
-    return columns_of(facts, out).to_json()
-
-
-def _check_unchanged(contents: Mapping[str, str | None]) -> None:
     for path, expected in contents.items():
         if expected is not None and digest(path) != expected:
             raise InvalidFileError(
                 f"{path} has changed since the sweep began; restore it, or begin again in another "
                 f"folder"
             )
+    origin = source_of(source)
+    numbers = range(first, first + count)
+    every = [SweepChoice(**choice) for choice in choices]
+    behaviour = [choice for choice in every if choice.role == POLICY][slice(*policies)]
+    aims = [choice for choice in every if choice.role != POLICY]
+    worlds = _worlds(origin, numbers)
+    made = {
+        n: world for n, world in zip(numbers, worlds, strict=True) if not isinstance(world, str)
+    }
+    rows = _rows(made, origin, behaviour, aims, timeout)
+    facts: list[WorldFacts | None] = []
+    out: list[SweepValues] = []
+    for number, world in zip(numbers, worlds, strict=True):
+        if isinstance(world, str):
+            out += [failed(world)] * (len(behaviour) * len(aims))
+            facts.append(None)
+        else:
+            out += rows[number]
+            size = (world.n_states, world.n_actions, world.horizon, world.discount)
+            facts.append(WorldFacts(*size, world_digest(world)))
+    return columns_of(facts, out).to_json()
 
 
-def _worlds(maker: Callable[[], Callable[[int], TabularMDP]], numbers: range) -> list[Any]:
-    """Each world, or the sentence of why it could not be made."""
+def _worlds(source: Source, numbers: range) -> list[TabularMDP | str]:
+    """Return each world, or the sentence of why it could not be made."""
     try:
-        make = maker()
+        make = source.maker()
     except GoalmeterError as error:
         return [str(error)] * len(numbers)
     out: list[TabularMDP | str] = []
     for number in numbers:
         try:
             out.append(make(number))
-        except (GoalmeterError, MissingExtraError) as error:
+        except _ERRORS as error:
             out.append(str(error))
     return out
 
 
 def _rows(
-    arrays: Arrays,
-    worlds: Sequence[TabularMDP],
-    policies: Sequence[Choice],
-    utilities: Sequence[Choice],
+    worlds: Mapping[int, TabularMDP],
+    source: Source,
+    policies: Sequence[SweepChoice],
+    utilities: Sequence[SweepChoice],
     timeout: float | None,
-) -> list[list[list[Measured]]]:
-    """The rows of worlds that could be made, by policy, utility and world."""
-    behaviour = [_or_errors(len(worlds), arrays.policies, choice) for choice in policies]
-    out: list[list[list[Measured]]] = [[[] for _ in utilities] for _ in policies]
+) -> dict[int, list[SweepValues]]:
+    """Return the rows of each world that could be made, by policy and utility."""
+    every = list(worlds.values())
+    fields = [source.fields(number) for number in worlds]
+    best = cache(lambda: optimal_policies(every))
+    behaviour = [_arrays(choice, every, fields, best) for choice in policies]
+    columns: dict[tuple[int, int], list[SweepValues]] = {}
     for u, utility in enumerate(utilities):
-        get = arrays.features if utility.role == UNKNOWN else arrays.utilities
-        aims = _or_errors(len(worlds), get, utility)
+        aims = _arrays(utility, every, fields, best)
         cases: list[_Case] = []
-        rows: list[Measured | None] = []
+        rows: list[SweepValues | None] = []
         for each in behaviour:
-            for world, policy, aim in zip(worlds, each, aims, strict=True):
-                if wrong := [text for text in (policy, aim) if isinstance(text, str)]:
-                    rows.append(failed(wrong[0]))
+            for world, policy, aim in zip(every, each, aims, strict=True):
+                if isinstance(policy, str) or isinstance(aim, str):
+                    rows.append(failed(policy if isinstance(policy, str) else str(aim)))
                     continue
-                cases.append((world, policy, aim))
+                assert policy is not None
+                cases.append(_Case(world, policy, aim))
                 rows.append(None)
-        results = iter(_isolated(cases, _measuring(utility, timeout)))
+        results = iter(_isolated(cases, utility, timeout))
         filled = [next(results) if row is None else row for row in rows]
         for p in range(len(policies)):
-            out[p][u] = filled[p * len(worlds) : (p + 1) * len(worlds)]
+            columns[p, u] = filled[p * len(every) : (p + 1) * len(every)]
+    places = [(p, u) for p in range(len(policies)) for u in range(len(utilities))]
+    return {number: [columns[at][n] for at in places] for n, number in enumerate(worlds)}
+
+
+def _arrays(
+    choice: SweepChoice,
+    worlds: Sequence[TabularMDP],
+    fields: Sequence[Mapping[str, Any]],
+    best: Callable[[], Sequence[FloatArray]],
+) -> Sequence[FloatArray | str | None]:
+    """Return the array of each world, None for its reward or a named class, or what is wrong.
+
+    `best` returns the optimal policies, which all values of epsilon share.
+    """
+    if not worlds:
+        return []
+    try:
+        if choice.role != POLICY and choice.is_word:
+            return [None] * len(worlds)
+        match choice.name:
+            case name if name == OPTIMAL:
+                return best()
+            case name if name == UNIFORM:
+                return [uniform_policy(world) for world in worlds]
+            case name if name == EPSILON_GREEDY:
+                epsilon = choice.arguments["epsilon"]
+                return [epsilon_greedy(policy, epsilon) for policy in best()]
+            case name if name == SOFT_OPTIMAL:
+                return soft_optimal_policies(worlds, choice.arguments["rationality"])
+        return _users_arrays(choice, worlds, fields)
+    except _ERRORS as error:
+        return [str(error)] * len(worlds)
+
+
+def _users_arrays(
+    choice: SweepChoice, worlds: Sequence[TabularMDP], fields: Sequence[Mapping[str, Any]]
+) -> list[FloatArray | str]:
+    """Return what a file or a user's function has for each world, or what is wrong with it."""
+    function = function_of(choice.name, choice.role) if choice.is_users else None
+    load = {POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}[choice.role]
+    loaded: dict[str, FloatArray] = {}
+
+    def checked(world: TabularMDP, value: Any) -> FloatArray:
+        if choice.role == POLICY:
+            check_policy(world, value)
+            return np.asarray(value, dtype=np.float64)
+        return as_floats(value, "the array", InvalidUtilityError)  # its shape is checked later
+
+    def array(world: TabularMDP, names: Mapping[str, Any]) -> FloatArray:
+        if function is not None:
+            return checked(world, call(function, choice.label, world, **choice.arguments))
+        path = choice.name.format_map(names)
+        if path not in loaded:
+            loaded[path] = load(path)
+        try:
+            return checked(world, loaded[path])
+        except GoalmeterError as cause:
+            raise type(cause)(f"{path}: {cause}") from cause
+
+    out: list[FloatArray | str] = []
+    for world, names in zip(worlds, fields, strict=True):
+        try:
+            out.append(array(world, names))
+        except _ERRORS as error:
+            out.append(str(error))
     return out
 
 
-def _or_errors(n: int, get: Callable[[Choice], Sequence[Any]], choice: Choice) -> Sequence[Any]:
-    """What is chosen for each world; what is wrong with the choice itself is so in each."""
-    if not n:
-        return []
-    try:
-        return get(choice)
-    except (GoalmeterError, MissingExtraError) as error:
-        return [str(error)] * n
-
-
-def _measuring(
-    utility: Choice, timeout: float | None
-) -> Callable[[Sequence[_Case]], list[MegResult]]:
-    def known(cases: Sequence[_Case]) -> list[MegResult]:
-        worlds, policies, utilities = zip(*cases, strict=True)
-        return known_utility_many(worlds, policies, utilities=utilities)
-
-    def search(cases: Sequence[_Case]) -> list[MegResult]:
-        worlds, policies, _ = zip(*cases, strict=True)
-        over: Any = utility.name
-        # The time of those that are searched together is that of all of them.
-        limit = None if timeout is None else timeout * len(cases)
-        return unknown_utility_many(worlds, policies, over=over, timeout=limit)
-
-    def with_features(cases: Sequence[_Case]) -> list[MegResult]:
-        return [
-            unknown_utility(world, policy, features=features, progress=False, timeout=timeout)
-            for world, policy, features in cases
-        ]
-
+def _results(
+    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
+) -> list[MegResult]:
+    worlds, policies, aims = zip(*cases, strict=True)
     if utility.role != UNKNOWN:
-        return known
-    return search if utility.is_word else with_features
+        return known_utility_many(worlds, policies, utilities=aims)
+    if not utility.is_word:
+        search: Callable[..., MegResult] = unknown_utility
+        return [
+            search(world, policy, features=aim, progress=False, timeout=timeout)
+            for world, policy, aim in cases
+        ]
+    over: Any = utility.name
+    # The time of a joint search is the sum over its rows.
+    limit = None if timeout is None else timeout * len(cases)
+    return unknown_utility_many(worlds, policies, over=over, timeout=limit)
 
 
 def _isolated(
-    cases: Sequence[_Case], measure_all: Callable[[Sequence[_Case]], list[MegResult]]
-) -> list[Measured]:
-    """The row of each case; a case that brings an error has it as its row, the others theirs."""
+    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
+) -> list[SweepValues]:
+    """Return the row of each case; a case with an error fails alone."""
     if not cases:
         return []
     try:
-        return [measured(result) for result in measure_all(cases)]
-    except (GoalmeterError, MissingExtraError) as error:
+        return [_row_of(result) for result in _results(cases, utility, timeout)]
+    except _ERRORS as error:
         if len(cases) == 1:
             return [failed(str(error))]
-    middle = len(cases) // 2
-    return [*_isolated(cases[:middle], measure_all), *_isolated(cases[middle:], measure_all)]
-
-
-def _chunk_facts(world: TabularMDP) -> WorldFacts:
-    return WorldFacts(
-        world.n_states, world.n_actions, world.horizon, world.discount, world_digest(world)
-    )
+    half = len(cases) // 2
+    first, second = cases[:half], cases[half:]
+    return [*_isolated(first, utility, timeout), *_isolated(second, utility, timeout)]

@@ -7,8 +7,10 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from goalmeter._errors import (
     MOST_SECONDS,
@@ -22,8 +24,8 @@ from goalmeter._errors import (
 )
 from goalmeter._files import digest, read_bytes
 from goalmeter._names import did_you_mean
-from goalmeter.agents.user_code import from_here, misspelled, split_name
-from goalmeter.meg.sweeps.chunk import FAILED, Columns, columns_from_json, columns_of, failed
+from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
+from goalmeter.meg.sweeps.chunk import FAILED, ChunkColumns, columns_from_json, columns_of, failed
 from goalmeter.meg.sweeps.plan import (
     KIND,
     POLICY,
@@ -31,145 +33,135 @@ from goalmeter.meg.sweeps.plan import (
     UNKNOWN,
     UTILITY,
     WORDS,
-    Choice,
+    SweepChoice,
     SweepPlan,
-    check_placeholders,
-    chunk_sizes,
     plan_of,
-    seconds_of,
+    with_chunks,
 )
 from goalmeter.meg.sweeps.table import Sweep
 from goalmeter.meg.sweeps.worlds import (
     GENERATORS,
-    SEED,
+    WORLD,
+    ArgumentGrid,
     Files,
-    Grid,
     Made,
     Source,
-    check_arguments,
-    contents,
+    check_argument_names,
+    complete_arguments,
     function_of,
-    generator_names,
     grid_of,
     is_number,
     may_be_world,
-    takes_seed,
 )
-from goalmeter.runs import JobResult, StoredRun, Study, carry_out, read_run, stored_results
+from goalmeter.runs import JobResult, Study, carry_out, read_run, stored_results
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
 
-# --- Spelling -------------------------------------------------------------------------------------
-# worlds      {files = "mdps/*.npz"}            a file, a folder, a pattern, or a list of these
-#                 {generator = NAME, ...}           and the arguments of the generator, as a grid
-#         policies    {policy = NAME, ...}              a word, an .npz file, FILE.py:NAME; and
-#     arguments
-#     utilities   {utility = NAME, ...} or {unknown = NAME, ...}
+# --- Entries --------------------------------------------------------------------------------------
+# worlds      {files = "mdps/*.npz"}      a file, a folder, a pattern, or a list of these
+#             {generator = NAME, ...}     with the generator's arguments, as a grid
+# policies    {policy = NAME, ...}        a built-in name, an .npz file or FILE.py:NAME
+# utilities   {utility = NAME, ...} or {unknown = NAME, ...}
 #
-# Every entry is looked at before anything runs; an error says in which one it is.
+# Every entry is checked before anything runs; an error names the entry.
 
+SECTIONS = ("worlds", "policies", "utilities")
 FILES, GENERATOR = "files", "generator"
 Entry = Mapping[str, Any]
-# A word with values in brackets, such as epsilon_greedy(0, 0.1).
+Worlds = str | Path | Sequence[Entry]
+# A built-in name with values in brackets, such as epsilon_greedy(0, 0.1).
 _SHORT = re.compile(r"\s*([\w-]+)\s*\((.*)\)\s*", re.DOTALL)
-_EXAMPLE = {POLICY: "mine.py:policy", UTILITY: "mine.py:utility", UNKNOWN: "mine.py:features"}
 _RETURNS = {POLICY: "policy", UTILITY: "utility", UNKNOWN: "features"}
+_MOST_BYTES = 2**26  # of a TOML file
+MOST_FILES = 100_000  # each takes some hundred bytes of run.json
 
 
-def source_asked(entry: Entry, where: str, folder: Path, seed: int) -> Source:
-    """The worlds that an entry asks for.
+class _Entry(NamedTuple):
+    """An entry, its place for messages, and the folder that its paths are relative to."""
 
-    Args:
-        entry: as in this file's heading.
-        where: it stands, for the message.
-        folder: that paths are relative to.
-        seed: of a generator that takes one and is given none.
-    """
-    named = [key for key in (FILES, GENERATOR) if key in entry]
-    if len(named) != 1:
-        raise _unclear(entry, named, (FILES, GENERATOR), where)
-    if named == [FILES]:
-        if extra := [key for key in entry if key != FILES]:
-            hint = did_you_mean(extra[0], (FILES, GENERATOR), quoted=True) or ";"
+    value: Any
+    where: str
+    folder: Path = Path()
+
+    def key(self, keys: Sequence[str]) -> str:
+        """Return the one of some keys that the entry has."""
+        value, where, _ = self
+        if not isinstance(value, Mapping):
             raise InvalidParameterError(
-                f"{where}: there is no key {extra[0]!r}{hint} expected files alone"
+                f"{where} is {shown(value)}, expected a table such as {{generator = 'cliff_world'}}"
             )
-        return Files(_paths(entry[FILES], where, folder))
-    name = _text(entry[GENERATOR], f"{where}: generator")
-    arguments = {key: value for key, value in entry.items() if key != GENERATOR}
+        named = [key for key in keys if key in value]
+        if len(named) > 1:
+            raise InvalidParameterError(
+                f"{where}: {' and '.join(named)} are both there, expected one of them"
+            )
+        if named:
+            return named[0]
+        expected = f"expected {' or '.join(keys)}"
+        for key in value:
+            if hint := did_you_mean(key, keys, quoted=True):
+                raise InvalidParameterError(f"{where}: there is no key {key!r}{hint} {expected}")
+        raise InvalidParameterError(f"{where}: there is no key for its kind; {expected}")
+
+
+def _source(entry: _Entry, seed: int) -> Source:
+    """Return the worlds of an entry; `seed` is the default of generators that take one."""
+    key = entry.key((FILES, GENERATOR))
+    arguments = {name: value for name, value in entry.value.items() if name != key}
+    if key == FILES:
+        check_argument_names(FILES, arguments, (), entry.where)
+        return Files(_paths(entry))
+    name = _text(entry.value[key], f"{entry.where}: generator")
+    function = GENERATORS.get(name)
     if split_name(name) is not None:
-        name = _users(name, folder)
-        function = _function(name, "world", where)
-    elif name in GENERATORS:
-        function = GENERATORS[name]
-    else:
-        hint = misspelled(name, "worlds.py:world")
-        near = did_you_mean(name, generator_names(), quoted=True) or ";"
-        raise InvalidParameterError(
-            f"{where}: there is no generator {name!r}{'; ' + hint if hint else near} expected "
-            f"{', '.join(generator_names())}, or FILE.py:NAME"
-        )
-    if takes_seed(function):
-        arguments.setdefault(SEED, seed)
-    check_arguments(function, name, arguments, where, given=0)
-    return Made(name, grid_of(arguments, where))
+        name, function = _users_function(name, WORLD, entry)
+    if function is None:
+        raise _unknown_name(GENERATOR, name, "worlds.py:world", GENERATORS, "or", entry.where)
+    arguments = complete_arguments(function, name, arguments, entry.where, seed)
+    return Made(name, grid_of(arguments, entry.where))
 
 
-def choices_asked(
-    entry: Entry | str, roles: Sequence[str], where: str, folder: Path, seed: int
-) -> list[Choice]:
-    """The policies or utilities that an entry asks for, one for each combination of arguments.
-
-    Args:
-        entry: as in this file's heading; or the name alone, a word perhaps with values in brackets.
-        roles: what it may be of: ("policy",) or ("utility", "unknown").
-        where: it stands, for the message.
-        folder: that paths are relative to.
-        seed: of a function that takes one and is given none.
-    """
-    if isinstance(entry, str):
-        entry = _in_full(entry, roles[0], where)
-    named = [role for role in roles if role in entry]
-    if len(named) != 1:
-        raise _unclear(entry, named, roles, where)
-    role = named[0]
-    name = _text(entry[role], f"{where}: {role}")
-    arguments = {key: value for key, value in entry.items() if key != role}
+def _choices(entry: _Entry, roles: Sequence[str], seed: int) -> list[SweepChoice]:
+    """Return the policies or utilities of an entry, one for each combination of its arguments."""
+    where = entry.where
+    if isinstance(entry.value, str):
+        entry = entry._replace(value=_in_full(entry.value, roles[0], where))
+    role = entry.key(roles)
+    name = _text(entry.value[role], f"{where}: {role}")
+    arguments = {key: value for key, value in entry.value.items() if key != role}
     if name in WORDS[role]:
-        _check_word(role, name, arguments, where)
-    elif split_name(name) is not None:
-        name = _users(name, folder)
-        function = _function(name, _RETURNS[role], where)
-        if takes_seed(function):
-            arguments.setdefault(SEED, seed)
-        check_arguments(function, name, arguments, where, given=1)
-    elif name.endswith(".npz"):
-        if arguments:
+        known = WORDS[role][name]
+        check_argument_names(name, arguments, known, where)
+        if lacks := [argument for argument in known if argument not in arguments]:
             raise InvalidParameterError(
-                f"{where}: a file takes no arguments, got {next(iter(arguments))!r}; leave it out"
+                f"{where}: {name} needs the argument {lacks[0]!r}, a number or a list of numbers"
             )
-        name = from_here(folder / name)
+    elif split_name(name) is not None:
+        name, function = _users_function(name, _RETURNS[role], entry)
+        without_world = partial(function, None)
+        arguments = complete_arguments(without_world, name, arguments, where, seed)
+    elif name.endswith(".npz"):
+        check_argument_names("a file", arguments, (), where)
+        name = from_here(entry.folder / name)
         if "{" not in name and not Path(name).is_file():
             raise InvalidFileError(f"{where}: there is no file {name}; check the path")
     else:
-        raise _no_word(role, name, where)
+        raise _unknown_role(role, name, where)
     grid = grid_of(arguments, where)
-    chosen = [Choice(role, name, combination) for combination in grid]
-    _check_placeholders(chosen[0], where)
     if role == POLICY and name in WORDS[POLICY]:
         _check_numbers(name, grid, where)
-    return chosen
+    return [SweepChoice(role, name, combination) for combination in grid]
 
 
 def _in_full(text: str, role: str, where: str) -> Entry:
-    """The entry that a name in short stands for: the values in brackets are its one argument's."""
+    """Return the entry of a short spelling: values in brackets belong to the one argument."""
     parts = _SHORT.fullmatch(text)
     if parts is None or split_name(text) is not None:
         return {role: text.strip()}
     name, values = parts.groups()
     if name not in WORDS[role]:
-        raise _no_word(role, name, where)
+        raise _unknown_role(role, name, where)
     if len(WORDS[role][name]) != 1:
         raise InvalidParameterError(f"{where}: {name} takes no values, got ({values}); leave them")
     return {role: name, WORDS[role][name][0]: [_number(item, where) for item in values.split(",")]}
@@ -182,22 +174,7 @@ def _number(text: str, where: str) -> Any:
         raise InvalidParameterError(f"{where}: {shown(text)} is no number") from None
 
 
-def _check_word(role: str, name: str, arguments: Entry, where: str) -> None:
-    known = WORDS[role][name]
-    for argument in arguments:
-        if argument not in known:
-            hint = did_you_mean(argument, (role, *known), quoted=True) or ";"
-            raise InvalidParameterError(
-                f"{where}: {name} has no argument {argument!r}{hint} expected "
-                f"{', '.join(known) or 'none'}"
-            )
-    if lacks := [argument for argument in known if argument not in arguments]:
-        raise InvalidParameterError(
-            f"{where}: {name} needs the argument {lacks[0]!r}, a number or a list of numbers"
-        )
-
-
-def _check_numbers(name: str, grid: Grid, where: str) -> None:
+def _check_numbers(name: str, grid: ArgumentGrid, where: str) -> None:
     for argument, values in grid.axes.items():
         for value in values:
             if not is_number(value) or (argument == "epsilon" and not 0 <= value <= 1):
@@ -207,100 +184,64 @@ def _check_numbers(name: str, grid: Grid, where: str) -> None:
                 )
 
 
-def _check_placeholders(choice: Choice, where: str) -> None:
-    try:
-        wrong = [name for name in choice.placeholders if not name.isidentifier()]
-    except ValueError:
-        wrong = [choice.name]
-    if wrong:
-        raise InvalidParameterError(
-            f"{where}: {choice.name} has braces around {wrong[0]!r}, expected a name such as "
-            f"{{world}} or an argument of the worlds"
-        )
+def _unknown_role(role: str, name: str, where: str) -> InvalidParameterError:
+    files = "a file that ends in .npz, or"
+    return _unknown_name(role, name, f"mine.py:{_RETURNS[role]}", WORDS[role], files, where)
 
 
-def _no_word(role: str, name: str, where: str) -> InvalidParameterError:
-    hint = misspelled(name, _EXAMPLE[role])
-    near = did_you_mean(name, WORDS[role], quoted=True) or ";"
+def _unknown_name(
+    noun: str, name: str, example: str, known: Mapping[str, Any], files: str, where: str
+) -> InvalidParameterError:
+    hint = misspelled(name, example)
+    near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
     return InvalidParameterError(
-        f"{where}: there is no {role} {name!r}{'; ' + hint + ';' if hint else near} expected "
-        f"{', '.join(WORDS[role])}, a file that ends in .npz, or FILE.py:NAME"
+        f"{where}: there is no {noun} {name!r}{near} expected {', '.join(known)}, {files} "
+        f"FILE.py:NAME"
     )
 
 
-def _unclear(
-    entry: Entry, named: Sequence[str], keys: Sequence[str], where: str
-) -> InvalidParameterError:
-    listed = " or ".join(keys)
-    if named:
-        return InvalidParameterError(
-            f"{where}: {' and '.join(named)} are both there, expected one of them"
-        )
-    for key in entry:
-        if hint := did_you_mean(key, keys, quoted=True):
-            return InvalidParameterError(
-                f"{where}: there is no key {key!r}{hint} expected {listed}"
-            )
-    return InvalidParameterError(f"{where}: neither of the keys {listed} is there, expected one")
-
-
-def _function(name: str, kind: str, where: str) -> Callable[..., Any]:
+def _users_function(name: str, kind: str, entry: _Entry) -> tuple[str, Callable[..., Any]]:
+    """Return the canonical name of a user's function, and the function."""
+    path = canonical(str(entry.folder / name.strip()))
     try:
-        return function_of(name, kind)
+        return path, function_of(path, kind)
     except InvalidFileError as cause:
-        raise InvalidFileError(f"{where}: {cause}") from cause
+        raise InvalidFileError(f"{entry.where}: {cause}") from cause
 
 
-def _users(name: str, folder: Path) -> str:
-    """FILE.py:NAME with the file in its one spelling."""
-    parts = split_name(name)
-    assert parts is not None, "checked before"
-    return f"{from_here(folder / parts[0])}:{parts[1]}"
-
-
-def _paths(value: object, where: str, folder: Path) -> tuple[str, ...]:
-    patterns = list(value) if isinstance(value, (list, tuple)) else [value]
+def _paths(entry: _Entry) -> tuple[str, ...]:
+    value = entry.value[FILES]
     out: dict[str, None] = {}
-    for item in patterns:
-        pattern = str(folder / _text(item, f"{where}: files"))
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        pattern = str(entry.folder / _text(item, f"{entry.where}: files"))
         if Path(pattern).is_dir():
             archives = sorted(map(str, Path(pattern).glob("*.npz")))
-            there = [path for path in archives if may_be_world(path)]
-            lacking = f"the folder {from_here(pattern)} holds no .npz file"
+            found = [path for path in archives if may_be_world(path)]
+            missing = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
-                lacking += f" of an MDP: none of its {len(archives)} has an array 'reward'"
+                missing += f" of an MDP: none of its {len(archives)} has an array 'reward'"
         elif Path(pattern).exists() or not glob.has_magic(pattern):
-            there = [pattern] if Path(pattern).exists() else []
-            lacking = f"there is no file {from_here(pattern)}"
+            found = [pattern] if Path(pattern).exists() else []
+            missing = f"there is no file {from_here(pattern)}"
         else:
             # `Path.glob` takes no pattern that begins at the root.
-            there = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
-            lacking = f"no file is like {from_here(pattern)}"
-        if not there:
-            raise InvalidFileError(f"{where}: {lacking}; check the path")
-        out |= dict.fromkeys(from_here(path) for path in there)
+            found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+            missing = f"no file is like {from_here(pattern)}"
+        if not found:
+            raise InvalidFileError(f"{entry.where}: {missing}; check the path")
+        out |= dict.fromkeys(from_here(path) for path in found)
     if not out:
-        raise InvalidParameterError(f"{where}: files is an empty list, expected at least one")
+        raise InvalidParameterError(f"{entry.where}: files is an empty list, expected at least one")
     return tuple(out)
 
 
 def _text(value: object, name: str) -> str:
-    # A path is what calls from Python give.
     if isinstance(value, (str, Path)) and str(value).strip():
         return str(value)
     raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
 
 
 # --- Planning -------------------------------------------------------------------------------------
-SECTIONS = ("worlds", "policies", "utilities")
-# A file of a sweep says what it is by names and numbers; one of this size does so a million times.
-_MOST_BYTES = 2**26
-# Files whose contents a run can be told by; each takes some hundred bytes of its run.json.
-MOST_FILES = 100_000
-
-Worlds = str | Path | Sequence[Entry]
-
-
 def plan_sweep(
     worlds: Worlds,
     *,
@@ -310,81 +251,62 @@ def plan_sweep(
     seed: int = 0,
     timeout: float | None = None,
 ) -> SweepPlan:
-    """What a sweep would measure; some of its worlds are made, to see how large they are.
+    """Return the plan of `sweep` with these arguments.
 
-    Args:
-        worlds: the path of a TOML file, of a folder of MDP files, FILE.py:NAME, or entries as
-            `spelling` has them.
-        policies: entries, besides those of a TOML file.
-        utilities: entries, besides those of a TOML file; the reward where there are none.
-        arguments: of FILE.py:NAME, as a grid.
-        seed: of generators and functions that take one and are given none.
-        timeout: seconds for the search of a row; None for as long as it takes.
+    Some worlds are made, to estimate their numbers of states.
     """
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     if timeout is not None:
         timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
-    asked = _sections(worlds, arguments)
-    sources = [
-        source_asked(_table(entry, where), where, folder, seed)
-        for entry, where, folder in asked["worlds"]
-    ]
+    entries = _sections(worlds, arguments)
+    sources = [_source(entry, seed) for entry in entries["worlds"]]
     if not sources:
         raise InvalidParameterError("there are no worlds, expected at least one entry")
     for section, more in (("policies", policies), ("utilities", utilities)):
-        asked[section] += [
-            (entry, f"{section} {number}", Path()) for number, entry in enumerate(more, start=1)
-        ]
-    if not asked["policies"]:
+        entries[section] += [_Entry(entry, f"{section} {n}") for n, entry in enumerate(more, 1)]
+    if not entries["policies"]:
         raise InvalidParameterError(
             "no policy is asked for, expected at least one: optimal, uniform, epsilon_greedy, "
             "soft_optimal, a file that ends in .npz, or FILE.py:NAME"
         )
-    asked["utilities"] = asked["utilities"] or [(REWARD, "utilities", Path())]
-    behaviour = _choices(asked["policies"], (POLICY,), sources, seed)
-    aims = _choices(asked["utilities"], (UTILITY, UNKNOWN), sources, seed)
-    plan = SweepPlan(tuple(sources), behaviour, aims, timeout)
-    states = [source.states() for source in sources]
-    return SweepPlan(
-        plan.sources,
-        plan.policies,
-        plan.utilities,
+    plan = SweepPlan(
+        tuple(sources),
+        _distinct(entries["policies"], (POLICY,), sources, seed),
+        _distinct(
+            entries["utilities"] or [_Entry(REWARD, "utilities")],
+            (UTILITY, UNKNOWN),
+            sources,
+            seed,
+        ),
         timeout,
-        _contents(plan),
-        chunk_sizes(states, len(behaviour), aims),
-        seconds_of(states, len(behaviour), aims),
+    )
+    return with_chunks(replace(plan, contents=_contents(plan)))
+
+
+def _sections(worlds: Worlds, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
+    """Return the entries of every section."""
+    out: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
+    if not isinstance(worlds, (str, Path)):
+        return out | {"worlds": [_Entry(entry, f"worlds {n}") for n, entry in enumerate(worlds, 1)]}
+    text = str(worlds)
+    if split_name(text) is not None:
+        return out | {"worlds": [_Entry({GENERATOR: text, **(arguments or {})}, text)]}
+    if arguments:
+        raise InvalidParameterError(
+            f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
+        )
+    if text.endswith(".toml"):
+        return _read_toml(Path(text))
+    if Path(text).is_dir() or text.endswith(".npz"):
+        return out | {"worlds": [_Entry({FILES: text}, text)]}
+    raise InvalidParameterError(
+        f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
+        f"files, or a function of worlds as FILE.py:NAME; "
+        f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
     )
 
 
-_Asked = list[tuple[Any, str, Path]]
-
-
-def _sections(worlds: Worlds, arguments: Mapping[str, Any] | None) -> dict[str, _Asked]:
-    """Every entry of every section, with the words for where it stands and its folder."""
-    none: dict[str, _Asked] = {section: [] for section in SECTIONS}
-    if isinstance(worlds, (str, Path)):
-        text = str(worlds)
-        if split_name(text) is not None:
-            return none | {"worlds": [({GENERATOR: text, **(arguments or {})}, text, Path())]}
-        if arguments:
-            raise InvalidParameterError(
-                f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
-            )
-        if text.endswith(".toml"):
-            return _of_toml(Path(text))
-        if Path(text).is_dir() or text.endswith(".npz"):
-            return none | {"worlds": [({FILES: text}, text, Path())]}
-        raise InvalidParameterError(
-            f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
-            f"files, or a function of worlds as FILE.py:NAME; "
-            f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
-        )
-    entries = list(worlds)
-    asked = [(entry, f"worlds {n}", Path()) for n, entry in enumerate(entries, start=1)]
-    return none | {"worlds": asked}
-
-
-def _of_toml(path: Path) -> dict[str, _Asked]:
+def _read_toml(path: Path) -> dict[str, list[_Entry]]:
     try:
         text = read_bytes(path, _MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
@@ -393,9 +315,9 @@ def _of_toml(path: Path) -> dict[str, _Asked]:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
     try:
         value = tomllib.loads(text)
-    except (ValueError, RecursionError) as cause:  # a ValueError is also too long a number
+    except (ValueError, RecursionError) as cause:  # a number with too many digits: ValueError
         raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
-    out: dict[str, _Asked] = {section: [] for section in SECTIONS}
+    out: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
     for section, entries in value.items():
         if section not in SECTIONS:
             hint = did_you_mean(section, SECTIONS, quoted=True) or ";"
@@ -407,86 +329,99 @@ def _of_toml(path: Path) -> dict[str, _Asked]:
                 f"{path}: {section} is {shown(entries)}, expected one or more tables, each headed "
                 f"[[{section}]]"
             )
-        for number, entry in enumerate(entries, start=1):
-            out[section].append((entry, f"{path}, [[{section}]] {number}", path.parent))
+        out[section] = [
+            _Entry(entry, f"{path}, [[{section}]] {n}", path.parent)
+            for n, entry in enumerate(entries, 1)
+        ]
     return out
 
 
-def _table(entry: Any, where: str) -> Entry:
-    if not isinstance(entry, Mapping):
-        raise InvalidParameterError(
-            f"{where} is {shown(entry)}, expected a table such as {{generator = 'cliff_world'}}"
-        )
-    return entry
-
-
-def _choices(
-    asked: _Asked, roles: Sequence[str], sources: Sequence[Source], seed: int
-) -> tuple[Choice, ...]:
-    out: dict[str, Choice] = {}
-    for entry, where, folder in asked:
-        table = entry if isinstance(entry, str) else _table(entry, where)
-        for choice in choices_asked(table, roles, where, folder, seed):
+def _distinct(
+    entries: Sequence[_Entry], roles: Sequence[str], sources: Sequence[Source], seed: int
+) -> tuple[SweepChoice, ...]:
+    """Return the choices of some entries, with different labels and known placeholders."""
+    out: dict[str, SweepChoice] = {}
+    for entry in entries:
+        for choice in _choices(entry, roles, seed):
             if choice.label in out:
-                raise InvalidParameterError(f"{where}: {choice.label} is there twice; name it once")
+                raise InvalidParameterError(
+                    f"{entry.where}: {choice.label} is there twice; name it once"
+                )
             for source in sources:
-                check_placeholders(choice, source, where)
+                _check_placeholders(choice, source, entry.where)
             out[choice.label] = choice
     return tuple(out.values())
 
 
+def _check_placeholders(choice: SweepChoice, source: Source, where: str) -> None:
+    known = source.fields(0)
+    try:
+        names = choice.placeholders
+    except ValueError as cause:
+        raise InvalidParameterError(
+            f"{where}: {choice.name} has a single brace: {cause}"
+        ) from cause
+    for name in names:
+        if name not in known:
+            listed = ", ".join(f"{{{key}}}" for key in known) or "none"
+            hint = f" ({{{WORLD}}} is the name of an MDP file without its ending)"
+            raise InvalidParameterError(
+                f"{where}: {choice.name} has {{{name}}}, which {source.label(0)} has no value for, "
+                f"expected {listed}{hint if name == WORLD else ''}"
+            )
+
+
 def _contents(plan: SweepPlan) -> dict[str, str | None]:
-    """What every file that a row depends on holds; a file that is missing fails its rows alone."""
-    choices = (*plan.policies, *plan.utilities)
-    functions = {source.generator for source in plan.sources if isinstance(source, Made)}
-    functions |= {choice.name for choice in choices if choice.is_users}
-    paths = {path for s in plan.sources if isinstance(s, Files) for path in s.paths}
-    paths |= {choice.name for choice in choices if choice.is_file and not choice.placeholders}
-    for source in plan.sources:
-        for choice in choices:
-            if choice.placeholders:
-                paths |= {choice.path(source.fields(number)) for number in range(len(source))}
+    """Return the digest of every file of a row; a missing file fails its rows alone."""
+    paths = {
+        path for source in plan.sources for path in plan.data_paths(source, range(len(source)))
+    }
     if len(paths) > MOST_FILES:
         raise InvalidParameterError(
             f"the sweep has {len(paths)} files, expected at most {MOST_FILES}; sweep over them in "
             f"parts, or make the worlds by a function, FILE.py:NAME"
         )
-    out: dict[str, str | None] = {path: _digest(path) for path in sorted(paths)}
-    return out | contents({name for name in functions if split_name(name) is not None})
+    functions = [source.generator for source in plan.sources if isinstance(source, Made)]
+    functions += [choice.name for choice in plan.choices if choice.is_users]
+    code = {file for parts in map(split_name, functions) if parts for file in files_of(parts[0])}
+    out: dict[str, str | None] = {}
+    for path in sorted(paths):
+        try:
+            out[path] = digest(path)
+        except GoalmeterError:
+            out[path] = None
+    return out | {path: digest(path) for path in sorted(code)}
 
 
-def _digest(path: str) -> str | None:
-    try:
-        return digest(path)
-    except GoalmeterError:
-        return None
+# --- Runs -----------------------------------------------------------------------------------------
+def study_of(plan: SweepPlan, what: Mapping[str, Any] | None = None) -> Study[ChunkColumns]:
+    """Return the study of a plan: a trial is a chunk of rows.
 
-
-# --- Playing --------------------------------------------------------------------------------------
-def study_of(plan: SweepPlan) -> Study[Columns]:
-    """The study of a plan: a trial is a chunk of rows."""
+    With `what`, the description that a run stores, the study can only read its results: the files
+    of the sweep may be gone.
+    """
     chunks = {chunk.key: chunk for chunk in plan.chunks}
 
-    def shape(key: str) -> dict[str, int]:
-        return {"rows": chunks[key].rows, "worlds": len(plan.part(chunks[key])[0])}
+    def read(key: str, value: Any) -> ChunkColumns:
+        worlds, _ = plan.part(chunks[key])
+        return columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
 
-    def lost(key: str, result: JobResult) -> Columns:
+    def lost(key: str, result: JobResult) -> ChunkColumns:
         if result.outcome == REFUSED:
-            # A file has changed: what is kept is of the old one, and all to come of the new.
-            raise result.refusal()
+            raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
-        of = shape(key)
-        return columns_of([None] * of["worlds"], [failed(sentence)] * of["rows"])
+        worlds, _ = plan.part(chunks[key])
+        return columns_of([None] * len(worlds), [failed(sentence)] * chunks[key].rows)
 
     return Study(
         KIND,
         "goalmeter.meg.sweeps.chunk:measure",
-        {key: plan.arguments(chunk) for key, chunk in chunks.items()},
+        {key: {} if what else plan.arguments(chunk) for key, chunk in chunks.items()},
         common=plan.common(),
         noun="chunk",
-        what=plan.to_json(),
-        from_json=lambda key, value: columns_from_json(value, **shape(key)),
-        to_json=Columns.to_json,
+        what=what or plan.to_json(),
+        from_json=read,
+        to_json=ChunkColumns.to_json,
         is_failure=lambda columns: FAILED[0] in columns.record["status"],
         instead=lost,
     )
@@ -494,43 +429,31 @@ def study_of(plan: SweepPlan) -> Study[Columns]:
 
 def play(
     plan: SweepPlan, *, on: str, out: str | Path | None, progress: Tell | None
-) -> list[Columns]:
-    """The columns of every chunk, in order; see `runs.carry_out`."""
+) -> list[ChunkColumns]:
+    """Measure every chunk and return the columns in order; see `runs.carry_out`."""
     return list(carry_out(study_of(plan), on=on, out=out, progress=progress).values())
 
 
-def stored(folder: str | Path) -> tuple[SweepPlan, list[Columns]]:
-    """The plan and the columns of a finished run."""
+def load(folder: str | Path) -> Sweep:
+    """Return the sweep of a finished run.
+
+    Raises:
+        InvalidFileError: the folder is no run of a sweep, or was edited.
+        IncompleteRunError: some of its chunks are missing.
+    """
     run = read_run(folder)
-    plan = stored_plan(run.what, folder)
-    return plan, list(stored_results(run, _to_read(plan, run)).values())
-
-
-def stored_plan(what: Mapping[str, Any], folder: str | Path) -> SweepPlan:
-    """The plan that a run is of, as its run.json has it."""
-    if what.get("kind") != KIND:
-        raise another_kind(folder, what.get("kind"), KIND)
+    if run.what.get("kind") != KIND:
+        raise another_kind(folder, run.what.get("kind"), KIND)
     try:
-        return plan_of(what)
+        plan = plan_of(run.what)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as cause:
         raise InvalidFileError(
             f"{Path(folder) / RUN} is of no sweep: {cause}; restore it, or begin again in another "
             f"folder"
         ) from cause
+    return Sweep(plan, list(stored_results(run, study_of(plan, run.what)).values()))
 
 
-def _to_read(plan: SweepPlan, run: StoredRun) -> Study[Columns]:
-    """The study of a run as far as its chunks can be read: its files may be gone."""
-    chunks = {chunk.key: chunk for chunk in plan.chunks}
-
-    def read(key: str, value: Any) -> Columns:
-        worlds, _ = plan.part(chunks[key])
-        return columns_from_json(value, rows=chunks[key].rows, worlds=len(worlds))
-
-    return Study(KIND, "", {key: {} for key in chunks}, noun="chunk", what=run.what, from_json=read)
-
-
-# --- Measure --------------------------------------------------------------------------------------
 def sweep(
     worlds: Worlds,
     *,
@@ -543,36 +466,35 @@ def sweep(
     out: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Sweep:
-    """MEG of every policy towards every utility in every world, a row each.
+    """Measure MEG of every policy towards every utility in every world, one row each.
 
-    Worlds of like shape are measured together, in chunks that follow from what is asked for alone:
-    where they are measured, in what order and with how many interruptions changes no number. What
-    is wrong with a world, a policy or a utility is said in its rows, which count as failed.
+    Worlds of equal shape are measured together, in chunks that follow from the arguments alone:
+    place, order and interruptions change no number. What is wrong with a world, a policy or a
+    utility becomes the note of its rows, which count as failed.
 
     Args:
-        worlds: the path of a TOML file, which says all that the options say too; the path of a
-            folder of MDP files; a function of worlds as FILE.py:NAME; or a list of tables such as
+        worlds: the path of a TOML file, which may hold all other options; the path of a folder of
+            MDP files; a function of worlds as FILE.py:NAME; or a list of tables such as
             {"generator": "cliff_world", "goal_length": [1, 2]} and {"files": "mdps/*.npz"}.
-        policies: words ("optimal", "uniform", "epsilon_greedy(0, 0.1)", "soft_optimal(1, 10)"),
-            .npz files, in whose path {world} and arguments of the world in braces are put in,
-            functions (world, arguments) as FILE.py:NAME, or tables such as
+        policies: built-in names ("optimal", "uniform", "epsilon_greedy(0, 0.1)",
+            "soft_optimal(1, 10)"), .npz files, whose path may contain {world} and arguments of the
+            world in braces, functions (world, arguments) as FILE.py:NAME, or tables such as
             {"policy": "epsilon_greedy", "epsilon": [0, 0.1]}.
         utilities: "reward", .npz files or functions in the same way; or, for the best utility of a
             class, {"unknown": "state"}, "state-action", "time-state", or features from a file or a
-            function. Default the reward.
+            function. Default: the reward.
         arguments: of a function of worlds, by name: a list stands for each of its values,
             {"from": 0, "count": 100} for each of these numbers.
-        seed: of functions that have an argument `seed` and are given none.
-        timeout: seconds that the search for an unknown utility may take for each row, on average
-            over those that are searched together; the row then has the best value and the bound
-            by then.
+        seed: default of functions that have an argument `seed`.
+        timeout: seconds that the search for an unknown utility may take per row, on average over
+            the rows that are searched together; the row then has the best value and bound so far.
         on: where chunks are measured: "here", "processes:8", or another place.
-        out: run folder that keeps every chunk; what it holds is not measured again.
-        progress: told now and then how many chunks have ended, and what time is left.
+        out: run directory; an existing run is resumed.
+        progress: callback for the number of finished chunks and the remaining time.
 
     Raises:
-        InvalidParameterError: what is asked for cannot be, or `out` holds another run.
-        InvalidFileError: a file is not there, is none of its kind, or has changed.
+        InvalidParameterError: an argument is invalid, or `out` holds another run.
+        InvalidFileError: a file is missing, invalid, or has changed.
 
     Example: two CliffWorlds, and an agent that errs in one decision of ten.
         >>> result = sweep(
@@ -591,13 +513,3 @@ def sweep(
         timeout=timeout,
     )
     return Sweep(plan, play(plan, on=on, out=out, progress=progress))
-
-
-def load(folder: str | Path) -> Sweep:
-    """The sweep that a finished run holds.
-
-    Raises:
-        InvalidFileError: the folder is no run of a sweep, or was edited.
-        IncompleteRunError: not all of its chunks are there.
-    """
-    return Sweep(*stored(folder))

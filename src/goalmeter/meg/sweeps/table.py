@@ -1,4 +1,4 @@
-"""Results of a sweep: rows, records, summaries with intervals, and CSV or Parquet tables."""
+"""Results of a sweep: rows, summaries with intervals, and CSV or Parquet tables."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from goalmeter._types import FloatArray
 from goalmeter.meg.result import json_number
 from goalmeter.meg.sweeps.chunk import (
     FAILED,
-    NUMBERS,
     OPEN,
     STATUSES,
-    Columns,
-    Measured,
+    ChunkColumns,
+    SweepValues,
     WorldFacts,
 )
 from goalmeter.meg.sweeps.plan import SweepPlan
@@ -35,28 +34,28 @@ from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.statistics.clusters import Estimate, estimate
 
 # --- Summary --------------------------------------------------------------------------------------
-# An interval speaks of worlds that were not drawn, so it rests on how many were: Student's t, and
-# none of a single world. Rows that failed are counted and in no mean; values without a certificate
-# are lower bounds and count as such.
+# Intervals generalise to worlds that were not drawn: Student's t over worlds, none for a single
+# world. Rows that failed are counted and enter no mean; values without a certificate are lower
+# bounds and enter as such.
 
-# Worlds from which on an interval does without its random draws.
+# From this number of worlds on, an interval needs no random draws: one more world at an end of the
+# range would not move the mean, and Student's t says nearly the same.
 _CROWD = 1000
 
 
 @dataclass(frozen=True)
-class Group:
-    """A policy and a utility, over worlds.
+class SweepGroup:
+    """Means over worlds, for one policy and one utility.
 
     Attributes:
-        policy: its name.
-        utility: its name.
-        policy_arguments: what the policy was made of.
-        value: MEG in nats, the mean over worlds.
-        fraction: share of the maximum, the mean over worlds.
-        measured: rows that have a value.
-        open: those among them that are not certified.
-        failed: rows that have none.
-        at: the argument of the worlds and its value, of worlds that share it; None for all.
+        policy, utility: names.
+        policy_arguments: of the policy.
+        value: MEG in nats.
+        fraction: share of the maximum.
+        measured: number of rows with a value.
+        open: number of these that are not certified.
+        failed: number of rows without a value.
+        at: the argument that these worlds share, and its value; None for all worlds.
     """
 
     policy: str
@@ -70,7 +69,7 @@ class Group:
     at: tuple[str, Any] | None = None
 
     def value_in_words(self) -> str:
-        """The mean in nats with its interval in brackets, if it has one."""
+        """Return the mean in nats, with its interval in brackets if it has one."""
         if np.isnan(self.value.value):
             return "–"
         text = nats(self.value.value)
@@ -80,7 +79,7 @@ class Group:
         return f"{text} [{nats(low)}, {nats(high)}]"
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON."""
         return {
             "policy": self.policy,
             "utility": self.utility,
@@ -92,177 +91,70 @@ class Group:
         }
 
 
-def by_policy_and_utility(plan: SweepPlan, chunks: Sequence[Columns]) -> list[Group]:
-    """A group for each policy and utility, over all worlds."""
-    table = _Table(plan, chunks)
+def _grouped(
+    plan: SweepPlan,
+    chunks: Sequence[ChunkColumns],
+    worlds: Mapping[tuple[str, Any] | None, slice | list[int]],
+) -> list[SweepGroup]:
+    """Return the groups of each policy and utility, one for each set of worlds."""
+    shape = (plan.worlds, len(plan.policies), len(plan.utilities))
+    columns = {
+        name: np.concatenate([np.array(chunk.numbers(name)) for chunk in chunks]).reshape(shape)
+        for name in ("value", "maximum")
+    }
+    value, maximum = columns["value"], columns["maximum"]
+    # Where no decision can matter, the share is 0, as in a single result.
+    defined = (maximum > 0) | np.isnan(maximum)
+    share = np.minimum(np.divide(value, maximum, out=np.zeros(shape), where=defined), 1.0)
+    letters = "".join(chunk.record["status"] for chunk in chunks)
+    status = np.array(list(letters)).reshape(shape)
+
+    def group(p: int, u: int, at: tuple[str, Any] | None, members: slice | list[int]) -> SweepGroup:
+        has_value = status[members, p, u] != FAILED[0]
+        mean = estimate(value[members, p, u][has_value])
+        if mean.interval is not None:  # MEG is not negative, which Student's t does not know
+            mean = replace(mean, interval=(max(mean.interval[0], 0.0), mean.interval[1]))
+        shares = share[members, p, u][has_value]
+        return SweepGroup(
+            plan.policies[p].label,
+            plan.utilities[u].label,
+            plan.policies[p].arguments,
+            mean,
+            estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD),
+            int(has_value.sum()),
+            int((status[members, p, u] == OPEN[0]).sum()),
+            int((~has_value).sum()),
+            at,
+        )
+
     return [
-        table.group(p, u, slice(None))
+        group(p, u, at, members)
         for p in range(len(plan.policies))
         for u in range(len(plan.utilities))
+        for at, members in worlds.items()
     ]
 
 
-def by_argument(plan: SweepPlan, chunks: Sequence[Columns], name: str) -> list[Group]:
-    """A group for each policy, utility and value of an argument of the worlds.
+def by_argument(plan: SweepPlan, chunks: Sequence[ChunkColumns], name: str) -> list[SweepGroup]:
+    """Return a group for each policy, utility and value of an argument of the worlds.
 
-    Args:
-        plan: what was asked for.
-        chunks: what was measured.
-        name: of the argument; worlds that have none are left out.
+    Worlds without the argument are left out.
     """
-    table = _Table(plan, chunks)
     worlds: dict[Any, list[int]] = {}
     for world in range(plan.worlds):
         source, number = plan.place(world)
         arguments = plan.sources[source].arguments(number)
         if name in arguments:
             worlds.setdefault(arguments[name], []).append(world)
-    return [
-        table.group(p, u, members, (name, value))
-        for p in range(len(plan.policies))
-        for u in range(len(plan.utilities))
-        for value, members in sorted(worlds.items())
-    ]
-
-
-class _Table:
-    """Values, shares of the maximum and statuses of all rows, [worlds, policies, utilities]."""
-
-    def __init__(self, plan: SweepPlan, chunks: Sequence[Columns]) -> None:
-        self._plan = plan
-        shape = (plan.worlds, len(plan.policies), len(plan.utilities))
-        self._value = _joined(chunks, "value").reshape(shape)
-        maximum = _joined(chunks, "maximum").reshape(shape)
-        # Where no decision can matter, the share is 0, as in a single result.
-        shares = np.divide(
-            self._value, maximum, out=np.zeros(shape), where=(maximum > 0) | np.isnan(maximum)
-        )
-        self._share: FloatArray = np.minimum(shares, 1.0)
-        letters = "".join(chunk.record["status"] for chunk in chunks)
-        self._status = np.array(list(letters)).reshape(shape)
-
-    def group(
-        self, p: int, u: int, worlds: slice | list[int], at: tuple[str, Any] | None = None
-    ) -> Group:
-        plan, status = self._plan, self._status[worlds, p, u]
-        there = status != FAILED[0]
-        policy = plan.policies[p]
-        shares = self._share[worlds, p, u][there]
-        return Group(
-            policy.label,
-            plan.utilities[u].label,
-            policy.arguments,
-            _never_negative(estimate(self._value[worlds, p, u][there])),
-            # What one more world at an end would do to the mean is nothing in a crowd, where it
-            # would take gigabytes to draw: there Student's t says nearly the same.
-            estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD),
-            int(there.sum()),
-            int((status == OPEN[0]).sum()),
-            int((~there).sum()),
-            at,
-        )
-
-
-def _never_negative(of: Estimate) -> Estimate:
-    """An estimate of what cannot be below 0, which Student's t does not know."""
-    if of.interval is None:
-        return of
-    low, high = of.interval
-    return replace(of, interval=(max(low, 0.0), high))
-
-
-def _joined(chunks: Sequence[Columns], name: str) -> FloatArray:
-    return np.concatenate([np.array(chunk.numbers(name)) for chunk in chunks])
-
-
-# --- Records --------------------------------------------------------------------------------------
-# Columns in front of the arguments, and behind them.
-_NAMES = ("row", "world", "policy", "utility")
-_FACTS = ("states", "actions", "horizon", "discount")
-_MEASURED = (
-    *("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size"),
-    *("status", "method", "notes", "world_digest"),
-)
-
-
-def column_names(plan: SweepPlan) -> tuple[str, ...]:
-    """The columns of a sweep's table; arguments are `world.NAME`, `policy.NAME`, `utility.NAME`."""
-    each = (
-        # Every world of a source has the same arguments.
-        ("world", [source.arguments(0) for source in plan.sources]),
-        ("policy", [choice.arguments for choice in plan.policies]),
-        ("utility", [choice.arguments for choice in plan.utilities]),
-    )
-    arguments = [
-        f"{prefix}.{name}"
-        for prefix, several in each
-        for name in dict.fromkeys(key for item in several for key in item)
-    ]
-    return (*_NAMES, *arguments, *_FACTS, *_MEASURED)
-
-
-def records(plan: SweepPlan, chunks: Sequence[Columns]) -> Iterator[dict[str, Any]]:
-    """A record for each row, in order, by the names of the columns.
-
-    None is where there is nothing to say, such as for the numbers of a row that failed. Lists and
-    other arguments that are no plain value are text.
-    """
-    blank: dict[str, Any] = dict.fromkeys(column_names(plan))
-    chosen = [
-        [
-            {"policy": policy.label, "utility": utility.label}
-            | _arguments("policy", policy.arguments)
-            | _arguments("utility", utility.arguments)
-            for utility in plan.utilities
-        ]
-        for policy in plan.policies
-    ]
-    row = 0
-    for chunk, columns in zip(plan.chunks, chunks, strict=True):
-        worlds, policies = plan.part(chunk)
-        measured = _measured(columns)
-        for world, facts in zip(worlds, columns.worlds, strict=True):
-            source, number = plan.place(world)
-            of_world = blank | {"world": plan.sources[source].label(number)}
-            of_world |= _arguments("world", plan.sources[source].arguments(number))
-            if facts is not None:
-                of_world |= {name: getattr(facts, name) for name in _FACTS}
-                of_world["world_digest"] = facts.digest
-            for policy in policies:
-                for names in chosen[policy]:
-                    yield {**of_world, **names, **next(measured), "row": row}
-                    row += 1
-
-
-def _measured(columns: Columns) -> Iterator[dict[str, Any]]:
-    """What was measured of each row of a chunk."""
-    numbers = [columns.numbers(name) for name in NUMBERS]
-    words = (columns.words("method"), columns.words("note"))
-    for status, method, note, *values in zip(columns.statuses(), *words, *numbers, strict=True):
-        said = {"status": status, "notes": note or None}
-        if status == FAILED:
-            yield said
-            continue
-        out = dict(zip(NUMBERS, values, strict=True))
-        value, maximum = out["value"], out["maximum"]
-        share = min(value / maximum, 1.0) if maximum > 0 else 0.0
-        yield {**out, **said, "method": method, "fraction": share}
-
-
-def _arguments(prefix: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        f"{prefix}.{name}": value
-        if isinstance(value, (int, float, str)) or value is None
-        else spelled(value)
-        for name, value in arguments.items()
-    }
+    return _grouped(plan, chunks, {(name, value): worlds[value] for value in sorted(worlds)})
 
 
 # --- Result ---------------------------------------------------------------------------------------
-# Longer tables are left out of JSON; files and Python have them.
-JSON_ROWS = 10_000
-# What failures say in as many words as this: in a note, and in JSON.
-_SAID, _SAID_IN_JSON = 3, 100
+JSON_ROWS = 10_000  # longer tables are left out of JSON
+_NOTES_IN_TEXT, _NOTES_IN_JSON = 3, 100
+
+_FACTS = ("states", "actions", "horizon", "discount")
+_RESULTS = ("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size")
 
 
 @dataclass(frozen=True)
@@ -270,11 +162,11 @@ class SweepRow:
     """A policy in a world, measured towards a utility.
 
     Attributes:
-        world: its name; all worlds of a sweep that are made by arguments have different ones.
-        policy: what was measured.
-        utility: towards what; "unknown state" for the best of all utilities over states.
-        world_arguments, policy_arguments, utility_arguments: what they were made of.
-        measured: the numbers, and how they were obtained; NaN where the row failed.
+        world: name, unique among worlds with arguments.
+        policy: name.
+        utility: name; "unknown state" for the best of all utilities over states.
+        world_arguments, policy_arguments, utility_arguments: by name.
+        measured: the numbers and the method; NaN where the row failed.
         facts: of the world; None where it could not be made.
     """
 
@@ -284,7 +176,7 @@ class SweepRow:
     world_arguments: Mapping[str, Any]
     policy_arguments: Mapping[str, Any]
     utility_arguments: Mapping[str, Any]
-    measured: Measured
+    measured: SweepValues
     facts: WorldFacts | None
 
 
@@ -293,12 +185,12 @@ class Sweep:
     """MEG of policies × utilities × worlds.
 
     Attributes:
-        plan: what was asked for.
-        chunks: what was measured, in the order of the rows.
+        plan: what was measured.
+        chunks: results, in the order of the rows.
     """
 
     plan: SweepPlan
-    chunks: Sequence[Columns] = field(repr=False)
+    chunks: Sequence[ChunkColumns] = field(repr=False)
 
     def __len__(self) -> int:
         return self.plan.rows
@@ -307,90 +199,119 @@ class Sweep:
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
         plan = self.plan
+        policies = [(choice.label, choice.arguments) for choice in plan.policies]
+        utilities = [(choice.label, choice.arguments) for choice in plan.utilities]
         for chunk, columns in zip(plan.chunks, self.chunks, strict=True):
-            worlds, _ = plan.part(chunk)
-            for offset, measured in enumerate(columns.rows()):
-                cell = plan.cell(chunk.first + offset)
-                source, number = plan.place(cell.world)
-                policy, utility = plan.policies[cell.policy], plan.utilities[cell.utility]
-                yield SweepRow(
-                    plan.sources[source].label(number),
-                    policy.label,
-                    utility.label,
-                    plan.sources[source].arguments(number),
-                    policy.arguments,
-                    utility.arguments,
-                    measured,
-                    columns.worlds[cell.world - worlds.start],
-                )
+            worlds, part = plan.part(chunk)
+            measured = iter(columns.rows())
+            for world, facts in zip(worlds, columns.worlds, strict=True):
+                number, place = plan.place(world)
+                source = plan.sources[number]
+                name, arguments = source.label(place), source.arguments(place)
+                for policy, of_policy in policies[part.start : part.stop]:
+                    for utility, of_utility in utilities:
+                        yield SweepRow(
+                            name,
+                            policy,
+                            utility,
+                            arguments,
+                            of_policy,
+                            of_utility,
+                            next(measured),
+                            facts,
+                        )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the table's columns; arguments are `world.NAME`, `policy.NAME`, ..."""
-        return column_names(self.plan)
+        each = (
+            ("world", [source.arguments(0) for source in self.plan.sources]),
+            ("policy", [choice.arguments for choice in self.plan.policies]),
+            ("utility", [choice.arguments for choice in self.plan.utilities]),
+        )
+        arguments = [
+            f"{prefix}.{name}"
+            for prefix, items in each
+            for name in dict.fromkeys(key for item in items for key in item)
+        ]
+        names = ("row", "world", "policy", "utility", *arguments, *_FACTS, *_RESULTS)
+        return (*names, "status", "method", "notes", "world_digest")
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """Every row of the table, by the names of `columns`; None where there is nothing to say."""
-        return records(self.plan, self.chunks)
+        """Yield every row by the names of `columns`; None for a missing value.
+
+        Lists and other arguments that are no plain values are text.
+        """
+        blank: dict[str, Any] = dict.fromkeys(self.columns)
+        for number, row in enumerate(self.rows):
+            names = {"row": number, "world": row.world, "policy": row.policy}
+            out = blank | names | {"utility": row.utility}
+            for prefix in ("world", "policy", "utility"):
+                for name, value in getattr(row, f"{prefix}_arguments").items():
+                    is_plain = isinstance(value, (int, float, str)) or value is None
+                    out[f"{prefix}.{name}"] = value if is_plain else spelled(value)
+            if row.facts is not None:
+                out |= {name: getattr(row.facts, name) for name in _FACTS}
+                out["world_digest"] = row.facts.digest
+            out |= {"status": row.measured.status, "notes": row.measured.note or None}
+            if row.measured.status != FAILED:
+                out |= {name: getattr(row.measured, name) for name in (*_RESULTS, "method")}
+            yield out
 
     def argument_values(self, column: str) -> list[Any]:
-        """The values that the arguments in a column of the table take; none of another column."""
+        """Return the values of the arguments in a column; empty for other columns."""
         prefix, _, name = column.partition(".")
-        plan = self.plan
         if prefix == "world":
-            values = [
-                v for s in plan.sources if isinstance(s, Made) for v in s.grid.axes.get(name, ())
-            ]
-        else:
-            choices = {"policy": plan.policies, "utility": plan.utilities}.get(prefix, ())
-            values = [c.arguments[name] for c in choices if name in c.arguments]
-        return values if name else []
+            made = [source for source in self.plan.sources if isinstance(source, Made)]
+            return [value for source in made for value in source.grid.axes.get(name, ())]
+        choices = {"policy": self.plan.policies, "utility": self.plan.utilities}.get(prefix, ())
+        return [choice.arguments[name] for choice in choices if name in choice.arguments]
 
     @cached_property
-    def summary(self) -> list[Group]:
+    def summary(self) -> list[SweepGroup]:
         """Means over worlds, for each policy and utility."""
-        return by_policy_and_utility(self.plan, self.chunks)
+        return _grouped(self.plan, self.chunks, {None: slice(None)})
 
     @cached_property
     def values(self) -> FloatArray:
-        """The value of each row, [rows] nats; NaN of one that failed."""
+        """The value of each row in nats, shape (rows,); NaN of one that failed."""
         return np.concatenate([np.array(chunk.numbers("value")) for chunk in self.chunks])
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many rows there are of each status, in the order of `STATUSES`."""
-        text = [chunk.record["status"] for chunk in self.chunks]
-        return {name: sum(part.count(name[0]) for part in text) for name in STATUSES}
+        """Number of rows of each status, in the order of `STATUSES`."""
+        letters = [chunk.record["status"] for chunk in self.chunks]
+        return {name: sum(part.count(name[0]) for part in letters) for name in STATUSES}
 
     def sentences(self, status: str) -> dict[str, int]:
-        """What rows of a status say and how many say so, most often first."""
+        """Return the notes of rows with a status and their counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for chunk in self.chunks:
             if status[0] in chunk.record["status"]:
-                counts.update(
-                    note
-                    for note, is_it in zip(chunk.words("note"), chunk.statuses(), strict=True)
-                    if is_it == status
-                )
+                pairs = zip(chunk.words("note"), chunk.statuses(), strict=True)
+                counts.update(note for note, of in pairs if of == status)
         return dict(counts.most_common())
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; `rows` is None where there are more than 10,000."""
-        plan = self.plan
+        """Return the result as JSON; `rows` is None where there are more than 10,000."""
+        rows = None
+        if len(self) <= JSON_ROWS:
+            rows = [
+                {k: json_number(v) if isinstance(v, float) else v for k, v in record.items()}
+                for record in self.records()
+            ]
         return {
-            "worlds": plan.worlds,
-            "policies": [choice.label for choice in plan.policies],
-            "utilities": [choice.label for choice in plan.utilities],
+            "worlds": self.plan.worlds,
+            "policies": [choice.label for choice in self.plan.policies],
+            "utilities": [choice.label for choice in self.plan.utilities],
             "counts": {"rows": len(self), **self.counts},
-            "failures": dict(islice(self.sentences(FAILED).items(), _SAID_IN_JSON)),
+            "failures": dict(islice(self.sentences(FAILED).items(), _NOTES_IN_JSON)),
             "summary": [group.to_json() for group in self.summary],
-            "rows": [_in_json(record) for record in self.records()]
-            if len(self) <= JSON_ROWS
-            else None,
+            "rows": rows,
         }
 
     def to_pandas(self) -> Any:
-        """One row for each of `records`, as a pandas data frame.
+        """Return `records` as a pandas data frame.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -399,34 +320,15 @@ class Sweep:
 
     @property
     def heading(self) -> str:
-        """What was measured, as the heading of a table."""
+        """The caption of a table of this sweep."""
         plan = self.plan
-        return (
-            f"MEG of {_count(len(plan.policies), 'policy', 'policies')} towards "
-            f"{_count(len(plan.utilities), 'utility', 'utilities')} in "
-            f"{_count(plan.worlds, 'world', 'worlds')}"
-        )
-
-    def _shown(self) -> tuple[Sequence[str], Sequence[Sequence[str]], list[str]]:
-        """Heads, rows and notes of a table of the summary."""
-        heads = ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed")
-        rows = [
-            (
-                group.policy,
-                group.utility,
-                str(group.measured),
-                group.value_in_words(),
-                percent(group.fraction.value),
-                str(group.failed),
-            )
-            for group in self.summary
-        ]
-        return heads, rows, self.notes()
+        policies = _count(len(plan.policies), "policy", "policies")
+        utilities = _count(len(plan.utilities), "utility", "utilities")
+        return f"MEG of {policies} towards {utilities} in {_count(plan.worlds, 'world', 'worlds')}"
 
     def notes(self) -> list[str]:
-        """What a reader of the means needs: rows below the reference, not certified, or failed."""
+        """Return what a reader of the means needs: negative, uncertified and failed rows."""
         out = []
-        counts = self.counts
         below = sum(
             rationality < 0 and value > 1e-9
             for chunk in self.chunks
@@ -439,90 +341,94 @@ class Sweep:
                 f"{below} of {len(self)} rows have a negative rationality: the policy does worse "
                 f"than the reference, and the means count the absolute value."
             )
-        if counts[OPEN]:
+        if self.counts[OPEN]:
             out.append(
-                f"{counts[OPEN]} of {len(self)} rows are not certified: their value is a lower "
-                f"bound, and counts as such."
+                f"{self.counts[OPEN]} of {len(self)} rows are not certified: their value is a "
+                f"lower bound, and counts as such."
             )
-        if counts[FAILED]:
-            said = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
-            left = len(said) - _SAID
+        if self.counts[FAILED]:
+            notes = [f"{times}: {text}" for text, times in self.sentences(FAILED).items()]
+            left = len(notes) - _NOTES_IN_TEXT
             more = f"; and {left} other sentence{'s' * (left > 1)}" if left > 0 else ""
-            words = "; ".join(said[:_SAID])
-            out.append(f"{counts[FAILED]} of {len(self)} rows failed ({words}{more}).")
+            words = "; ".join(notes[:_NOTES_IN_TEXT])
+            out.append(f"{self.counts[FAILED]} of {len(self)} rows failed ({words}{more}).")
         return out
 
+    def _cells(self) -> tuple[Sequence[str], list[Sequence[str]]]:
+        """Heads and rows of a table of the summary."""
+        rows: list[Sequence[str]] = [
+            (
+                group.policy,
+                group.utility,
+                str(group.measured),
+                group.value_in_words(),
+                percent(group.fraction.value),
+                str(group.failed),
+            )
+            for group in self.summary
+        ]
+        return ("policy", "utility", "worlds", "MEG, mean", "share of maximum", "failed"), rows
+
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it; `to_pandas` has the rows."""
-        return html_table(self.heading, *self._shown())
+        return html_table(self.heading, *self._cells(), self.notes())
 
     def __str__(self) -> str:
-        heads, rows, notes = self._shown()
-        return "\n".join([text_table(self.heading, [heads, *rows]), *notes])
+        heads, rows = self._cells()
+        return "\n".join([text_table(self.heading, [heads, *rows]), *self.notes()])
 
 
 def _count(n: int, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
 
 
-def _in_json(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: json_number(value) if isinstance(value, float) else value
-        for name, value in record.items()
-    }
-
-
 # --- Table files ----------------------------------------------------------------------------------
-# Rows of a Parquet group: what is in memory at once.
-_GROUP = 20_000
-
-
 def write_csv(sweep: Sweep, path: str | Path) -> Path:
-    """Write the rows as CSV, a line each below the names of the columns; returns the path.
+    """Write the rows as CSV in UTF-8 and return the path.
 
-    Numbers have all their digits, infinities are "inf" and "-inf", and what there is nothing to say
-    of is empty. In UTF-8.
+    Numbers have all their digits, infinities are "inf" and "-inf", and missing values are empty.
     """
     with replacing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         lines = csv.writer(text, lineterminator="\n")
         lines.writerow(sweep.columns)
         for record in sweep.records():
-            lines.writerow([_cell(record[name]) for name in sweep.columns])
+            lines.writerow([encodable(v) if isinstance(v, str) else v for v in record.values()])
         text.flush()
-        text.detach()  # whoever opened the file closes it
+        text.detach()  # `replacing` closes the file
     return Path(path)
 
 
-def write_parquet(sweep: Sweep, path: str | Path) -> Path:
-    """Write the rows as Parquet, as pandas and others read it; returns the path.
+_ROWS_IN_MEMORY = 20_000  # rows of a Parquet group
 
-    A column of arguments is of integers, numbers or truth values where all of them are, and else
-    of text.
+
+def write_parquet(sweep: Sweep, path: str | Path) -> Path:
+    """Write the rows as Parquet and return the path.
+
+    A column of arguments has integers, floats or truth values where all of them are, else text.
     """
-    arrow, parquet = _pyarrow()
+    arrow, parquet = require_parquet()
     schema = arrow.schema([(name, _type(arrow, sweep, name)) for name in sweep.columns])
+
+    def cell(kind: Any, value: Any) -> Any:
+        return value if value is None or str(kind) != "string" else encodable(str(value))
+
     with replacing(path) as file, parquet.ParquetWriter(file, schema) as writer:
-        for records in _groups(sweep):
+        records = sweep.records()
+        while group := list(islice(records, _ROWS_IN_MEMORY)):
             columns = [
-                arrow.array([_as(kind, record[name]) for record in records], kind)
+                arrow.array([cell(kind, record[name]) for record in group], kind)
                 for name, kind in zip(schema.names, schema.types, strict=True)
             ]
             writer.write_table(arrow.table(columns, schema=schema))
     return Path(path)
 
 
-def require_parquet() -> None:
-    """Raise what `write_parquet` would raise where pyarrow is not installed."""
-    _pyarrow()
-
-
-def _pyarrow() -> tuple[Any, Any]:
+def require_parquet() -> tuple[Any, Any]:
+    """Return pyarrow and its Parquet module, or raise how to install them."""
     try:
         return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ModuleNotFoundError as error:
-        # A pyarrow that is there and broken is another mistake, and says so itself.
-        if error.name != "pyarrow":
+        if error.name != "pyarrow":  # installed but broken
             raise
         raise MissingExtraError(
             "a Parquet file needs the package 'pyarrow', which is not installed; install it with: "
@@ -530,42 +436,15 @@ def _pyarrow() -> tuple[Any, Any]:
         ) from error
 
 
-def _groups(sweep: Sweep) -> Iterator[Sequence[Mapping[str, Any]]]:
-    records = sweep.records()
-    while group := list(islice(records, _GROUP)):
-        yield group
-
-
-def _cell(value: Any) -> Any:
-    return encodable(value) if isinstance(value, str) else value
-
-
-# Types of the columns that are not arguments; all others of them are text.
-_WHOLE = ("row", "states", "actions", "horizon")
-_REAL = (
-    *("discount", "value", "upper_bound", "maximum", "fraction"),
-    *("rationality", "bound_size"),
-)
-
-
 def _type(arrow: Any, sweep: Sweep, name: str) -> Any:
-    if name in _WHOLE:
+    if name in ("row", "states", "actions", "horizon"):
         return arrow.int64()
-    if name in _REAL:
+    if name == "discount" or name in _RESULTS:
         return arrow.float64()
     values = sweep.argument_values(name)
     kinds = {type(value) for value in values}
-    fits = all(type(value) is not int or abs(value) < 2**63 for value in values)
     if kinds == {bool}:
         return arrow.bool_()
-    if kinds == {int} and fits:
+    if kinds == {int} and all(abs(value) < 2**63 for value in values):
         return arrow.int64()
-    if kinds and kinds <= {int, float}:
-        return arrow.float64()
-    return arrow.string()
-
-
-def _as(kind: Any, value: Any) -> Any:
-    if value is None or str(kind) != "string":
-        return value
-    return encodable(value if isinstance(value, str) else str(value))
+    return arrow.float64() if kinds and kinds <= {int, float} else arrow.string()

@@ -1,12 +1,14 @@
-"""Worlds of a sweep: argument grids, named generators, files and user functions."""
+"""Worlds of a sweep: argument grids, generators, MDP files and functions from the user's files."""
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import Parameter, signature
-from math import prod
+from math import isinf, prod
 from pathlib import Path
 from sys import float_info
 from typing import Any
@@ -22,108 +24,86 @@ from goalmeter._errors import (
     shown,
     whole,
 )
-from goalmeter._files import digest, reading
+from goalmeter._files import reading
 from goalmeter._names import did_you_mean
-from goalmeter.agents.user_code import files_of, load, split_name
+from goalmeter.agents.user_code import load, split_name
 from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, tabular_world, two_paths
 from goalmeter.gridworld.conversions import GOAL_UTILITY
 from goalmeter.runs.jobs import in_a_line
 from goalmeter.tabular import TabularMDP, cliff_world
 
+SEED, WORLD = "seed", "world"
+MOST_WORLDS = 10_000_000
 
-# --- Users ----------------------------------------------------------------------------------------
+
+# --- User functions -------------------------------------------------------------------------------
 def function_of(name: str, kind: str) -> Callable[..., Any]:
-    """What FILE.py:NAME stands for; the file is run.
-
-    Args:
-        name: the file, and behind a colon the function's name in it.
-        kind: what it is to give, for the message.
-    """
-    parts = split_name(name)
-    assert parts is not None, "what is of no file has been told apart"
-    function = load(*parts, kind=kind)
+    """Run a file and return the function FILE.py:NAME, which should return a `kind`."""
+    path, attribute = split_name(name) or ("", name)
+    function: Callable[..., Any] = load(path, attribute, kind=kind)
     if not callable(function):
         raise InvalidFileError(
             f"{name} is {shown(function)}, expected a function that gives a {kind}"
         )
-    return function  # type: ignore[no-any-return]  # callable, as was just seen
+    return function
 
 
-def contents(names: Collection[str]) -> dict[str, str]:
-    """The SHA-256 of the files of some FILE.py:NAME, and of their neighbours that they import."""
-    parts = [split_name(name) for name in names]
-    paths = sorted({path for pair in parts if pair for path in files_of(pair[0])})
-    return {path: digest(path) for path in paths}
-
-
-def check_arguments(
-    function: Callable[..., Any], name: str, arguments: Collection[str], where: str, *, given: int
-) -> None:
-    """Raises if a function does not take arguments of these names.
-
-    Args:
-        function: one of ours, or of a user's.
-        name: what it is called in the message.
-        arguments: their names.
-        where: for the message.
-        given: how many arguments it gets besides, before them.
-    """
-    try:
-        parameters = signature(function).parameters
-    except (TypeError, ValueError):  # some builtins have no signature
-        return
-    ours = list(parameters.values())[given:]
-    known = [p.name for p in ours if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    if any(p.kind is Parameter.VAR_KEYWORD for p in ours):
-        known += [name for name in arguments if name not in known]
-    listed = ", ".join(known) or "none"
-    for argument in arguments:
-        if argument not in known:
-            hint = did_you_mean(argument, known, quoted=True) or ";"
-            raise InvalidParameterError(
-                f"{where}: {name} has no argument {argument!r}{hint} expected {listed}"
-            )
-    for p in ours:
-        if p.name in known and p.default is Parameter.empty and p.name not in arguments:
-            raise InvalidParameterError(
-                f"{where}: {name} needs the argument {p.name!r}; its arguments are {listed}"
-            )
-
-
-def takes_seed(function: Callable[..., Any]) -> bool:
-    """Whether a function has an argument `seed`."""
-    try:
-        return "seed" in signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def called(
-    function: Callable[..., Any],
-    name: str,
-    before: Sequence[Any],
-    arguments: Mapping[str, Any],
-) -> Any:
-    """What a user's function gives."""
+def call(function: Callable[..., Any], name: str, /, *before: Any, **arguments: Any) -> Any:
+    """Call a user's function; an exception of any kind becomes an InvalidParameterError."""
     try:
         return function(*before, **arguments)
     except (Exception, SystemExit) as cause:
         raise InvalidParameterError(f"{name} raises {in_a_line(cause)}") from cause
 
 
-# --- Grids ----------------------------------------------------------------------------------------
-# Worlds of a sweep; their rows are what a table, and a person, can still hold.
-MOST_WORLDS = 10_000_000
-FROM, COUNT = "from", "count"
-SEED = "seed"
+def complete_arguments(
+    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], where: str, seed: int
+) -> dict[str, Any]:
+    """Return the keyword arguments of a function, with the seed where it takes one.
+
+    The error for an unknown or a missing argument begins with `where`. Positional arguments are
+    bound in `function` by `functools.partial`.
+    """
+    out = dict(arguments)
+    try:
+        parameters = list(signature(function).parameters.values())
+    except (TypeError, ValueError):  # some builtins have no signature
+        return out
+    known = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    if SEED in known:
+        out.setdefault(SEED, seed)
+    required = [p.name for p in parameters if p.name in known and p.default is Parameter.empty]
+    if all(p.kind is not Parameter.VAR_KEYWORD for p in parameters):
+        check_argument_names(name, out, known, where)
+    for argument in required:
+        if argument not in out:
+            raise InvalidParameterError(
+                f"{where}: {name} needs the argument {argument!r}; its arguments are "
+                f"{', '.join(known)}"
+            )
+    return out
 
 
+def check_argument_names(
+    name: str, arguments: Collection[str], known: Sequence[str], where: str
+) -> None:
+    """Raise for the first argument that is not among the known ones."""
+    for argument in arguments:
+        if argument not in known:
+            hint = did_you_mean(argument, known, quoted=True) or ";"
+            raise InvalidParameterError(
+                f"{where}: {name} has no argument {argument!r}{hint} expected "
+                f"{', '.join(known) or 'none'}"
+            )
+
+
+# --- Argument grids -------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Grid:
-    """Every combination of some arguments, the last one fastest; `seed` always is the last.
+class ArgumentGrid:
+    """Every combination of some arguments, the last one fastest; `seed` is always the last.
 
     Attributes:
-        axes: name -> the values that the argument takes, all different.
+        axes: name -> different values of the argument.
     """
 
     axes: Mapping[str, Sequence[Any]]
@@ -132,7 +112,7 @@ class Grid:
         return prod(map(len, self.axes.values()))
 
     def at(self, number: int) -> dict[str, Any]:
-        """The arguments of one combination, counted from 0."""
+        """Return the arguments of one combination, counted from 0."""
         out: dict[str, Any] = {}
         for name, values in reversed(list(self.axes.items())):
             number, place = divmod(number, len(values))
@@ -143,26 +123,21 @@ class Grid:
         return map(self.at, range(len(self)))
 
     def to_json(self) -> dict[str, Any]:
-        """Lists as they are, ranges as {"from": ..., "count": ...}."""
+        """Return lists as they are, ranges as {"from": ..., "count": ...}."""
         return {
-            name: {FROM: values.start, COUNT: len(values)}
+            name: {"from": values.start, "count": len(values)}
             if isinstance(values, range)
             else list(values)
             for name, values in self.axes.items()
         }
 
 
-def grid_of(arguments: Mapping[str, Any], where: str) -> Grid:
-    """The grid that some arguments stand for, as a file or a call spells them.
-
-    Args:
-        arguments: name -> a list of values, {"from": ..., "count": ...}, or a single value.
-        where: for the message.
-    """
+def grid_of(arguments: Mapping[str, Any], where: str) -> ArgumentGrid:
+    """Parse a grid: each argument is a value, a list, or {"from": ..., "count": ...}."""
     axes = {name: _axis(value, f"{where}: {name}") for name, value in arguments.items()}
     if SEED in axes:
         axes[SEED] = axes.pop(SEED)
-    grid = Grid(axes)
+    grid = ArgumentGrid(axes)
     size = prod(map(len, axes.values()))
     if size > MOST_WORLDS:
         raise InvalidParameterError(
@@ -171,8 +146,40 @@ def grid_of(arguments: Mapping[str, Any], where: str) -> Grid:
     return grid
 
 
+def _axis(value: Any, where: str) -> Sequence[Any]:
+    if isinstance(value, range):
+        value = {"from": value.start, "count": len(value)} if value.step == 1 else list(value)
+    if isinstance(value, Mapping):
+        if set(value) != {"from", "count"}:
+            raise InvalidParameterError(
+                f"{where} is {shown(dict(value))}, expected a value, a list of values, or a range "
+                f"of whole numbers such as {{ from = 0, count = 100 }}"
+            )
+        first = whole(value["from"], f"{where}, from", least=-MOST_SEED, most=MOST_SEED)
+        count = whole(value["count"], f"{where}, count", least=1, most=MOST_WORLDS)
+        return range(first, first + count)
+    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    if not values:
+        raise InvalidParameterError(f"{where} is an empty list, expected at least one value")
+    texts: set[str] = set()
+    for item in values:
+        try:  # arguments reach other processes as JSON
+            text = json_text(item)
+        except (TypeError, ValueError):
+            text = "NaN"
+        if text == "NaN":
+            raise InvalidParameterError(
+                f"{where} is {shown(item)}, expected numbers, text, true or false, or lists of "
+                f"these"
+            )
+        if text in texts:
+            raise InvalidParameterError(f"{where} has {text} twice; name each value once")
+        texts.add(text)
+    return values
+
+
 def label(name: str, arguments: Mapping[str, Any]) -> str:
-    """A name with its arguments, as tables show it.
+    """Return a name with its arguments, as tables show it.
 
     >>> print(label("maze", {"size": 7, "utility": "goal"}), label("optimal", {}))
     maze(size=7, utility=goal) optimal
@@ -183,57 +190,22 @@ def label(name: str, arguments: Mapping[str, Any]) -> str:
 
 
 def spelled(value: Any) -> str:
-    """A value in a label and in a cell of a table: text as it is, all else as JSON."""
-    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+    """Return a value as a label shows it: text as it is, everything else as JSON."""
+    if isinstance(value, float) and isinf(value):
         return str(value)
     return value if isinstance(value, str) else json_text(value)
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number that a float can hold."""
+    """Whether a value is a number that a float can represent."""
     if isinstance(value, int) and not isinstance(value, bool):
         return abs(value) <= float_info.max
     return isinstance(value, float)
 
 
-def _axis(value: Any, where: str) -> Sequence[Any]:
-    if isinstance(value, range):
-        value = {FROM: value.start, COUNT: len(value)} if value.step == 1 else list(value)
-    if isinstance(value, Mapping):
-        if set(value) != {FROM, COUNT}:
-            raise InvalidParameterError(
-                f"{where} is {shown(dict(value))}, expected a value, a list of values, or a range "
-                f"of whole numbers such as {{ from = 0, count = 100 }}"
-            )
-        first = whole(value[FROM], f"{where}, {FROM}", least=-MOST_SEED, most=MOST_SEED)
-        count = whole(value[COUNT], f"{where}, {COUNT}", least=1, most=MOST_WORLDS)
-        return range(first, first + count)
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
-    if not values:
-        raise InvalidParameterError(f"{where} is an empty list, expected at least one value")
-    texts = [_checked(item, where) for item in values]
-    for number, text in enumerate(texts):
-        if text in texts[:number]:
-            raise InvalidParameterError(f"{where} has {text} twice; name each value once")
-    return values
-
-
-def _checked(value: Any, where: str) -> str:
-    """The value as JSON, which is how it reaches other processes."""
-    try:
-        text = json_text(value)
-    except (TypeError, ValueError):
-        text = "NaN"
-    if text == "NaN":
-        raise InvalidParameterError(
-            f"{where} is {shown(value)}, expected numbers, text, true or false, or lists of these"
-        )
-    return text
-
-
 # --- Generators -----------------------------------------------------------------------------------
-def gymnasium(id: str, **options: Any) -> TabularMDP:  # as Gymnasium calls it
-    """The MDP of a Gymnasium environment; `options` are those of `TabularMDP.from_gymnasium`."""
+def gymnasium(id: str, **options: Any) -> TabularMDP:  # the name that Gymnasium uses
+    """Return a Gymnasium environment's MDP; `options` go to `TabularMDP.from_gymnasium`."""
     return TabularMDP.from_gymnasium(id, **options)
 
 
@@ -245,11 +217,13 @@ def maze_world(
     horizon: int | None = None,
     discount: float = 1.0,
 ) -> TabularMDP:
-    """The MDP of `gridworld.maze`, which pays 1 in the goal."""
-    return _mdp(maze(size, complexity, seed).world, horizon, discount, GOAL_UTILITY)
+    """Return the MDP of `gridworld.maze`, with reward 1 in the goal."""
+    world = maze(size, complexity, seed).world
+    return tabular_world(world, horizon=horizon, discount=discount, utility=GOAL_UTILITY).mdp
 
 
-def key_door_world(
+def rooms_world(
+    make: Callable[..., GridWorld],
     seed: int,
     *,
     rooms: int = 2,
@@ -257,66 +231,38 @@ def key_door_world(
     discount: float = 1.0,
     utility: str = GOAL_UTILITY,
 ) -> TabularMDP:
-    """The MDP of `gridworld.key_door`; `utility` is "goal" or "key"."""
-    return _mdp(key_door(seed, rooms=rooms), horizon, discount, utility)
-
-
-def key_no_door_world(
-    seed: int,
-    *,
-    rooms: int = 2,
-    horizon: int | None = None,
-    discount: float = 1.0,
-    utility: str = GOAL_UTILITY,
-) -> TabularMDP:
-    """The MDP of `gridworld.key_no_door`; `utility` is "goal" or "key"."""
-    return _mdp(key_no_door(seed, rooms=rooms), horizon, discount, utility)
+    """Return the MDP of `gridworld.key_door` or `key_no_door`; `utility` is "goal" or "key"."""
+    world = make(seed, rooms=rooms)
+    return tabular_world(world, horizon=horizon, discount=discount, utility=utility).mdp
 
 
 def two_paths_world(
     seed: int, *, horizon: int | None = None, discount: float = 1.0, utility: str = GOAL_UTILITY
 ) -> TabularMDP:
-    """The MDP of `gridworld.two_paths`, with its key; `utility` is "goal" or "key"."""
-    return _mdp(two_paths(seed).world, horizon, discount, utility)
-
-
-def _mdp(world: GridWorld, horizon: int | None, discount: float, utility: str) -> TabularMDP:
-    return tabular_world(world, horizon=horizon, utility=utility, discount=discount).mdp
+    """Return the MDP of `gridworld.two_paths`; `utility` is "goal" or "key"."""
+    world = two_paths(seed).world
+    return tabular_world(world, horizon=horizon, discount=discount, utility=utility).mdp
 
 
 GENERATORS: dict[str, Callable[..., TabularMDP]] = {
     "cliff_world": cliff_world,
     "maze": maze_world,
-    "key_door": key_door_world,
-    "key_no_door": key_no_door_world,
+    "key_door": partial(rooms_world, key_door),
+    "key_no_door": partial(rooms_world, key_no_door),
     "two_paths": two_paths_world,
     "gymnasium": gymnasium,
 }
 
 
-def generator_names() -> Collection[str]:
-    """The names of worlds that are made, in the order in which they are shown."""
-    return GENERATORS.keys()
-
-
 # --- Sources --------------------------------------------------------------------------------------
-# A world is a number in its source. It is made when it is asked for, in whatever process, from the
-# path of its file or from the arguments of its function; no world is kept.
-
-WORLD = "world"
-# The array of an MDP file whose first axis is its states, whichever form its transition has.
-_REWARD = "reward.npy"
-# Worlds of a generator that are made beforehand, to see how large they are.
-SAMPLES = 64
+# A world is a number in its source; whichever process needs it makes it from its path or arguments.
+_REWARD = "reward.npy"  # the array of an MDP file whose first axis is the states in every form
+SAMPLES = 64  # worlds of a generator that are made to estimate how many states they have
 
 
 @dataclass(frozen=True)
 class Files:
-    """MDP files.
-
-    Attributes:
-        paths: as they are shown.
-    """
+    """MDP files, by their paths."""
 
     paths: tuple[str, ...]
 
@@ -324,75 +270,66 @@ class Files:
         return len(self.paths)
 
     def label(self, number: int) -> str:
-        """What a world is called."""
+        """The name of a world in tables."""
         return self.paths[number]
 
     def arguments(self, number: int) -> dict[str, Any]:
-        """What a world was made of, by the names of arguments: nothing."""
+        """The arguments of a world: files have none."""
         return {}
 
     def fields(self, number: int) -> dict[str, Any]:
-        """What {names} in the path of a policy stand for."""
+        """Values of the {names} in the path of a policy."""
         return {WORLD: Path(self.paths[number]).stem}
 
     def maker(self) -> Callable[[int], TabularMDP]:
-        """The function that makes the world of a number."""
+        """Return the function that makes the world of a number."""
         return lambda number: TabularMDP.from_npz(self.paths[number])
 
     def states(self) -> list[int | None]:
-        """How many states each world has; None of a file that does not say so."""
+        """Return the number of states of each world; None where the file does not show it."""
         return [states_in(path) for path in self.paths]
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the paths as JSON."""
         return {"files": list(self.paths)}
 
 
 @dataclass(frozen=True)
 class Made:
-    """Worlds that a function makes, one for each combination of its arguments.
+    """Worlds that a function returns, one for each combination of its arguments.
 
     Attributes:
         generator: a name of `GENERATORS`, or FILE.py:NAME.
-        grid: the arguments.
+        grid: arguments.
     """
 
     generator: str
-    grid: Grid
+    grid: ArgumentGrid
 
     def __len__(self) -> int:
         return len(self.grid)
 
     def label(self, number: int) -> str:
-        """What a world is called."""
+        """The name of a world in tables."""
         return label(self.generator, self.grid.at(number))
 
     def arguments(self, number: int) -> dict[str, Any]:
-        """What a world was made of, by the names of arguments."""
+        """The arguments of a world."""
         return self.grid.at(number)
 
     def fields(self, number: int) -> dict[str, Any]:
-        """What {names} in the path of a policy stand for."""
+        """Values of the {names} in the path of a policy."""
         return self.grid.at(number)
 
-    @property
-    def is_users(self) -> bool:
-        """Whether the function is of a user's file."""
-        return split_name(self.generator) is not None
-
     def maker(self) -> Callable[[int], TabularMDP]:
-        """The function that makes the world of a number."""
-        function = function_of(self.generator, "world") if self.is_users else None
+        """Return the function that makes the world of a number."""
+        if split_name(self.generator) is None:
+            return self._named_world
+        function = function_of(self.generator, WORLD)
 
         def make(number: int) -> TabularMDP:
-            arguments = self.grid.at(number)
-            if function is None:
-                try:
-                    return GENERATORS[self.generator](**arguments)
-                except (TypeError, ValueError, OverflowError) as cause:
-                    raise InvalidParameterError(str(cause)) from cause
-            # Its arguments stand beside it in the table, so that sentences can be counted.
-            world = called(function, self.generator, (), arguments)
+            # The table shows the arguments, so the message omits them and can be counted.
+            world = call(function, self.generator, **self.grid.at(number))
             if not isinstance(world, TabularMDP):
                 raise InvalidParameterError(
                     f"{self.generator} gives {shown(world)}, of type {type(world).__name__}, "
@@ -403,24 +340,29 @@ class Made:
 
         return make
 
+    def _named_world(self, number: int) -> TabularMDP:
+        try:
+            return GENERATORS[self.generator](**self.grid.at(number))
+        except (TypeError, ValueError, OverflowError) as cause:
+            raise InvalidParameterError(str(cause)) from cause
+
     def states(self) -> list[int | None]:
-        """Return the number of states per world, estimated from a few; None as in Files."""
+        """Return the number of states of each world, estimated from `SAMPLES` worlds at most."""
         make = self.maker()
-        if self.is_users:
+        if split_name(self.generator) is not None:
             _check_repeatable(make, self.label(0))
         stride = -(-len(self) // SAMPLES)
         out: list[int | None] = []
         for number in range(0, len(self), stride):
             try:
                 size: int | None = make(number).n_states
-            # The row of the world says what is wrong, wherever and whenever it is made.
-            except Exception:
+            except Exception:  # the row of this world will have the message
                 size = None
             out += [size] * min(stride, len(self) - number)
         return out
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the generator and its arguments as JSON."""
         return {"generator": self.generator, "arguments": self.grid.to_json()}
 
 
@@ -428,7 +370,7 @@ Source = Files | Made
 
 
 def source_of(value: Mapping[str, Any]) -> Source:
-    """The source that `to_json` was of."""
+    """Return the source that `to_json` was called on."""
     if "files" in value:
         return Files(tuple(map(str, value["files"])))
     generator = str(value["generator"])
@@ -436,9 +378,7 @@ def source_of(value: Mapping[str, Any]) -> Source:
 
 
 def world_digest(world: TabularMDP) -> str:
-    """The first 16 hexadecimal digits of the SHA-256 of a world's arrays and numbers."""
-    import hashlib
-
+    """Return the first 16 hexadecimal digits of the SHA-256 of a world's arrays and numbers."""
     total = hashlib.sha256(
         repr((world.n_states, world.n_actions, world.horizon, world.discount)).encode()
     )
@@ -448,28 +388,23 @@ def world_digest(world: TabularMDP) -> str:
     return total.hexdigest()[:16]
 
 
-def states_in(path: str | Path) -> int | None:
-    """The number of states of an MDP file, from the head of its reward alone; None if unknown."""
-    heads = {(1, 0): np.lib.format.read_array_header_1_0}
-    heads[2, 0] = np.lib.format.read_array_header_2_0
+def states_in(path: str) -> int | None:
+    """Read the number of states from the header of an MDP file's reward; None if impossible."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0}
+    read[2, 0] = np.lib.format.read_array_header_2_0
     try:
         with (
             reading(path) as file,
             zipfile.ZipFile(file) as archive,
             archive.open(_REWARD) as member,
         ):
-            shape, _, _ = heads[np.lib.format.read_magic(member)](member)
-    # Whatever is wrong with the file is said by whoever reads all of it.
-    except Exception:
+            return int(read[np.lib.format.read_magic(member)](member)[0][0])
+    except Exception:  # reading all of the file will say what is wrong
         return None
-    return int(shape[0]) if shape else None
 
 
 def may_be_world(path: str) -> bool:
-    """Whether a file may be an MDP file: it has a reward, or is no archive, which reading it says.
-
-    Policies, features, utilities and trajectories have none.
-    """
+    """Whether a file has a reward, as MDP files do; True for an archive that cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             return _REWARD in archive.namelist()
