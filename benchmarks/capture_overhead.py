@@ -27,8 +27,8 @@ import harness
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation import suite
 from goalmeter.navigation.prompts import template
-from goalmeter.representation.activations import Placed
-from goalmeter.representation.capture import _batches, _difference, capture
+from goalmeter.representation.activations import CaptureRows
+from goalmeter.representation.capture import batches, capture, padding_difference
 from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answers import answer_all
@@ -74,9 +74,9 @@ def passes(network: Network, samples: list[Sample], layers: list[int], states: b
     """Plain passes of transformers, with or without all hidden states."""
     import torch
 
-    placed = Placed.of(samples, network.local.tokenizer, POSITIONS) if states else None
+    placed = CaptureRows.of(samples, network.local.tokenizer, POSITIONS) if states else None
     kept = []
-    for batch in _batches(samples):
+    for batch in batches(samples):
         inputs = padded([samples[row].ids for row in batch], network.local.model.device)
         with torch.inference_mode():
             out = network.local.model(**inputs, use_cache=False, output_hidden_states=states)
@@ -125,8 +125,8 @@ def timed(size: str, samples: list[Sample], times: int) -> dict[str, Any]:
     )
     fresh = Network(network.name, network.local)
     once = [
-        lambda: Placed.of(samples, network.local.tokenizer, POSITIONS),
-        lambda: _difference(network, samples, [len(network.blocks) - 1]),
+        lambda: CaptureRows.of(samples, network.local.tokenizer, POSITIONS),
+        lambda: padding_difference(network, samples, [len(network.blocks) - 1]),
         lambda: fresh.revision,
     ]
     finding, comparing, hashing = (harness.interleaved([c], 1, warm_up=False)[0] for c in once)

@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import harness
 import numpy as np
 from baselines.naive_rows import train_whole_rows
 
-from goalmeter.representation.planted import Plant, planted
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from representation.planted import Plant, planted
+
 from goalmeter.representation.probes.gradient import Mlp, Schedule
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import Ridge

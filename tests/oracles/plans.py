@@ -25,7 +25,7 @@ def told_of(walk: Walk, queries: int) -> list[int | str]:
 
 
 def scores(told: list[list[int | str]], done: list[list[int | str]], n: int) -> dict[str, float]:
-    """Prefix, conditional and ends at n, of what is told of each sequence and what was done."""
+    """Prefix and conditional accuracy at n, of predictions and of what was done."""
     pairs = [
         (ours, truth)
         for ours, truth in zip(told, done, strict=True)
@@ -33,13 +33,8 @@ def scores(told: list[list[int | str]], done: list[list[int | str]], n: int) -> 
     ]
     right = [ours[:n] == truth[:n] for ours, truth in pairs]
     later = [o[n - 1] == t[n - 1] for o, t in pairs if o[: n - 1] == t[: n - 1]]
-    ends = [
-        ours[n] == "end"
-        for ours, truth in pairs
-        if len(truth) == n + 1 and truth[n] == "end" and ours[:n] == truth[:n]
-    ]
 
     def mean(flags: list[bool]) -> float:
         return sum(flags) / len(flags) if flags else math.nan
 
-    return {"prefix": mean(right), "conditional": mean(later), "ends": mean(ends)}
+    return {"prefix": mean(right), "conditional": mean(later)}

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 from navigation.walked import walked
 from oracles import representation as oracle
+from representation.planted import Plant, planted
 
-from goalmeter import GoalmeterError
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.navigation.goal_directedness import directedness
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.representation.beliefs.decoded_maps import EMPTY_ROOM, empty_rooms
 from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
-from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.scenes import Scenes
 
 TRUE = ["#####", "#A#_#", "#_#_#", "#__G#", "#####"]
@@ -97,21 +96,3 @@ def test_steps_without_a_map_and_without_an_answer_explain_nothing() -> None:
     result = believed_meg(scenes, steps, [true, None])
     assert result.missing == 1 and result.believed.nats.value == 0.0
     assert result.true.nats.value > 0 and result.maximum == pytest.approx(2 * np.log(4))
-
-
-@pytest.mark.parametrize(
-    ("steps", "worlds", "message"),
-    [
-        (([0, 0], [0, 0], [8, 8]), 2, "a step of a walk is there twice"),
-        (([0, 0], [0, 8], [8, 8]), 2, "decision 1 is step 8 of a walk of at most 8 steps"),
-        (([0, 0], [0, 1], [8, 8]), 1, "there are 1 worlds of believed for 2 decisions"),
-        (([0], [0, 1], [8, 8]), 2, "there are 1 walks for 2 decisions"),
-    ],
-)
-def test_what_is_no_walk_is_refused(
-    steps: tuple[list[int], ...], worlds: int, message: str
-) -> None:
-    true = GridWorld.from_text(TRUE)
-    scenes = Scenes.of([true] * 2, [State(true.start)] * 2, [DOWN, DOWN])
-    with pytest.raises(GoalmeterError, match=message):
-        believed_meg(scenes, WalkSteps(*map(np.array, steps)), [true] * worlds)

@@ -7,7 +7,6 @@ import pytest
 from oracles import representation as oracle
 from representation.scenery import PICTURES, certain, random_posterior, scenes_of, spelled
 
-from goalmeter import GoalmeterError
 from goalmeter.gridworld import State, key_door
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
 from goalmeter.representation.beliefs.decoded_maps import NO_AGENT, NO_GOAL, NO_WAY, decoded
@@ -110,17 +109,3 @@ def test_a_door_is_open_to_who_has_the_key_and_a_wall_to_others() -> None:
     (unread, *_) = decoded(truth, scenes, rule="published").worlds
     assert unread is not None and unread.key is None and unread.walls[world.door]
     assert truth[0, *world.door, DOOR] == 1.0
-
-
-def test_worlds_of_several_shapes_are_walls_outside() -> None:
-    scenes = scenes_of(PICTURES[0], ["####", "#AG#", "####"])
-    maps = decoded(certain(scenes), scenes)
-    assert maps.worlds == scenes.worlds
-    assert maps.walls[1, 3:].all() and maps.walls[1, :, 4].all()
-
-
-def test_what_cannot_be_decoded_is_refused() -> None:
-    with pytest.raises(GoalmeterError, match="rule is 'argmax', expected 'published' or 'places'"):
-        decoded(certain(SCENES), SCENES, rule="argmax")
-    with pytest.raises(GoalmeterError, match=r"the posterior has shape \(2, 5, 5, 7\), expected"):
-        decoded(certain(SCENES)[:2], SCENES)

@@ -83,14 +83,6 @@ def test_shares_agree_with_their_definition(rule: str) -> None:
             assert seen.value == pytest.approx(value, nan_ok=True), name
 
 
-def test_detour_states_are_those_in_which_the_compass_may_err() -> None:
-    scenes = walked(1)
-    rows = explained(Maps(scenes.worlds, scenes.optimal), {}, scenes)
-    assert [row.states for row in rows] == ["all", "detour"]
-    assert rows[1].steps == int(scenes.detour.sum()) > 0
-    assert rows[1].agreement.value.value == 1.0 and rows[1].agreement.controls[GREEDY].value <= 1.0
-
-
 def test_controls_know_nothing_of_the_map() -> None:
     scenes = walked(2)
     maps = decoded(random_posterior(scenes, 3), scenes)

@@ -14,17 +14,13 @@ pytest.importorskip("transformers")
 
 import goalmeter as gm
 from goalmeter.agents.abilities import MissingAbilityError
-from goalmeter.navigation.plan import forecast as walks_forecast
-from goalmeter.navigation.rollouts import load
 from goalmeter.representation import measure
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.forecast import forecast
+from goalmeter.representation.measure import forecast
 from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
 from goalmeter.representation.probes.protocol import PositionOnly
 from goalmeter.representation.probes.registry import Ridge
-from goalmeter.representation.replay import samples_of
 from goalmeter.representation.result import Representation
-from goalmeter.representation.stages.decoding import DECODERS, POSITIONS, PROBES, default_layers
 from goalmeter.representation.use.look_ups import ANSWERING, SPANS
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
@@ -90,56 +86,30 @@ def probed(walked: Path) -> Representation:
     return measure(walked, **OPTIONS)
 
 
-def test_disk_of_walks_whose_tokens_are_recorded(walked: Path) -> None:
-    plan = load(walked).plan
-    told = walks_forecast(plan)
-    assert told.disk is not None and told.trials == 24
-    size = (walked / "trials.jsonl").stat().st_size
-    assert told.disk.least / 1.5 < size < 1.5 * told.disk.most
-    assert any("40 tokens, as on mazes of size 7" in line for line in told.assumed)
-
-
-def test_what_it_costs_is_told_before(walked: Path, tmp_path: Path) -> None:
-    """Decisions, disk and fits exactly, answers within their bounds; nothing is kept."""
-    names: dict[str, Any] = {
-        "positions": POSITIONS,
-        "probes": PROBES,
-        "draws": 0,
-        "decoders": DECODERS,
-    }
+def test_a_forecast_counts_what_is_left(
+    walked: Path, probed: Representation, tmp_path: Path
+) -> None:
+    """Nothing is stored; after the probe nothing is left."""
     run = tmp_path / "run"
     shutil.copytree(walked, run, ignore=shutil.ignore_patterns("probe"))
     before = sorted(run.rglob("*"))
-    told = forecast(run, **names, **OPTIONS)
-    by_rate = forecast(run, token_rate=1000.0, **names, **OPTIONS)
+    told = forecast(run, token_rate=1000.0, **OPTIONS)
     assert sorted(run.rglob("*")) == before
-    result = measure(run, **OPTIONS)
-    assert (told.trials, told.kept, told.left) == (result.decisions, 0, result.decisions)
-    assert told.counted["grids"] == result.grids
-    kept = {name: read_run(run / "probe" / name).values for name in ("use", "spans")}
-    answers = sum(len(value) for values in kept.values() for value in values.values())
-    assert told.calls is not None and 0 < told.calls.least <= answers <= told.calls.most
-    folders = ("activations", "random-weights", "first-decisions")
-    files = [path for name in folders for path in (run / "probe" / name).iterdir()]
-    rows = [len(Activations.open(run / "probe" / name).rows) for name in folders]
-    assert told.counted["passes"] == sum(rows)
-    disk = sum(path.stat().st_size for path in files)
-    assert told.disk is not None and disk <= told.disk.most < 1.1 * disk
-    stages = read_run(run / "probe").values
-    fits = [key for key in stages if key.startswith("maps/")]
-    assert told.counted["map fits"] == len(fits)
-    places = {(row.decoder, row.layer, row.position) for row in result.plan}
+    assert (told.trials, told.kept, told.left) == (probed.decisions, 0, probed.decisions)
+    assert told.counted["grids"] == probed.grids
+    folders = [walked / "probe" / n for n in ("activations", "random-weights", "first-decisions")]
+    assert told.counted["passes"] == sum(len(Activations.open(each).rows) for each in folders)
+    disk = sum(path.stat().st_size for each in folders for path in each.iterdir())
+    assert told.disk is not None and told.disk.most == pytest.approx(disk, rel=0.1)
+    stages = read_run(walked / "probe").values
+    assert told.counted["map fits"] == len([key for key in stages if key.startswith("maps/")])
+    places = {(row.decoder, row.layer, row.position) for row in probed.plan}
     assert told.counted["plan fits"] == len(places)
-    assert told.hours is not None and 0 < told.hours.least < told.hours.most
-    # By hand: everything is read once, and what is asked again once more.
-    samples = samples_of(load(run).trajectories)
-    mean = sum(len(sample.ids) for sample in samples) / len(samples)
-    assert by_rate.hours is not None
-    assert by_rate.hours.least * 3600 * 1000 == pytest.approx(
-        told.counted["tokens read"] + told.calls.least * mean
-    )
-    after = forecast(run, token_rate=1000.0, **names, **OPTIONS)
-    assert (after.left, after.calls, after.disk) == (0, Span(0, 0), Span.of(0))
+    assert told.hours == Span.of(told.counted["tokens read"] / 1000 / 3600)
+    measured = forecast(run, **OPTIONS)
+    assert measured.hours is not None and measured.hours.least > 0
+    after = forecast(walked, token_rate=1000.0, **OPTIONS)
+    assert (after.left, after.disk, after.hours) == (0, Span.of(0), Span.of(0))
     assert after.counted["map fits"] == after.counted["plan fits"] == 0
 
 
@@ -169,12 +139,6 @@ def test_every_part_is_there(probed: Representation) -> None:
     assert {row.half for row in probed.spans} == {"confirm"}
     # Streams are exchanged where patches are tried, see `stages.test_where`.
     assert probed.moved == () == probed.subspaces
-
-
-def test_the_chosen_place_is_not_chosen_by_what_is_scored(probed: Representation) -> None:
-    """It is one of those that were read."""
-    place = (probed.chosen["layer"], probed.chosen["position"], probed.chosen["probe"])
-    assert place in {(row.layer, row.position, row.probe) for row in probed.maps}
 
 
 def test_a_probe_that_was_stopped_everywhere_has_the_same_numbers(
@@ -216,7 +180,7 @@ def test_nothing_is_begun_with_a_model_that_has_not_walked(walked: Path, tmp_pat
     assert not (folder / "probe").exists()
 
 
-@pytest.mark.parametrize("part", ["maps", "use", "plan"])
+@pytest.mark.parametrize("part", ["maps", "plan"])
 def test_a_narrower_question_takes_nothing_away(
     walked: Path, probed: Representation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
@@ -247,15 +211,11 @@ def test_another_probe_in_the_same_run_is_refused(walked: Path, probed: Represen
     ("options", "message"),
     [
         ({"layers": [9]}, "expected some of 0 to 4"),
-        ({"layers": [0]}, "the embedding, which is read as a control"),
         ({"positions": ["pre/ende"]}, "pre/end"),
-        ({"positions": []}, "positions is empty"),
         ({"probes": ["rigde"]}, "ridge"),
         ({"parts": ["map"]}, "maps"),
         ({"interventions": ["knockout"]}, "knock-out"),
         ({"interventions": ["open"]}, "interventions are open alone"),
-        ({"use_decisions": 1}, "use_decisions"),
-        ({"draws": -1}, "draws"),
         ({"decoders": [0]}, "decoders is 0, expected at least 1"),
     ],
 )
@@ -267,6 +227,7 @@ def test_what_cannot_be_asked_is_refused(
         measure(walked, **OPTIONS | options)
 
 
+@pytest.mark.slow
 def test_what_a_run_has_no_power_for_is_left_out_with_its_reason(
     walked: Path, tmp_path: Path
 ) -> None:
@@ -297,11 +258,3 @@ def test_a_model_without_hidden_states_is_refused(walked: Path) -> None:
     """The name of an agent that is no network here."""
     with pytest.raises(MissingAbilityError):
         measure(walked, model="greedy")
-
-
-@pytest.mark.parametrize(
-    ("blocks", "layers"), [(4, (1, 2, 3, 4)), (24, (8, 16, 24)), (9, (3, 6, 9))]
-)
-def test_large_models_are_read_at_three_places(blocks: int, layers: tuple[int, ...]) -> None:
-    """A third, two thirds and the end of the way."""
-    assert default_layers(blocks) == layers

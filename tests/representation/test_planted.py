@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from representation.planted import Plant, Planted, known_auroc, known_bits, planted
 
-from goalmeter import GoalmeterError
 from goalmeter.representation.beliefs.decoded_maps import (
     Explained,
     Maps,
@@ -20,7 +20,6 @@ from goalmeter.representation.beliefs.decoded_maps import (
     map_controls,
 )
 from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_meg
-from goalmeter.representation.planted import Plant, Planted, known_auroc, known_bits, planted
 from goalmeter.representation.probes.gradient import Logistic, Mlp, Schedule
 from goalmeter.representation.probes.protocol import FittedProbe, PositionOnly, Probe, Reading
 from goalmeter.representation.probes.registry import Ridge
@@ -79,23 +78,6 @@ def test_the_activations_are_features_that_were_turned_and_noise() -> None:
         assert ((features[i] - features[j]) ** 2).sum() == pytest.approx(apart, abs=0.01)
 
 
-def test_links_are_wrong_as_often_as_asked_and_every_room_reaches_the_goal() -> None:
-    made = drawn()
-    wrong = np.array(
-        [
-            belief.walls[link_cells((7, 7))] != world.walls[link_cells((7, 7))]
-            for belief, world in zip(made.believed, made.scenes.worlds, strict=True)
-        ]
-    )
-    # As many as asked, less those that would have closed a room in.
-    assert 0.25 < wrong.mean() < 0.5
-    assert Maps.of(made.believed).valid.all()
-    assert (
-        planted(Plant(grids=5), seed=1).believed_scenes.worlds[0]
-        == (planted(Plant(grids=5), seed=1).scenes.worlds[0])
-    )
-
-
 def test_who_uses_a_map_follows_it() -> None:
     for use in ("believed", "true", "nothing"):
         made = planted(Plant(grids=60, wrong=0.3, use=use), seed=2)
@@ -117,24 +99,10 @@ def test_what_the_best_reader_knows() -> None:
     assert known_bits(0.8, 0.4) == pytest.approx(gain.mean() / np.log(2), abs=0.005)
 
 
-@pytest.mark.parametrize(
-    ("plant", "message"),
-    [
-        (Plant(encoding="dense"), "encoding is 'dense', expected linear, xor, none"),
-        (Plant(use="both"), "use is 'both', expected believed, true, nothing"),
-        (Plant(wrong=1.0), "wrong is 1.0, expected a probability below 1"),
-        (Plant(size=8), "size is 8, grids 200 and cap 12, expected an odd size"),
-        (Plant(dimensions=20), "dimensions 20, expected noise above 0 and at least the 76"),
-    ],
-)
-def test_what_cannot_be_planted_is_refused(plant: Plant, message: str) -> None:
-    with pytest.raises(GoalmeterError, match=message):
-        planted(plant, seed=0)
-
-
 # --- Probes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge", "logistic"])
 def test_linear_probes_read_a_linear_map_as_well_as_the_best_reader(name: str) -> None:
     pytest.importorskip("torch")
@@ -146,6 +114,7 @@ def test_linear_probes_read_a_linear_map_as_well_as_the_best_reader(name: str) -
     assert 0.7 * known_bits(0.7, share) < score.gain_bits.value < 1.05 * known_bits(0.7, share)
 
 
+@pytest.mark.slow
 def test_a_map_that_is_not_linear_is_read_by_an_mlp_alone() -> None:
     pytest.importorskip("torch")
     # Small grids, whose four links an MLP learns from few of them.
@@ -160,6 +129,7 @@ def test_a_map_that_is_not_linear_is_read_by_an_mlp_alone() -> None:
     assert mlp.value > 0.95 and mlp.interval[0] > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge", "logistic", "mlp"])
 def test_no_information_comes_out_as_none(name: str) -> None:
     pytest.importorskip("torch")
@@ -171,6 +141,7 @@ def test_no_information_comes_out_as_none(name: str) -> None:
     assert abs(score.gain_bits.value) < 0.01
 
 
+@pytest.mark.slow
 def test_intervals_are_of_the_probe_that_was_fitted_and_not_of_the_best_reader() -> None:
     """Three probes of 180 grids each, scored on 45 of these and on 200 grids that none has seen."""
     plant = Plant(grids=3 * 180 + 200, noise=0.5, cap=3)

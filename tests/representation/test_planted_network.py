@@ -8,20 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
-
 pytest.importorskip("transformers")
 
 import torch
+from representation.planted_network import (
+    NetworkPlant,
+    PlantedNetwork,
+    planted_network,
+)
 
 from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.representation.capture import capture
-from goalmeter.representation.planted_network import (
-    NetworkPlant,
-    PlantedNetwork,
-    planted_mazes,
-    planted_network,
-)
 from goalmeter.representation.probes.comparison import compare
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import probe
@@ -109,6 +106,7 @@ def test_what_is_used_at_the_end_of_the_prompt(made: dict[str, PlantedNetwork]) 
     assert flips(use, "patch", 1) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "flip"), [("used", 1), ("used elsewhere", 0)])
 def test_several_layers_are_patched_at_once(
     made: dict[str, PlantedNetwork], name: str, flip: int
@@ -127,6 +125,7 @@ def test_several_layers_are_patched_at_once(
     assert family.nulls[0].intervention.endswith(", donor")
 
 
+@pytest.mark.slow
 def test_what_is_used_elsewhere(made: dict[str, PlantedNetwork]) -> None:
     """The end of the prompt holds the same map in the same directions, and no move depends on it
     there; masked symbols tell that the cell is used all the same."""
@@ -136,6 +135,7 @@ def test_what_is_used_elsewhere(made: dict[str, PlantedNetwork]) -> None:
     assert flips(use, "knock-out", 1) == 1
 
 
+@pytest.mark.slow
 def test_what_is_decoded_and_not_used(made: dict[str, PlantedNetwork]) -> None:
     use = confirmed(made["decoded, not used"], grids=52)
     assert use.verdict == "not used"
@@ -176,6 +176,7 @@ def test_writing_along_the_known_direction(
     assert [answer.action for answer in removed] == expected
 
 
+@pytest.mark.slow
 def test_probes_read_what_was_planted_and_nothing_else(
     made: dict[str, PlantedNetwork], tmp_path: Path
 ) -> None:
@@ -205,29 +206,3 @@ def test_probes_read_what_was_planted_and_nothing_else(
             assert above > 0.999, cell
         elif cell.row > 3:  # links beside the goal depend on each other: one of them is open
             assert abs(above - 0.5) < 0.3, cell
-
-
-def test_mazes_have_one_gate() -> None:
-    worlds = planted_mazes(7, 40, seed=0)
-    again = planted_mazes(7, 40, seed=0)
-    assert [w.walls.tolist() for w in worlds] == [w.walls.tolist() for w in again]
-    assert 5 < sum(world.walls[GATE] for world in worlds) < 35
-
-
-@pytest.mark.parametrize(
-    ("plant", "message"),
-    [
-        (NetworkPlant(size=6), "size is 6, expected an odd one of at least 5"),
-        (NetworkPlant(route="both"), "route is 'both', expected end, own"),
-        (NetworkPlant(reads=(Cell(1, 1),)), r"cell \(1, 1\) is to be read, expected one of the li"),
-        (NetworkPlant(reads=(OTHER,)), r"cell \(1, 2\) is to be used, .* cells that are read"),
-    ],
-)
-def test_what_is_refused(plant: NetworkPlant, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        planted_network(plant, tmp_path, seed=0)
-
-
-def test_there_are_few_small_mazes() -> None:
-    with pytest.raises(InvalidParameterError, match="30 mazes of size 5 to be planted, and "):
-        planted_mazes(5, 30, seed=0)

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
 
 pytest.importorskip("transformers")
 
 from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
 
 from goalmeter.gridworld.world import Cell
-from goalmeter.representation.activations import Placed
-from goalmeter.representation.replay import Located, checked_positions, position
+from goalmeter.representation.replay import Located, position
 
 TAUGHT = (
     "<think> target 1,3 1,3: L 1,3> 1,2 1,2: LR 1,2> 1,1 plan 1,1 RIGHT 1,2 RIGHT </think> "
@@ -99,14 +98,6 @@ def test_an_answer_at_once_is_written_behind_the_prompt(networks: dict[str, Any]
     assert position("post/answer")(located) == (len(taken.prompt),)
 
 
-def test_a_tokenizer_that_is_not_the_models(networks: dict[str, Any], mouse: Any) -> None:
-    taken = sample(networks["llama"])
-    with pytest.raises(InvalidFileError, match=r"do not spell the question|there is a token"):
-        Located(taken, mouse.local.tokenizer)
-    with pytest.raises(InvalidFileError, match="step 0 of 'a walk' do not spell the question"):
-        Located(replace(taken, question="another one"), networks["llama"].local.tokenizer)
-
-
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
@@ -119,27 +110,6 @@ def test_a_tokenizer_that_is_not_the_models(networks: dict[str, Any], mouse: Any
 def test_positions_that_do_not_exist(name: str, hint: str) -> None:
     with pytest.raises(InvalidParameterError, match=f"there is no position '{name}'.*{hint}"):
         position(name)
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("pre/end", r"positions is 'pre/end', expected a list of names, such as \['pre/end'\]"),
-        (["pre/end", 3], r"positions is \['pre/end', 3\], expected a list of names"),
-        ([], "positions is empty"),
-        (["pre/end", "post/ends"], r"did you mean post/end\?"),
-    ],
-)
-def test_positions_that_are_no_list_of_names(names: Any, message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        checked_positions(names)
-    # Before any decision is looked at.
-    with pytest.raises(InvalidParameterError, match=message):
-        Placed.of([], None, names)
-
-
-def test_positions_are_each_taken_once() -> None:
-    assert checked_positions(["post/end", "pre/end", "post/end"]) == ("post/end", "pre/end")
 
 
 def test_reasoning_is_what_stands_before_its_end(networks: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ import pytest
 from oracles import representation as oracle
 from representation.scenery import PICTURES, scenes_of
 
-from goalmeter import GoalmeterError
 from goalmeter.gridworld import Cell, GridWorld, State, key_door, maze
 from goalmeter.gridworld.planner import plan
 from goalmeter.representation.scenes import (
@@ -20,7 +19,6 @@ from goalmeter.representation.scenes import (
     WALL,
     Scenes,
     cells_in,
-    link_cells,
     uncertain_cells,
 )
 
@@ -79,11 +77,6 @@ def test_optimal_actions_and_detours_are_the_planner_s() -> None:
     assert scenes.detour.tolist() == [False, True, False]
 
 
-def test_link_cells_of_a_maze() -> None:
-    links = link_cells((5, 7))
-    assert np.argwhere(links).tolist() == [[1, 2], [1, 4], [2, 1], [2, 3], [2, 5], [3, 2], [3, 4]]
-
-
 @pytest.mark.parametrize("least", [0.05, 0.3, 0.5])
 def test_uncertain_cells_agree_with_counting(least: float) -> None:
     # The first grid has two scenes, and still one vote.
@@ -95,21 +88,3 @@ def test_uncertain_cells_agree_with_counting(least: float) -> None:
     assert {(int(r), int(c)) for r, c in np.argwhere(cells)} == expected
     spread = cells_in(scenes, {(7, 7): cells})
     assert (spread == cells).all() and not cells_in(scenes, {}).any()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"worlds": ()}, "0 worlds, 1 states, 1 actions and 1 numbers of grids"),
-        ({"states": (State(Cell(0, 0)),)}, "scene 0 has the agent at row 0, column 0, layer 0"),
-        ({"states": (State(Cell(1, 1), 1),)}, "layer 1, which is no state of its world"),
-        ({"actions": (4,)}, "scene 0 has the action 4, expected 0 to 3, or None"),
-    ],
-)
-def test_what_is_no_scene_is_refused(change: dict[str, object], message: str) -> None:
-    scenes = scenes_of(PICTURES[0])
-    parts = {"worlds": scenes.worlds, "states": scenes.states, "actions": scenes.actions}
-    with pytest.raises(GoalmeterError, match=message):
-        Scenes(**(parts | {"grids": scenes.grids} | change))  # type: ignore[arg-type]
-    with pytest.raises(GoalmeterError, match=r"least is 0.7, expected a share"):
-        uncertain_cells(scenes, least=0.7)

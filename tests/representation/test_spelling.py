@@ -31,7 +31,6 @@ def test_a_text_by_hand() -> None:
     assert spelling == Spelling("plan1,1RIGHT", (4, 7, 12))
     assert spelling.tokens(0, 4) == (0,)
     assert spelling.tokens(6, 8) == (1, 2)
-    assert spelling.find("1,1 RIGHT") == 4 and spelling.find("UP") == -1
 
 
 @pytest.mark.parametrize("text", ["plain words, twice", "naïve — «ø» 🐭 mice", "日本 RIGHT 日本"])
@@ -48,11 +47,6 @@ def test_every_character_lies_in_its_token(text: str) -> None:
         earlier = "".join(words.decode(ids[: places[0]]).split())
         assert shown[: at + 1] == spelling.text[: at + 1]
         assert earlier[: at + 1] != spelling.text[: at + 1]
-
-
-def test_tokens_of_another_tokenizer() -> None:
-    with pytest.raises(InvalidFileError, match="there is a token 999999 in the record"):
-        Spelling.of([1, 999999], organism_tokenizer())
 
 
 @pytest.mark.parametrize("unknown", [-5, 10**6])

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
-
 pytest.importorskip("transformers")
 
 import torch
@@ -56,14 +54,6 @@ def test_weights_are_those_of_the_seed(networks: dict[str, Any]) -> None:
     assert float(spread) == pytest.approx(network.local.model.config.initializer_range, rel=0.05)
 
 
-def test_number_type_and_kernels_are_kept(networks: dict[str, Any], tmp_path: Path) -> None:
-    network = type(networks["llama"]).open(networks["llama"].name)
-    network.local.model.to(torch.bfloat16).set_attn_implementation("eager")
-    pinned = untrained(network, seed=0).pinned
-    assert pinned == network.pinned
-    assert (pinned["dtype"], pinned["attention"]) == ("bfloat16", "eager")
-
-
 def test_alternatives_stand_beside_the_same_rows(networks: dict[str, Any], tmp_path: Path) -> None:
     network = networks["llama"]
     samples = [
@@ -86,16 +76,3 @@ def test_alternatives_stand_beside_the_same_rows(networks: dict[str, Any], tmp_p
     )
     assert list(alternatives_of(ours, 2, "pre/agent")) == [EMBEDDINGS]
     assert not np.isnan(alternatives_of(ours, 2, "pre/agent")[EMBEDDINGS]).any()
-
-
-def test_captures_of_other_decisions_are_refused(networks: dict[str, Any], tmp_path: Path) -> None:
-    network = networks["llama"]
-    samples = [sample(network, ROOM), sample(network, CORRIDOR)]
-    options = {"layers": [0], "positions": ["pre/end"]}
-    ours = capture(samples, network, tmp_path / "ours", **options)
-    turned = capture(samples[::-1], network, tmp_path / "turned", **options)
-    with pytest.raises(InvalidParameterError, match=r"holds 2 decisions .* not the same tokens in"):
-        alternatives_of(ours, 0, "pre/end", random=turned)
-    bare = capture(samples, network, tmp_path / "bare", layers=[1], positions=["pre/end"])
-    with pytest.raises(InvalidParameterError, match="no activations at layer 0, expected one of 1"):
-        alternatives_of(bare, 1, "pre/end")

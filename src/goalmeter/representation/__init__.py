@@ -1,4 +1,4 @@
-"""What an agent's activations encode of its world, and what of it the agent acts on."""
+"""Measure what an agent's activations encode of its world, and what of it the agent uses."""
 
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.beliefs.decoded_maps import DecodedMaps, Explained, decoded, explained
@@ -6,12 +6,7 @@ from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_m
 from goalmeter.representation.capture import alternatives_of, capture, untrained
 from goalmeter.representation.measure import measure
 from goalmeter.representation.network import Network
-from goalmeter.representation.planted import Plant, Planted, planted
-from goalmeter.representation.planted_network import (
-    NetworkPlant,
-    PlantedNetwork,
-    planted_network,
-)
+from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.probes.comparison import Comparison, by_size, compare
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import PROBES, probe
@@ -19,7 +14,6 @@ from goalmeter.representation.replay import Sample, replay, scenes_of
 from goalmeter.representation.result import Representation
 from goalmeter.representation.scenes import Scenes, Split, split
 from goalmeter.representation.use.causal_use import Use, causal_use
-from goalmeter.representation.vllm_activations import Extraction, from_vllm
 
 __all__ = [
     "PROBES",
@@ -28,12 +22,8 @@ __all__ = [
     "Comparison",
     "DecodedMaps",
     "Explained",
-    "Extraction",
     "Network",
-    "NetworkPlant",
-    "Plant",
-    "Planted",
-    "PlantedNetwork",
+    "ProbeOptions",
     "Reading",
     "Representation",
     "Sample",
@@ -49,10 +39,7 @@ __all__ = [
     "compare",
     "decoded",
     "explained",
-    "from_vllm",
     "measure",
-    "planted",
-    "planted_network",
     "probe",
     "replay",
     "scenes_of",

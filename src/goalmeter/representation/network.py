@@ -1,8 +1,8 @@
 """A causal language model whose residual stream can be read and changed, block by block.
 
-Only the residual stream is touched: what the embedding writes (layer 0) and what each block passes
-on (layers 1 to L). Everything else differs from model to model: a mixture's experts are fused into
-single arrays, heads share keys, and normalisations stand in different places.
+Layer 0 is the output of the embedding, layers 1 to L those of the blocks. Other parts differ from
+model to model: the experts of a mixture are fused into single arrays, heads share keys, and
+normalisations are in different places.
 """
 
 from __future__ import annotations
@@ -27,19 +27,14 @@ Change = Callable[["torch.Tensor"], "torch.Tensor | None"]
 
 @dataclass(frozen=True)
 class Network:
-    """A model of this machine, with its blocks in order.
-
-    Attributes:
-        name: as Inspect spells it.
-        local: the model and its tokenizer.
-    """
+    """A local model with its blocks in order; the name is spelled as in Inspect."""
 
     name: str
     local: LocalModel
 
     @classmethod
     def open(cls, name: str) -> Network:
-        """The network of an agent's name, such as "goalmeter/mouse" or "goalmeter-local/FOLDER"."""
+        """Open an agent by name, such as "goalmeter/mouse" or "goalmeter-local/FOLDER"."""
         named = named_agent(name)
         return cls(named.name, named.local_model(asker="reading activations"))
 
@@ -64,12 +59,12 @@ class Network:
 
     @property
     def width(self) -> int:
-        """Numbers in the residual stream of a token, D."""
+        """Dimensions of the residual stream, D."""
         return int(self.local.model.config.get_text_config().hidden_size)
 
     @property
     def pinned(self) -> dict[str, str]:
-        """What else decides the last bits of an activation: number type, kernels, versions."""
+        """Number type, kernels and versions, which decide the last bits of an activation."""
         import torch
         import transformers
 
@@ -86,7 +81,7 @@ class Network:
 
     @cached_property
     def revision(self) -> str:
-        """The SHA-256 of all weights, in hexadecimal digits: which model this is, by content."""
+        """SHA-256 of all weights, in hexadecimal digits."""
         import torch
 
         digest = hashlib.sha256()
@@ -96,14 +91,26 @@ class Network:
         return digest.hexdigest()
 
     def check_layers(self, layers: Sequence[int]) -> tuple[int, ...]:
-        """The layers that were asked for, in order and each once."""
-        return checked_layers(layers, len(self.blocks), self.name)
+        """Return layers in rising order without duplicates, after a check that they exist."""
+        blocks = len(self.blocks)
+        try:
+            wanted = sorted({index(layer) for layer in layers})
+        except TypeError:  # no numbers, no whole ones, or no sequence
+            raise InvalidParameterError(
+                f"layers are {shown(layers)}, expected a list of integers of 0 to {blocks}"
+            ) from None
+        if not wanted or wanted[0] < 0 or wanted[-1] > blocks:
+            raise InvalidParameterError(
+                f"layers are {shown(layers)}, expected some of 0 to {blocks}: {self.name} has "
+                f"{blocks} blocks, and 0 is its embedding"
+            )
+        return tuple(wanted)
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
-        """One pass over some sequences of tokens, without the head that gives logits.
+        """Run one pass over sequences of tokens, without the head that gives logits.
 
-        Rows are filled up on the right and have explicit positions: a row that is filled up on the
-        left without them is read at wrong positions, which several libraries did silently.
+        Rows are padded on the right and have explicit positions: padding on the left without them
+        gives wrong positions, as several libraries did silently.
         """
         import torch
 
@@ -112,7 +119,7 @@ class Network:
             return self.local.model.base_model(**inputs, use_cache=False)
 
     def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
-        """The residual stream of one sequence of tokens at some layers, each [T, D]."""
+        """Return the residual stream of a sequence of tokens at some layers, each [T, D]."""
         read: dict[int, torch.Tensor] = {}
 
         def keep(layer: int, stream: torch.Tensor) -> None:
@@ -124,11 +131,9 @@ class Network:
 
     @contextmanager
     def changed(self, changes: dict[int, Change]) -> Iterator[None]:
-        """Let functions see, or change, the residual stream at some layers while this lasts.
+        """Read or change the residual stream at some layers, 0 to L, within this context.
 
-        Args:
-            changes: by layer, 0 to L: given the residual stream [B, T, D], what is to take its
-                place, or None to leave it.
+        A change receives the stream [B, T, D] and returns its replacement, or None to keep it.
         """
         with ExitStack() as stack:
             for layer, change in changes.items():
@@ -141,24 +146,8 @@ class Network:
             yield
 
 
-def checked_layers(layers: Sequence[int], blocks: int, model: str) -> tuple[int, ...]:
-    """The layers that were asked for of a model of some blocks, in order and each once."""
-    try:
-        wanted = sorted({index(layer) for layer in layers})
-    except TypeError:  # no numbers, no whole ones, or no sequence
-        raise InvalidParameterError(
-            f"layers are {shown(layers)}, expected a list of integers of 0 to {blocks}"
-        ) from None
-    if not wanted or wanted[0] < 0 or wanted[-1] > blocks:
-        raise InvalidParameterError(
-            f"layers are {shown(layers)}, expected some of 0 to {blocks}: {model} has {blocks} "
-            f"blocks, and 0 is its embedding"
-        )
-    return tuple(wanted)
-
-
 def padded(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
-    """Sequences of different lengths as the inputs of a model, filled up on the right."""
+    """Return sequences of different lengths as inputs of a model, padded on the right."""
     import torch
 
     longest = max(map(len, rows))
@@ -184,7 +173,7 @@ def _before(change: Change) -> Callable[..., Any]:
 
 
 def _behind(change: Change) -> Callable[..., Any]:
-    # Some blocks pass on the stream alone, others a tuple with attention behind it.
+    # Some blocks return the stream alone, others a tuple with attention after it.
     def hook(module: Any, args: tuple[Any, ...], output: Any) -> Any:
         if isinstance(output, tuple):
             new = change(output[0])

@@ -25,36 +25,25 @@ from goalmeter.navigation.trajectories import Step, Trajectory
 from goalmeter.representation.network import Network
 from goalmeter.representation.scenes import Scenes
 
-# --- Spelling -------------------------------------------------------------------------------------
-# Tokenizers differ in what they do with blanks: one that cuts at blanks gives them back as single
-# ones, whatever they were, and one of bytes keeps them. So characters are counted without blanks,
-# which every tokenizer keeps as they are.
+# --- Spelling of tokens ---------------------------------------------------------------------------
+# Tokenizers differ in blanks: one that cuts at blanks returns them as single ones, and one of bytes
+# preserves them. So characters are counted without blanks.
 
-# Tokens that are decoded together to see what the last of them adds. A character of several bytes
-# may be cut into as many tokens, and is only shown with the last of them.
+# Number of tokens that are decoded together to find what the last of them adds. A character of
+# several bytes may be cut into as many tokens, and is only shown with the last of them.
 _WINDOW = 8
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """A sequence of tokens and what it reads.
-
-    Attributes:
-        text: of all tokens, without any blanks.
-        ends: for each token, how many characters of the text end with it, [tokens].
-    """
+    """The text of some tokens without blanks, and where each token ends in it."""
 
     text: str
     ends: tuple[int, ...]
 
     @classmethod
     def of(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
-        """The spelling of token ids, special tokens included.
-
-        Args:
-            ids: of the tokens.
-            tokenizer: of transformers.
-        """
+        """Spell token ids, special tokens included."""
         known = range(len(tokenizer))
         if unknown := [token for token in ids if token not in known]:
             raise InvalidFileError(
@@ -65,43 +54,39 @@ class Spelling:
 
     @classmethod
     def _of_pieces(cls, ids: Sequence[int], tokenizer: Any) -> Spelling | None:
-        """From what each token reads alone; None where that does not add up to the text."""
+        """Spell each token alone; None where that does not add up to the text."""
         pieces = {token: _packed(tokenizer.decode([token])) for token in set(ids)}
         text = "".join(pieces[token] for token in ids)
-        # A part of a character reads as a mark of its own, and some tokenizers join what they cut.
+        # A part of a character has its own replacement mark; some tokenizers join what they cut.
         if text != _packed(tokenizer.decode(list(ids))):
             return None
         return cls(text, tuple(accumulate(len(pieces[token]) for token in ids)))
 
     @classmethod
     def _of_windows(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
-        """From what each token adds to those before it."""
+        """Find what each token adds to those before it."""
         text = ""
         ends: list[int] = []
         for place in range(len(ids)):
             begin = max(0, place + 1 - _WINDOW)
             before = _packed(tokenizer.decode(list(ids[begin:place])))
             after = _packed(tokenizer.decode(list(ids[begin : place + 1])))
-            # Half a character reads as a mark of its own until its other half has come.
+            # Half a character has its own replacement mark until the other half follows.
             agreed = len(text) - len(before) + _common(before, after)
-            # A character that came whole only now belongs to this token, not to its first bytes'.
+            # A character that is complete only now belongs to this token.
             ends[-_WINDOW:] = [min(end, agreed) for end in ends[-_WINDOW:]]
             text = text[:agreed] + after[_common(before, after) :]
             ends.append(len(text))
         return cls(text, tuple(ends))
 
     def tokens(self, begin: int, end: int) -> tuple[int, ...]:
-        """The places of all tokens that have one of the characters begin to end - 1 of the text."""
+        """Return the places of all tokens with characters begin to end - 1 of the text."""
         first, last = (bisect_right(self.ends, at) for at in (begin, end - 1))
         return tuple(range(first, last + 1))
 
-    def find(self, part: str, *, after: int = 0) -> int:
-        """Where a part of the text begins, counted without blanks; -1 where it is not there."""
-        return self.text.find(_packed(part), after)
-
 
 def packed_length(text: str) -> int:
-    """How many characters a text has besides blanks."""
+    """Count the characters of a text without blanks."""
     return len(_packed(text))
 
 
@@ -114,25 +99,22 @@ def _common(left: str, right: str) -> int:
     return next((n for n in range(length) if left[n] != right[n]), length)
 
 
-# --- Replay ---------------------------------------------------------------------------------------
-# A replay needs the tokens themselves. The text of an answer does not bring them back: the same
-# words can be cut into tokens in several ways, and the activations belong to the way in which the
-# model wrote them.
-
-
+# --- Recorded decisions ---------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Sample:
-    """One decision of a recorded walk.
+    """One decision of a recorded walk, with the tokens that the model read and wrote.
+
+    The text of an answer does not determine its tokens, so these have to be recorded.
 
     Attributes:
         walk: key of the walk in its run.
         step: number of the decision in the walk, from 0.
-        world: where it was made.
-        state: where the agent was.
-        action: what it did, 0 to 3; None for an answer that could not be read.
+        world: world of the walk.
+        state: state of the agent.
+        action: its action, 0 to 3; None for an answer that could not be read.
         optimal: the actions that lead one step closer to the goal.
-        question: the text of the prompt, without the markers of a chat.
-        prompt: ids of the prompt's tokens, those markers included.
+        question: text of the prompt, without the markers of a chat.
+        prompt: ids of the prompt's tokens, markers included.
         answer: ids of the answer's tokens.
     """
 
@@ -148,25 +130,22 @@ class Sample:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The tokens that are replayed: the prompt and then the answer."""
+        """The replayed tokens: the prompt and then the answer."""
         return self.prompt + self.answer
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the ids as little-endian 64-bit numbers, in hexadecimal digits.
-
-        Two rows of activations with the same digest are of the same forward pass.
-        """
+        """SHA-256 of the ids, see `digest_of`; equal digests belong to the same forward pass."""
         return digest_of(self.ids)
 
 
 def digest_of(ids: Iterable[int]) -> str:
-    """The SHA-256 of token ids as little-endian 64-bit numbers, in hexadecimal digits."""
+    """Return the SHA-256 of token ids as little-endian 64-bit numbers, in hexadecimal digits."""
     return hashlib.sha256(np.array(list(ids), dtype="<i8").tobytes()).hexdigest()
 
 
 def run_digest(trajectories: Iterable[Trajectory]) -> str:
-    """Return the digest of the tokens of all decisions, which tells a run from others."""
+    """Return the digest of the tokens of all decisions, which identifies a run."""
     rows = []
     for step in (step for trajectory in trajectories for step in trajectory.steps):
         prompt = step.prompt_tokens if isinstance(step.prompt_tokens, tuple) else ()
@@ -177,15 +156,12 @@ def run_digest(trajectories: Iterable[Trajectory]) -> str:
 def replay(
     run: str | Path, *, model: str | None = None, first_only: bool = False
 ) -> tuple[tuple[Sample, ...], Network]:
-    """The decisions of a navigation run and the model that made them.
+    """Return the decisions of a navigation run, in their order, and the model that made them.
 
     Args:
         run: the folder of a run of a language model that ran on this machine.
         model: its name; None for the one that the run names.
         first_only: take only the first decision of each walk.
-
-    Returns:
-        The decisions in the order of the run, and the model.
 
     Raises:
         InvalidFileError: the folder holds no navigation run.
@@ -199,7 +175,7 @@ def replay(
 
 
 def scenes_of(samples: Sequence[Sample]) -> Scenes:
-    """What the states of some decisions look like: row i is decision i."""
+    """Return the scenes of decisions: row i is decision i."""
     return Scenes.of(
         [sample.world for sample in samples],
         [sample.state for sample in samples],
@@ -210,18 +186,12 @@ def scenes_of(samples: Sequence[Sample]) -> Scenes:
 def samples_of(
     trajectories: Iterable[Trajectory], *, first_only: bool = False
 ) -> tuple[Sample, ...]:
-    """The decisions of some walks, in their order.
-
-    Args:
-        trajectories: of a language model that ran on this machine.
-        first_only: take only the first decision of each walk.
-    """
+    """Return the decisions of walks in their order, or only the first of each walk."""
     samples = []
     for trajectory in trajectories:
         walk = made_of(trajectory).name
         steps = trajectory.steps[:1] if first_only else trajectory.steps
-        for number, step in enumerate(steps):
-            samples.append(_sample(walk, number, trajectory, step))
+        samples += [_sample(walk, n, trajectory, step) for n, step in enumerate(steps)]
     if not samples:
         raise InvalidTrajectoryError(
             "the run has no decision to replay: none of its walks has a step; walk with a model "
@@ -251,14 +221,13 @@ def _sample(walk: str, number: int, trajectory: Trajectory, step: Step) -> Sampl
 
 
 # --- Positions ------------------------------------------------------------------------------------
-# pre/end         the last three tokens of the prompt: the state has been read, nothing is written
-#     pre/goal        the tokens of the goal's cell in the prompt; pre/agent: those of the agent's
-#     post/0.5        the token half way through the reasoning; any share from 0 to 1
-#     post/end        the last token of the reasoning, the last of the marker that ends it, and the
-#                     one behind: the paper's "post-reasoning"
-#         post/step-2     the token of the second move of the plan that the model states before it
-#     answers
-#     post/answer     the token after which the action is written
+# pre/end         the last three tokens of the prompt: the state was read, nothing is written
+# pre/goal        the tokens of the goal's cell in the prompt; pre/agent: those of the agent's
+# post/0.5        the token at half of the reasoning; any share from 0 to 1
+# post/end        the last token of the reasoning, the last of the marker that ends it, and the next
+#                 one: the paper's "post-reasoning"
+# post/step-2     the token of the second move of the plan that the model states before it answers
+# post/answer     the token after which the action is written
 #
 # A position is a fixed number of tokens, so that rows of activations can be stacked; a sample that
 # lacks it (an answer without reasoning has no "post/end") has none there, which is counted.
@@ -278,12 +247,7 @@ _WIDTH = 3  # tokens at the end of the prompt and of the reasoning, as in the pa
 
 @dataclass(frozen=True)
 class Located:
-    """A sample whose tokens can be asked for by what they are.
-
-    Args:
-        sample: the recorded decision.
-        tokenizer: of the model that walked, a transformers object.
-    """
+    """A sample with the tokenizer of its model, to find tokens by their meaning."""
 
     sample: Sample
     tokenizer: Any
@@ -297,10 +261,10 @@ class Located:
             )
 
     def cell(self, cell: Cell) -> tuple[int, ...]:
-        """The tokens of the prompt that say what is in a cell; none where it is not mentioned.
+        """Return the tokens of the prompt that describe a cell; none where it is not mentioned.
 
-        In a prompt that lists open cells these are the cell and the ways from it, and a wall is not
-        mentioned; in one that draws the grid it is the symbol of the cell.
+        A prompt that lists open cells has the cell and its moves, and mentions no walls; one that
+        draws the grid has the symbol of the cell.
         """
         span = span_of_cell(self.sample, cell)
         if span is None:
@@ -310,7 +274,7 @@ class Located:
         return self._prompt.tokens(begin, begin + packed_length(question[slice(*span)]))
 
     def label(self, label: str) -> tuple[int, ...]:
-        """The tokens of the cell behind a label such as "Goal:" in a prompt that lists cells."""
+        """Return the tokens of the cell after a label such as "Goal:" in a list of cells."""
         span = re.search(rf"^{re.escape(label)} (\S+)$", self.sample.question, re.MULTILINE)
         if span is None:
             return ()
@@ -325,7 +289,7 @@ class Located:
 
     @property
     def end_of_reasoning(self) -> tuple[int, ...]:
-        """The last token of the reasoning, the last of its end's marker, and the one behind."""
+        """The last token of the reasoning, the last of its end marker, and the next one."""
         marker = self._marker
         if marker is None:
             return ()
@@ -345,39 +309,33 @@ class Located:
         return (len(self.sample.prompt) + first - 1,)
 
     def along_reasoning(self, share: float) -> tuple[int, ...]:
-        """The token at a share of the reasoning, 0 for its first and 1 for its last."""
+        """Return the token at a share of the reasoning, 0 for its first and 1 for its last."""
         marker = self._marker
         if marker is None or marker[0] < 1:
             return ()
         return self._in_answer((round(share * (marker[0] - 1)),))
 
     def plan_step(self, number: int) -> tuple[int, ...]:
-        """The token in which a move of the stated plan begins, counted from 1.
-
-        The plan is what the reasoning says behind the last "plan" in it.
-        """
-        marker = self._marker
-        if marker is None:
-            return ()
-        last = self._answer.ends[marker[0] - 1] if marker[0] else 0
-        begin = self._answer.text.rfind(_PLAN, 0, last)
-        if begin < 0:
-            return ()
-        moves = list(_MOVE.finditer(self._answer.text, begin, last))
+        """Return the token in which a move of the stated plan begins, counted from 1."""
+        moves = self._plan_moves
         if len(moves) < number:
             return ()
         at = moves[number - 1].start()
         return self._in_answer(self._answer.tokens(at, at + 1))
 
     def stated_plan(self) -> tuple[int, ...]:
-        """The actions of the plan that the reasoning states, in order; none if it states none."""
+        """Return the actions of the plan that the reasoning states, in order."""
+        return tuple(ACTIONS.index(move[0]) for move in self._plan_moves)
+
+    @cached_property
+    def _plan_moves(self) -> tuple[re.Match[str], ...]:
+        """The moves after the last "plan" of the reasoning."""
         marker = self._marker
         if marker is None or not marker[0]:
             return ()
         last = self._answer.ends[marker[0] - 1]
         begin = self._answer.text.rfind(_PLAN, 0, last)
-        moves = _MOVE.finditer(self._answer.text, begin, last) if begin >= 0 else ()
-        return tuple(ACTIONS.index(move[0]) for move in moves)
+        return tuple(_MOVE.finditer(self._answer.text, begin, last)) if begin >= 0 else ()
 
     @cached_property
     def _prompt(self) -> Spelling:
@@ -389,15 +347,15 @@ class Located:
 
     @cached_property
     def _question(self) -> int:
-        """Where the question begins among the characters of the prompt; -1 where it is not there.
+        """Index of the question in the characters of the prompt; -1 if it is missing.
 
-        A prompt may end with an example of a question, so the last one counts.
+        A prompt may contain an example of a question, so the last one counts.
         """
         return self._prompt.text.rfind("".join(self.sample.question.split()))
 
     @cached_property
     def _marker(self) -> tuple[int, int] | None:
-        """The first and the last token, in the answer, of what ends the reasoning."""
+        """The first and the last token, in the answer, of the marker that ends the reasoning."""
         places = [(self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING]
         at, length = max(places)
         if at < 0:
@@ -410,12 +368,7 @@ class Located:
 
 
 def position(name: str) -> Callable[[Located], tuple[int, ...]]:
-    """What finds the tokens of a named position: none where a sample lacks it.
-
-    Example: names are checked before a model is loaded.
-        >>> position("post/0.25") is not None
-        True
-    """
+    """Return the function that finds the tokens of a named position; none if a sample lacks it."""
     if name in _NAMED:
         return _NAMED[name]
     if (share := re.fullmatch(rf"{AFTER}/([01]|[01]?\.\d+)", name)) and float(share[1]) <= 1:
@@ -431,7 +384,7 @@ def position(name: str) -> Callable[[Located], tuple[int, ...]]:
 
 
 def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of positions, each once, after all of them were looked at."""
+    """Validate names of positions, and return each once."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise InvalidParameterError(
             f"positions is {shown(names)}, expected a list of names, such as ['{BEFORE}/end']"
@@ -446,7 +399,7 @@ def checked_positions(names: Sequence[str]) -> tuple[str, ...]:
 def present_positions(
     samples: Sequence[Sample], tokenizer: Any, names: Sequence[str]
 ) -> tuple[str, ...]:
-    """Those of some positions that any decision has."""
+    """Return the positions that some decision has."""
     left = dict.fromkeys(names)
     present: set[str] = set()
     for sample in samples:
@@ -460,23 +413,15 @@ def present_positions(
 
 _NAMED: dict[str, Callable[[Located], tuple[int, ...]]] = {
     f"{BEFORE}/end": lambda located: located.end_of_prompt,
-    f"{BEFORE}/goal": lambda located: _goal(located),
-    f"{BEFORE}/agent": lambda located: _agent(located),
+    f"{BEFORE}/goal": lambda at: at.label("Goal:") or at.cell(at.sample.world.goal),
+    f"{BEFORE}/agent": lambda at: at.label("Agent:") or at.cell(at.sample.state.cell),
     f"{AFTER}/end": lambda located: located.end_of_reasoning,
     f"{AFTER}/answer": lambda located: located.before_action,
 }
 
 
-def _goal(located: Located) -> tuple[int, ...]:
-    return located.label("Goal:") or located.cell(located.sample.world.goal)
-
-
-def _agent(located: Located) -> tuple[int, ...]:
-    return located.label("Agent:") or located.cell(located.sample.state.cell)
-
-
 def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
-    """Where the question says what is in a cell, as (begin, end) among its characters."""
+    """Return where the question describes a cell, as (begin, end) among its characters."""
     question = sample.question
     listed = re.search(
         rf"^Open:(?:.*?) ({cell.row},{cell.column} \S+)(?= |$)", question, re.MULTILINE
@@ -488,7 +433,7 @@ def span_of_cell(sample: Sample, cell: Cell) -> tuple[int, int] | None:
     if begin < 0:
         return None
     rows = drawing.splitlines(keepends=True)
-    # The first line numbers the columns; every symbol stands under the number of its column.
+    # The first line numbers the columns; every symbol is under the number of its column.
     column = re.match(rf"\s*(?:\d+\s+){{{cell.column}}}(\d)", rows[0])
     assert column is not None
     at = begin + sum(map(len, rows[: cell.row + 1])) + column.start(1)

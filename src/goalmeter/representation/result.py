@@ -1,8 +1,4 @@
-"""What was read of a model's activations, and what of it the model acts on: all numbers of a probe.
-
-Everything that a report shows is here, so a page is drawn from the file alone and no model is
-asked again.
-"""
+"""The result of a probe: all numbers that a report shows, in one JSON file."""
 
 from __future__ import annotations
 
@@ -35,7 +31,7 @@ from goalmeter.representation.result_rows import (
 )
 from goalmeter.statistics.clusters import Estimate
 
-# In the folder of a navigation run: what was read of its model.
+# In the folder of a navigation run.
 FOLDER, RESULT = "probe", "result.json"
 FORMAT = 1
 _MOST_BYTES = 2**28
@@ -43,34 +39,34 @@ _MOST_BYTES = 2**28
 
 @dataclass(frozen=True)
 class Representation(JsonFields):
-    """All that was read of a model in a navigation run.
+    """What the model of a navigation run encodes and uses.
 
     Attributes:
         run: name of the run's folder.
-        model: as it is named.
+        model: name of the model.
         revision: hash of its weights.
-        decisions: how many were replayed.
-        grids: in how many different grids.
-        about: what was asked: layers, positions, probes, and seed; "run" is the digest of the
+        decisions: number of replayed decisions.
+        grids: number of different grids.
+        about: the options, as `ProbeOptions.to_json` has them; "run" is the digest of the
             decisions, see `replay.run_digest`.
         chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids;
             empty without maps.
         maps: by layer, position, probe and control.
         places: of agent and goal.
-        explained: what the decoded maps explain of the actions, as `Explained` says it, with
-            "detour" for the states where a compass may err; empty where it was not asked.
-        believed: `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty where not
-            asked.
+        explained: shares of actions that the decoded maps explain, see `Explained`, with "detour"
+            for the states where a compass may err; empty without maps.
+        believed: `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty without
+            maps and use.
         use: interventions of both halves.
-        verdict: "used", "not used" or "cannot be told"; "" where no cause was asked for.
-        doses: of the write that did best.
+        verdict: whether needed cells are used, see `Use.verdict`; "" without use.
+        doses: of the best write.
         spans: needed cells that are hidden from one span of the answer at a time.
         moved: streams that are exchanged with questions in which goal, agent or frame moved.
-        subspaces: the few dimensions that carry goal and agent.
+        subspaces: the dimensions that carry goal and agent.
         plan: by place and number of actions.
         decided: along the reasoning.
         settled: from where on the actions can be read.
-        states: some, to be drawn.
+        states: pictures of some states.
         left_out: why a part or a control is missing, by its name.
     """
 
@@ -98,20 +94,15 @@ class Representation(JsonFields):
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def maps_of(self, label: str = "wall", cells: str = "uncertain") -> tuple[MapRow, ...]:
-        """The rows of one class in one set of cells."""
+        """Return the rows of one class in one set of cells."""
         return tuple(row for row in self.maps if (row.label, row.cells) == (label, cells))
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values: what the command prints with --json."""
+        """Return the fields as JSON values, as the command prints them with --json."""
         return {"format": FORMAT} | super().to_json()
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Representation:
-        """The result that `to_json` was of; KeyError if an entry is missing."""
-        return row_from(cls, value)
-
     def save(self, run: str | Path) -> Path:
-        """Write it into the folder of its run, whole or not at all."""
+        """Write the result into the folder of its run atomically."""
         return write_text(Path(run) / FOLDER / RESULT, json_text(self.to_json()) + "\n")
 
     @classmethod
@@ -120,14 +111,14 @@ class Representation(JsonFields):
 
         Args:
             run: the folder.
-            digest: of the run's decisions, which the result must name; None is not checked.
+            digest: of the run's decisions, which the result must have; None to skip the check.
         """
         path = Path(run) / FOLDER / RESULT
         try:
             value = json.loads(read_bytes(path, _MOST_BYTES))
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
-            result = cls.from_json(value)
+            result = row_from(cls, value)
             _check_about(result)
         except FileNotFoundError as cause:
             raise InvalidFileError(
@@ -147,11 +138,11 @@ class Representation(JsonFields):
         return result
 
     def records(self) -> list[dict[str, Any]]:
-        """A record for each row of `maps`, with NAME_low and NAME_high for each measured number."""
+        """Return a record for each row of `maps`, with NAME_low and NAME_high for each estimate."""
         return [_record(row) for row in self.maps]
 
     def to_pandas(self) -> Any:
-        """`records` as a pandas data frame."""
+        """Return `records` as a pandas data frame."""
         return data_frame(self.records())
 
     def __str__(self) -> str:
@@ -167,18 +158,16 @@ class Representation(JsonFields):
 
     @property
     def headline(self) -> str:
-        """What was asked and what of it is used, in a clause."""
+        """The number of decisions and the verdict, in a clause."""
         replayed = f"{self.decisions} decisions in {self.grids} grids were replayed"
-        verdicts = {
-            "used": "; what it reads of needed cells is used",
-            "not used": "; what it reads of needed cells is not used",
-            "cannot be told": "; whether it uses what it reads of needed cells cannot be told",
-        }
-        return replayed + verdicts.get(self.verdict, "")
+        if self.verdict in ("used", "not used"):
+            return f"{replayed}; what it reads of needed cells is {self.verdict}"
+        unknown = "; whether it uses what it reads of needed cells cannot be told"
+        return replayed + (unknown if self.verdict else "")
 
     @property
     def unbelieved(self) -> str:
-        """Why the believed world is none that anything can be said of; "" if something can."""
+        """Why nothing can be concluded from the believed world; "" if something can."""
         gains = (
             row.gain_bits
             for row in self.maps_of()
@@ -189,7 +178,7 @@ class Representation(JsonFields):
         return unbelieved(next(gains, None), self.believed.get("places"))
 
     def _rows(self) -> list[list[str]]:
-        """The numbers that matter most, as text."""
+        """The main numbers as text."""
         rows = [["what", "where", "value", "beside"]]
         for row in self.maps_of():
             if row.control is None and row.auroc is not None:
@@ -220,7 +209,7 @@ class Representation(JsonFields):
         return rows
 
     def _best_control(self, row: MapRow) -> str:
-        """The control that reads walls best of those that are scored on the same grids as a row."""
+        """Return the best control of a row among those that are scored on the same grids."""
         controls = [
             each
             for each in self.maps_of()
@@ -241,21 +230,18 @@ _NOTE = (
 
 
 def has_result(run: str | Path) -> bool:
-    """Whether something was read of the model of a run."""
+    """Return whether a run has a result of a probe."""
     return (Path(run) / FOLDER / RESULT).is_file()
 
 
 def _check_about(result: Representation) -> None:
-    """Raise ValueError if what a later probe takes over cannot be read."""
+    """Raise ValueError if the fields that a later probe takes over are damaged."""
     lists = [result.about.get(name, []) for name in ("parts", "probes")]
-    if not all(isinstance(names, list) and all(map(_is_text, names)) for names in lists):
+    texts = [*result.left_out.values(), *(name for names in lists for name in names)]
+    if not all(isinstance(names, list) for names in lists):
         raise ValueError("'parts' or 'probes' of 'about' is not a list of names")
-    if not all(map(_is_text, result.left_out.values())):
-        raise ValueError("'left_out' does not give reasons as text")
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("'left_out' or 'about' has names or reasons that are no text")
 
 
 def _auroc(row: MapRow) -> float:

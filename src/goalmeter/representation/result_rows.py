@@ -11,35 +11,28 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 from goalmeter._files import JsonFields
 from goalmeter.statistics.clusters import Estimate
 
-# --- Rows -----------------------------------------------------------------------------------------
 # A row is a frozen dataclass whose fields are plain values, estimates, and mappings or tuples of
-# these; what a field holds is read off its annotation.
+# these. Its JSON has the same names, but "class" for `label`, as a keyword cannot name a field.
 
-Row = TypeVar("Row")
-# A word of the language cannot be the name of a field.
+RowType = TypeVar("RowType")
 _JSON_NAMES = {"label": "class"}
 
 
 class JsonRow(JsonFields):
-    """A row whose JSON is its fields, the field `label` as "class"."""
+    """A row whose JSON has its fields, the field `label` as "class"."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
+        """Return the fields as JSON values; NaN is null."""
         return {json_name(name): value for name, value in super().to_json().items()}
 
 
 def json_name(field: str) -> str:
-    """What a field of a row is called in JSON."""
+    """Return the name of a field in JSON."""
     return _JSON_NAMES.get(field, field)
 
 
-def row_from(kind: type[Row], value: Mapping[str, Any]) -> Row:
-    """The row that `to_json` made JSON values of.
-
-    Args:
-        kind: its class.
-        value: an object of JSON.
-    """
+def row_from(kind: type[RowType], value: Mapping[str, Any]) -> RowType:
+    """Return the row of a class from its JSON object, by the annotations of its fields."""
     hints = get_type_hints(kind)
     return kind(
         **{
@@ -53,7 +46,7 @@ def _read(hint: Any, value: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         kinds = [kind for kind in inner if kind is not type(None)]
-        # Of a union of several kinds only plain ones occur, which JSON keeps apart by itself.
+        # Unions of several types have plain ones only, which JSON distinguishes by itself.
         return None if value is None else _read(kinds[0], value) if len(kinds) == 1 else value
     # NaN is null in JSON.
     if hint is float and value is None:
@@ -69,24 +62,27 @@ def _read(hint: Any, value: Any) -> Any:
     return value
 
 
-# --- Result rows ----------------------------------------------------------------------------------
+def _above_zero(difference: Estimate) -> bool:
+    return difference.interval is not None and difference.interval[0] > 0
+
+
 @dataclass(frozen=True)
 class MapRow(JsonRow):
-    """How well the class of cells is read at one place of the network.
+    """How well a probe reads the class of cells at one place of the network.
 
     Attributes:
-        layer: 0 for the embedding, k for what block k passes on.
+        layer: 0 for the embedding, k for the output of block k.
         position: name of the tokens, "pre/..." before and "post/..." after the model reasons.
-        probe: its name.
+        probe: name of the probe.
         control: None for the probe itself, else the name of its control.
         label: the class, or "all".
-        cells: which cells were scored: "all", "uncertain" or "links".
+        cells: scored cells: "all", "uncertain" or "links".
         accuracy: share of cells.
         balanced_accuracy: mean over classes of the share of their cells.
         auroc: None where it is not defined.
-        gain_bits: log-loss gain over position alone, bits a cell.
-        parameters: numbers that were fitted to activations.
-        scored: which grids were scored.
+        gain_bits: log-loss gain over position alone, bits per cell.
+        parameters: number of parameters fitted to activations.
+        scored: scored grids.
     """
 
     layer: int
@@ -105,13 +101,9 @@ class MapRow(JsonRow):
 
 @dataclass(frozen=True)
 class PlaceRow(JsonRow):
-    """How well agent or goal is located; the first fields are those of `MapRow`.
+    """How well a probe locates agent or goal; other fields as in `MapRow`.
 
     Attributes:
-        layer: see `MapRow`, like position, probe, control and label.
-        position: name of the tokens.
-        probe: its name.
-        control: None for the probe itself.
         label: "agent" or "goal".
         exact: share of states whose most probable cell is the true one.
         distance: steps between them.
@@ -128,16 +120,16 @@ class PlaceRow(JsonRow):
 
 @dataclass(frozen=True)
 class UsedRow(JsonFields):
-    """What becomes of first moves when a cell's representation is changed.
+    """Effect on first moves of changing a cell's representation.
 
     Attributes:
         half: of the grids: "screen" or "confirm".
-        intervention: what was done.
+        intervention: name of the intervention.
         layer: where; "all" for every block.
         position: the tokens that were changed.
-        is_null: whether nothing is expected of it.
-        chosen: whether it is the intervention that did best on the screen half.
-        cells: how many needed cells it was tried on; walls, if it is "open".
+        is_null: whether no effect is expected.
+        chosen: whether it is the best intervention of the screen half.
+        cells: number of needed cells; of walls, if it is "open".
         flips: share of moves that change, at needed cells.
         as_if_changed: share that becomes optimal for the cell being a wall (being open, if it is
             "open"), at needed cells.
@@ -145,8 +137,8 @@ class UsedRow(JsonFields):
         unneeded_flips: share of moves that change, at cells on no shortest way.
         null_flips: flips at needed cells under the null whose interval reaches highest; None where
             no null was tried in this half.
-        effect_nats: divergence of the next action's distribution; None where it was not asked for.
-        dose: of a write, in gaps between walls and open cells; None of what has no dose.
+        effect_nats: divergence of the next action's distribution; None where not measured.
+        dose: of a write, in gaps between walls and open cells; None for other interventions.
     """
 
     half: str
@@ -167,13 +159,13 @@ class UsedRow(JsonFields):
 
 @dataclass(frozen=True)
 class SpanRow(JsonFields):
-    """What becomes of first moves when a needed cell is hidden from one span of the answer.
+    """Effect on first moves of hiding a needed cell from one span of the answer.
 
     Attributes:
-        half: of the grids; nothing is chosen among spans, so it is "confirm".
+        half: of the grids: "confirm", as nothing is chosen among spans.
         span: "prompt", "before", "neighbours", "own", "behind", "plan", "answer", or "answering"
             for all but the prompt; see `use.spans`.
-        cells: needed cells whose unchanged answer has this span.
+        cells: number of needed cells whose unchanged answer has this span.
         flips: share of moves that change.
         as_if_wall: share that becomes optimal for the cell being a wall.
         unreadable: share of answers that cannot be read.
@@ -191,18 +183,18 @@ class SpanRow(JsonFields):
 
 @dataclass(frozen=True)
 class MovedRow(JsonFields):
-    """What becomes of moves when streams are exchanged with a question in which something moved.
+    """Effect on moves of exchanging streams with a question in which something moved.
 
     Attributes:
         half: of the grids.
         moved: "goal", "agent" or "isometry".
         layer: at which the stream is exchanged: one, a window such as "1-2", or "all".
         position: the tokens.
-        chosen: whether the place did best of its kind on the screen half.
+        chosen: whether it is the best place of its kind on the screen half.
         is_ceiling: whether the other question itself was asked.
-        pairs: of questions with no right move in common, where the unchanged answer was right.
+        pairs: number of pairs with no right move in common and a right unchanged answer.
         flips: of these, the share whose move is right in the other question.
-        null_flips: the same with the stream of a question that has nothing to do with it.
+        null_flips: the same with the stream of an unrelated question.
         same_flips: of pairs whose right moves are the same, the share with a wrong move.
         unreadable: share of answers that cannot be read.
     """
@@ -222,19 +214,19 @@ class MovedRow(JsonFields):
 
 @dataclass(frozen=True)
 class SubspaceRow(JsonFields):
-    """A few dimensions of a stream that were learnt to carry what moved.
+    """A subspace of a stream that was learnt to carry what moved.
 
     Attributes:
         half: of the grids that it was scored on; it was learnt on the other.
         moved: "goal" or "agent".
         layer: of the stream.
         position: the tokens.
-        rank: how many dimensions.
-        trained: pairs that it was learnt on.
-        losses: nats a pair of the other question's answer, before and after learning.
-        pairs: that it was scored on.
+        rank: number of dimensions.
+        trained: number of training pairs.
+        losses: nats per pair of the other question's answer, before and after learning.
+        pairs: number of scored pairs.
         flips: share of moves that are right in the other question.
-        random_flips: the same with random dimensions, as many.
+        random_flips: the same with as many random dimensions.
         whole_flips: the same with the whole stream.
         verdict: "carries it", "nothing here carries it" or "cannot be told".
         degrees: smallest angle with the directions of a ridge probe of the cell at this place;
@@ -260,11 +252,11 @@ class SubspaceRow(JsonFields):
 
 @dataclass(frozen=True)
 class DoseRow(JsonFields):
-    """A write at a dose, beside random directions of equal norm, at needed cells.
+    """A write at a dose and random directions of equal norm, at needed cells.
 
     Attributes:
-        intervention: what was done.
-        layer: where; "all" for every one that was tried.
+        intervention: name of the intervention.
+        layer: where; "all" for all layers of the probe.
         position: the tokens that were changed.
         dose: in gaps between walls and open cells.
         flips: share of moves that change.
@@ -288,12 +280,14 @@ class PlanRow(JsonFields):
     Attributes:
         layer: see `MapRow`.
         position: name of the tokens.
-        decoder: its name.
-        n: how many actions.
+        decoder: name of the plan reader.
+        n: number of actions.
         prefix: share of walks of at least n actions whose first n are all right.
-        conditional: share whose action n is right, of those whose n - 1 before are.
-        baselines: by name "prefix" and "conditional" of what knows no activations, and "beyond",
-            prefix accuracy less that of the baseline; None for one that the run does not have.
+        conditional: share whose action n is right, of those whose n - 1 before are; NaN with n = 0
+            where there are none.
+        baselines: by name, "prefix" and "conditional" of a baseline on the same walks, and
+            "beyond", prefix accuracy of the reader less that of the baseline; None for one that the
+            run does not have.
     """
 
     layer: int
@@ -304,6 +298,12 @@ class PlanRow(JsonFields):
     conditional: Estimate
     baselines: Mapping[str, Mapping[str, Estimate] | None]
 
+    @property
+    def exceeds(self) -> tuple[str, ...]:
+        """The baselines that the reader is above, with an interval of the difference above 0."""
+        beside = self.baselines.items()
+        return tuple(name for name, each in beside if each and _above_zero(each["beyond"]))
+
 
 @dataclass(frozen=True)
 class DecidedRow(JsonFields):
@@ -312,12 +312,12 @@ class DecidedRow(JsonFields):
     Attributes:
         layer: see `MapRow`.
         position: name of the token.
-        step: which action of the walk, from 1 for that of the decision itself.
-        accuracy: of the walks that have the step, those whose action is told.
-        baselines: the same of what knows no activations: position only and majority.
+        step: number of the action in the walk, from 1 for that of the decision itself.
+        accuracy: share of the walks with this step whose action is read.
+        baselines: accuracy of position only and of majority.
         beyond: accuracy less that of position only.
         joint: accuracy of a head that sees the position as well as the activations.
-        added: joint less position only: what the activations tell beyond it.
+        added: joint less position only.
     """
 
     layer: int
@@ -346,10 +346,10 @@ class SettledRow(JsonFields):
 
     Attributes:
         layer: see `MapRow`.
-        step: which action, from 1.
-        share: the earliest share of the reasoning from which on it can be read above position only
-            at every later one too, by the interval of the difference; None where there is none.
-        added: the same of what activations add to position.
+        step: number of the action, from 1.
+        share: the earliest share of the reasoning from which on it is read above position only at
+            every later one too, by the interval of the difference; None where there is none.
+        added: the same for `DecidedRow.added`.
     """
 
     layer: int
@@ -365,12 +365,12 @@ class StatePicture(JsonFields):
     Attributes:
         walk: key of its walk.
         step: number of the decision.
-        truth: the grid, a text a row, with A and G.
-        decoded: the decoded map in the same way; empty where there is none.
+        truth: rows of the grid as text, with A and G.
+        decoded: rows of the decoded map; empty where there is none.
         wall: probability of a wall in each cell, [rows][columns].
         used: share of moves that flip when a cell at that place is changed, [rows][columns]; None
             where it was not tried.
-        action: what the agent did, 0 to 3; None for an answer that could not be read.
+        action: the agent's action, 0 to 3; None for an answer that could not be read.
         optimal: the actions that lead one step closer to the goal.
         optimal_decoded: those on the decoded map.
     """
@@ -384,7 +384,3 @@ class StatePicture(JsonFields):
     action: int | None
     optimal: tuple[int, ...]
     optimal_decoded: tuple[int, ...]
-
-
-def _above_zero(difference: Estimate) -> bool:
-    return difference.interval is not None and difference.interval[0] > 0

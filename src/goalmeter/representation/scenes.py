@@ -24,22 +24,19 @@ from goalmeter.gridworld.world import KEY as K
 from goalmeter.gridworld.world import NEUTRAL as N
 from goalmeter.gridworld.world import WALL as W
 
-# --- Scenes ---------------------------------------------------------------------------------------
-# A scene is a world with the agent somewhere in it, as the model was shown it. Worlds of several
-# shapes share one frame, whose rows and columns are those of the largest; cells outside of a world
-# are labelled `OUTSIDE` and are never counted.
+# Worlds of several shapes share one frame, whose rows and columns are those of the largest; cells
+# outside a world are labelled `OUTSIDE` and are never counted.
 #
-# Which cells are worth reading depends on the generator. In a maze the cells with two odd
-# coordinates are always open and the border is always wall, so a table of positions reads them as
-# well as any probe; what tells is the cells whose class differs between grids.
+# Which cells are informative depends on the generator. In a maze the cells with two odd coordinates
+# are always open and the border is always wall, so a table of positions reads them as well as any
+# probe; the informative cells are those whose class differs between grids.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, for the classes; its probes are scored on all cells alike.
 
-# What a cell can hold, in the order of the last axis of every posterior.
+# Classes of a cell, in the order of the last axis of every posterior.
 CLASSES = ("wall", "empty", "agent", "goal", "key", "door", "neutral")
 WALL, EMPTY, AGENT, GOAL, KEY, DOOR, NEUTRAL = range(len(CLASSES))
-# The label of a cell that its world does not have.
 OUTSIDE = -1
 _CLASS_OF = {W: WALL, E: EMPTY, A: AGENT, G: GOAL, K: KEY, D: DOOR, N: NEUTRAL}
 
@@ -52,9 +49,9 @@ class Scenes:
 
     Attributes:
         worlds: [N].
-        states: where the agent is, and what it has taken, [N].
-        actions: what the agent did there, 0 to 3; None for an answer that could not be read, [N].
-        grids: number of the grid's content, [N]; scenes with equal numbers are never split.
+        states: cell of the agent and layer, [N].
+        actions: actions of the agent, 0 to 3; None for an answer that could not be read, [N].
+        grids: number of the grid's content, [N]; scenes with equal numbers are never separated.
     """
 
     worlds: tuple[GridWorld, ...]
@@ -93,7 +90,7 @@ class Scenes:
         states: Sequence[State],
         actions: Sequence[int | None],
     ) -> Scenes:
-        """Scenes whose grids are numbered by what they contain, in the order of appearance."""
+        """Number grids by their content, in the order of appearance."""
         # Seeds do not name a grid: two of them can draw the same one, or its mirror image.
         numbers: dict[str, int] = {}
         grids = [numbers.setdefault(_content(world), len(numbers)) for world in worlds]
@@ -109,7 +106,7 @@ class Scenes:
 
     @cached_property
     def labels(self) -> IntArray:
-        """The class of every cell, [N, rows, columns] of the largest world."""
+        """Class of every cell, [N, rows, columns] of the largest world."""
         rows, columns = self.shapes.max(axis=0)
         out = np.full((len(self), rows, columns), OUTSIDE, dtype=np.int64)
         for number, (world, state) in enumerate(zip(self.worlds, self.states, strict=True)):
@@ -119,28 +116,23 @@ class Scenes:
     @cached_property
     def optimal(self) -> BoolArray:
         """Whether an action leads one step closer to the goal, [N, 4]."""
-        rows = []
-        for world, state in zip(self.worlds, self.states, strict=True):
-            plan = planned(world)
-            rows.append(plan.plans.optimal[plan.index, plan.number(state)])
+        pairs = [(planned(w), state) for w, state in zip(self.worlds, self.states, strict=True)]
+        rows = [plan.plans.optimal[plan.index, plan.number(state)] for plan, state in pairs]
         return np.array(rows, dtype=bool)
 
     @cached_property
     def compass(self) -> BoolArray:
-        """Whether the greedy agent may choose an action, [N, 4]: the moves nearer to the goal."""
-        rows = []
-        for world, state in zip(self.worlds, self.states, strict=True):
-            plan = planned(world)
-            rows.append(_compass(world)[plan.number(state)])
-        return np.array(rows, dtype=bool)
+        """Whether the greedy agent may choose an action, [N, 4]."""
+        pairs = zip(self.worlds, self.states, strict=True)
+        return np.array([_compass(w)[planned(w).number(s)] for w, s in pairs], dtype=bool)
 
     @property
     def detour(self) -> BoolArray:
-        """Whether the compass may err: some action that it may choose is not optimal, [N]."""
+        """Whether some action of the compass is not optimal, [N]."""
         return np.asarray((self.compass & ~self.optimal).any(axis=1))
 
     def where(self, kept: IntArray | BoolArray) -> Scenes:
-        """Some of the scenes, by their numbers or by a mask, [N]; grids keep their numbers."""
+        """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
         places = np.arange(len(self))[kept]
         return Scenes(
             tuple(self.worlds[i] for i in places),
@@ -151,10 +143,10 @@ class Scenes:
 
 
 def link_cells(shape: Shape) -> BoolArray:
-    """The inner cells of a maze that join two rooms: exactly one coordinate is odd.
+    """Return the inner cells of a maze that join two rooms: exactly one coordinate is odd.
 
-    Whether they are open is what the maze decides. Cells with two odd coordinates are always open,
-    those with two even ones are pillars, open only where complexity is below 1.
+    The maze decides which of them are open. Cells with two odd coordinates are always open, those
+    with two even ones are pillars, open only where complexity is below 1.
     """
     rows, columns = np.indices(shape)
     inner = (rows > 0) & (rows < shape[0] - 1) & (columns > 0) & (columns < shape[1] - 1)
@@ -162,35 +154,23 @@ def link_cells(shape: Shape) -> BoolArray:
 
 
 def uncertain_cells(scenes: Scenes, *, least: float = 0.05) -> dict[Shape, BoolArray]:
-    """The cells that are wall in some grids and open in others, for each shape: [rows, columns].
+    """Return the cells that are wall in some grids and open in others, by shape: [rows, columns].
 
-    A cell is uncertain if both shares, of grids where it is wall and of grids where it is not, are
-    at least `least`. Each grid has one vote, however many scenes it has.
-
-    Args:
-        scenes: those that probes are trained on; the ones they are scored on have no say.
-        least: share of grids, in (0, 0.5].
+    A cell is uncertain if both the share of grids where it is wall and the share where it is not
+    are at least `least`. Each grid has one vote. The scenes are those that probes are trained on.
     """
-    if not 0.0 < least <= 0.5:
-        raise InvalidParameterError(
-            f"least is {least!r}, expected a share of grids above 0 and up to 0.5"
-        )
     votes: dict[Shape, dict[int, list[BoolArray]]] = {}
     for world, grid in zip(scenes.worlds, scenes.grids.tolist(), strict=True):
         votes.setdefault(world.shape, {}).setdefault(grid, []).append(world.walls)
     out = {}
     for shape, of_grids in votes.items():
-        # A grid that is there in several frames still has one vote.
         share = np.mean([np.mean(walls, axis=0) for walls in of_grids.values()], axis=0)
         out[shape] = np.asarray((share >= least) & (share <= 1.0 - least))
     return out
 
 
 def cells_in(scenes: Scenes, by_shape: Mapping[Shape, BoolArray]) -> BoolArray:
-    """Cells that are named by shape, in the frame of the scenes, [N, rows, columns].
-
-    Of a shape that is not named no cell is in.
-    """
+    """Return cells given by shape in the frame of the scenes, [N, rows, columns]."""
     out = np.zeros(scenes.labels.shape, dtype=bool)
     for number, world in enumerate(scenes.worlds):
         if (cells := by_shape.get(world.shape)) is not None:
@@ -215,19 +195,13 @@ def _compass(world: GridWorld) -> BoolArray:
 
 
 # --- Splits ---------------------------------------------------------------------------------------
-# Scenes of one grid share their walls. A split by rows would let a probe learn a grid by heart
-# and be scored on it; the published split of some paths leaks in this way. Grids are numbered by
-# content, so that a grid and its mirror image are one.
+# Scenes of one grid share their walls, so a split by rows would let a probe memorise a grid and be
+# scored on it; the published split of some paths leaks in this way. Grids are numbered by content,
+# so that a grid and its mirror image are one.
 
 
 class Split(NamedTuple):
-    """Numbers of scenes, in rising order.
-
-    Attributes:
-        train: what probes are fitted to.
-        validation: what decides when a fit stops, and how sure it is of itself.
-        test: what they are scored on.
-    """
+    """Numbers of training, validation and test scenes, in rising order."""
 
     train: IntArray
     validation: IntArray
@@ -235,43 +209,30 @@ class Split(NamedTuple):
 
 
 def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed: int = 0) -> Split:
-    """One division of the grids, in which every shape has its share in every part.
-
-    Args:
-        scenes: to be divided.
-        validation: share of the grids of each shape.
-        test: share of the grids of each shape.
-        seed: of the order in which grids are dealt.
-    """
+    """Split scenes by grid; every part has its share of the grids of each shape."""
     if validation <= 0 or test <= 0 or validation + test >= 1:
         raise InvalidParameterError(
             f"the shares of validation and test are {validation!r} and {test!r}, expected both "
             f"above 0 and their sum below 1"
         )
-    # 0 is training, so that whatever is not dealt to the others is trained on.
     role = np.zeros(len(scenes), dtype=np.int64)
-    for grids in _dealt(scenes, seed):
+    for grids in _shuffled_grids(scenes, seed):
         if len(grids) < 3:
             raise InvalidParameterError(
                 f"a shape has {len(grids)} grids, expected at least three: one to train on, one "
                 f"to stop by, one to score; walk through more grids"
             )
-        # Each part has a grid, however few there are.
         tested = max(1, min(round(test * len(grids)), len(grids) - 2))
-        held = max(1, min(round(validation * len(grids)), len(grids) - tested - 1))
+        beside = max(1, min(round(validation * len(grids)), len(grids) - tested - 1))
         role[np.isin(scenes.grids, grids[:tested])] = 2
-        role[np.isin(scenes.grids, grids[tested : tested + held])] = 1
+        role[np.isin(scenes.grids, grids[tested : tested + beside])] = 1
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
 
 
 def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0) -> list[Split]:
-    """Divisions in each of which another part of the grids is scored, so that all scenes are.
+    """Return splits for cross-validation: each scene is a test scene in one of at least two parts.
 
-    Args:
-        scenes: to be divided.
-        parts: how many, at least 2.
-        validation: share of the grids that are not scored.
-        seed: of the order in which grids are dealt.
+    `validation` is a share of the grids that are not tested.
     """
     if parts < 2 or not 0 < validation < 1:
         raise InvalidParameterError(
@@ -279,7 +240,7 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
             f"least 2 parts and a share between 0 and 1"
         )
     role = np.full((parts, len(scenes)), 0)
-    for grids in _dealt(scenes, seed):
+    for grids in _shuffled_grids(scenes, seed):
         fewest = max(parts, 3 if parts > 2 else 4)
         if len(grids) < fewest:
             raise InvalidParameterError(
@@ -289,17 +250,16 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
         for part in range(parts):
             scored = grids[part::parts]
             left = np.setdiff1d(grids, scored, assume_unique=True)
-            held = max(1, min(round(validation * len(left)), len(left) - 1))
+            beside = max(1, min(round(validation * len(left)), len(left) - 1))
             role[part, np.isin(scenes.grids, scored)] = 2
-            # The first of those that are left, in the order in which they were dealt.
-            kept = [grid for grid in grids.tolist() if grid in left][:held]
-            role[part, np.isin(scenes.grids, kept)] = 1
+            # The first of the others, in their random order.
+            first = [grid for grid in grids.tolist() if grid in left][:beside]
+            role[part, np.isin(scenes.grids, first)] = 1
     return [Split(*(np.flatnonzero(row == part) for part in range(3))) for row in role]
 
 
-def _dealt(scenes: Scenes, seed: int) -> list[IntArray]:
-    """The grids of each shape in a random order; a grid that lies on its side is no other shape."""
-    # Content is the same in all frames, so a grid may be there both upright and on its side.
+def _shuffled_grids(scenes: Scenes, seed: int) -> list[IntArray]:
+    """Return the grids of each shape in a random order; a shape includes the one on its side."""
     shapes = np.sort(scenes.shapes, axis=1)
     rng = np.random.default_rng(seed)
     out = []

@@ -5,24 +5,18 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
+from representation.planted import Plant, planted
 
 from goalmeter.representation.plans.targets import Plans, plans_in
-from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.protocol import Activations
 
 TOKENS, DIMENSIONS = 3, 16
 
 
 @lru_cache
-def walked(grids: int = 300, *, every_step: bool = False, queries: int = 10) -> Plans:
+def walked(grids: int = 300, *, queries: int = 10) -> Plans:
     made = planted(Plant(grids=grids, use="true", encoding="none", dimensions=80), seed=0)
-    return plans_in(
-        made.scenes,
-        made.walks.tolist(),
-        made.steps.tolist(),
-        every_step=every_step,
-        queries=queries,
-    )
+    return plans_in(made.scenes, made.walks.tolist(), made.steps.tolist(), queries=queries)
 
 
 def planted_plans(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 from representation.plan.plantings import planted_plans, walked
 
-from goalmeter import GoalmeterError
 from goalmeter.representation.plans.comparison import Decided, along, decided
 from goalmeter.representation.plans.targets import MAJORITY, POSITION
 
@@ -31,11 +29,10 @@ def emergent(shown: dict[str, int], **options: Any) -> Decided:
 def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
     shown = {"post/0.25": 1, "post/0.75": 1, "post/1.0": 2, "post/answer": 2}
     made = emergent(shown, steps=3)
-    assert [row.position for row in made.rows if row.step == 1] == list(along(SHARES))
+    assert [row.position for row in made.decided if row.step == 1] == list(along(SHARES))
     # The first can be read at 0.25, not at 0.5, and then again: it is settled from 0.75 on.
     assert made.row("post/0.25", 2, 1).exceeds and not made.row("post/0.5", 2, 1).exceeds
-    assert made.share(2, 1) == 0.75 and made.share(2, 2) == 1.0
-    assert made.share(2, 3) is None
+    assert [each.share for each in made.settled] == [0.75, 1.0, None]
     # With the position, what tells the first action tells something of the second as well.
     assert [each.added for each in made.settled[:2]] == [0.75, 0.75]
     assert not made.row("post/0.5", 2, 1).adds
@@ -60,15 +57,6 @@ def test_where_nothing_is_held_nothing_is_settled() -> None:
     assert row.joint.value == pytest.approx(row.baselines[POSITION].value, abs=0.2)
 
 
-def test_json_and_the_same_numbers_again() -> None:
-    made = emergent({"post/1.0": 1}, steps=1, parts=1)
-    lines = json.loads(json.dumps(made.to_json()))
-    assert set(lines["decided"][0]) >= {"position", "layer", "step", "accuracy", "baselines"}
-    assert set(lines["decided"][0]["baselines"]) == {POSITION, MAJORITY}
-    assert lines["settled"] == [{"layer": 2, "step": 1, "share": 1.0, "added": 1.0}]
-    assert emergent({"post/1.0": 1}, steps=1, parts=1).to_json() == made.to_json()
-
-
 def test_decisions_that_lack_a_position_are_left_out_of_all() -> None:
     plans = walked(60)
     rows = planted_plans(plans, "linear")
@@ -81,13 +69,4 @@ def test_decisions_that_lack_a_position_are_left_out_of_all() -> None:
         shares=[0.5],
         steps=1,
     )
-    assert made.lacking == 1 and {row.accuracy.n for row in made.rows} == {59}
-
-
-@pytest.mark.parametrize("shares", [[], [0.5, 0.2], [0.5, 0.5], [-0.1], [0.5, 1.1]])
-def test_shares_have_to_rise(shares: list[float]) -> None:
-    plans = walked(60)
-    with pytest.raises(GoalmeterError, match="expected rising numbers from 0 to 1"):
-        decided(lambda *_: planted_plans(plans, "none"), plans, layers=[1], shares=shares)
-    with pytest.raises(GoalmeterError, match="steps is 11, expected at most 10"):
-        decided(lambda *_: planted_plans(plans, "none"), plans, layers=[1], steps=11)
+    assert made.lacking == 1 and {row.accuracy.n for row in made.decided} == {59}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from representation.plan.plantings import walked
 
 from goalmeter.gridworld import Cell, GridWorld, State
@@ -77,11 +76,6 @@ def test_another_walk_is_asked_of_the_same_question_alone() -> None:
     assert asked_again(plans.where(np.array([0, 2, 3])), seed=0) is None
 
 
-def test_a_walk_is_not_asked_of_itself() -> None:
-    plans = walked(every_step=True)
-    assert asked_again(plans.where(np.arange(40)), seed=0) is None
-
-
 def test_position_alone_follows_the_compass() -> None:
     # In empty rooms the compass is all that there is to know, so position tells a right action.
     rng = np.random.default_rng(0)
@@ -114,15 +108,3 @@ def test_stated_plans_are_those_of_the_reasoning(networks: dict[str, Any]) -> No
     assert told is not None
     assert told.tolist() == [[RIGHT, RIGHT, DOWN, END, NOTHING], [NOTHING] * 5]
     assert stated_plans([silent], network.local.tokenizer, plans) is None
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_draws_of_another_walk_are_those_of_the_seed(seed: int) -> None:
-    world = GridWorld.from_text(OPEN)
-    rng = np.random.default_rng(0)
-    scenes = Scenes.of([world] * 80, [State(world.start)] * 80, rng.integers(0, 4, 80).tolist())
-    plans = plans_in(scenes, [n // 2 for n in range(80)], [n % 2 for n in range(80)])
-    one, two = (asked_again(plans, seed=seed) for _ in range(2))
-    assert one is not None and two is not None and (one == two).all()
-    other = asked_again(plans, seed=seed + 10)
-    assert other is not None and (other != one).any()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from representation.plan.plantings import planted_plans, walked
 
-from goalmeter import GoalmeterError
 from goalmeter.representation.plans.readers import (
     LinearSteps,
     PlanReading,
@@ -76,7 +75,7 @@ def test_sequences_of_unequal_lengths_are_fitted_and_told() -> None:
     )
     told = fitted.predicted(rows)
     assert told.shape == plans.actions.shape and told.min() >= 0 and told.max() <= END
-    assert fitted.parameters > 0 and len(fitted.heads) <= 10
+    assert len(fitted.heads) <= 10
     # Steps that no training walk has are told as the last that one has.
     short = plans.actions.copy()
     short[:, 3:] = NOTHING
@@ -85,20 +84,3 @@ def test_sequences_of_unequal_lengths_are_fitted_and_told() -> None:
     )
     told = fitted.predicted(rows)
     assert len(fitted.heads) == 3 and (told[:, 3:] == told[:, 2:3]).all()
-
-
-def test_what_is_not_its_activations_is_refused() -> None:
-    plans = walked(60)
-    good = PlanReading(planted_plans(plans, "none"), plans.actions)
-    reader = LinearSteps()
-    with pytest.raises(GoalmeterError, match="the training part has activations of shape"):
-        reader.fit(PlanReading(good.activations[1:], good.actions), good, seed=0)
-    with pytest.raises(GoalmeterError, match=r"expected \[60, tokens, dimensions\]"):
-        reader.fit(good, PlanReading(good.activations[:, 0], good.actions), seed=0)
-    broken = good.activations.copy()
-    broken[5, 1, 2] = np.nan
-    with pytest.raises(GoalmeterError, match="no finite numbers, first in row 5"):
-        reader.fit(good, PlanReading(broken, good.actions), seed=0)
-    fitted = reader.fit(good, good, seed=0)
-    with pytest.raises(GoalmeterError, match=r"expected \[decisions, 3, 16\], as those that"):
-        fitted.predicted(good.activations[:, :2])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from representation.planted import Plant, planted
 
 from goalmeter import GoalmeterError
 from goalmeter._types import IntArray
-from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.comparison import (
     CONTROL_TASK,
     LINKS,
@@ -18,7 +18,6 @@ from goalmeter.representation.probes.comparison import (
     control_task,
     cross_fitted,
     exchanged,
-    shuffled,
 )
 from goalmeter.representation.probes.gradient import Bilinear, Schedule
 from goalmeter.representation.probes.protocol import Reading
@@ -37,8 +36,6 @@ def test_an_exchange_leaves_no_scene_in_its_grid() -> None:
         assert sorted(donors.tolist()) == list(range(len(scenes)))
         assert (scenes.grids[donors] != scenes.grids).all()
     assert not (exchanged(scenes, seed=0) == exchanged(scenes, seed=1)).all()
-    moved = shuffled(READING, seed=2)
-    assert (moved.activations == READING.activations[donors]).all()
 
 
 def test_one_grid_of_too_many_scenes_cannot_be_exchanged() -> None:
@@ -60,14 +57,6 @@ def test_a_control_task_gives_all_scenes_of_a_grid_another_grid_s_map() -> None:
         assert len(given) == 1
         (world, _) = given.pop()
         assert world not in {scenes.worlds[i] for i in rows}
-
-
-def test_without_a_second_state_of_any_grid_what_was_learnt_is_scored() -> None:
-    _, first = np.unique(READING.scenes.grids, return_index=True)
-    one_each = READING.scenes.where(first)
-    task = control_task(one_each, split(one_each, seed=0), seed=0)
-    assert task.scored == "the training states"
-    assert all((part == task.split.train).all() for part in task.split)
 
 
 def test_a_shape_with_one_state_of_each_grid_is_scored_by_what_was_learnt() -> None:
@@ -146,8 +135,6 @@ def test_cross_fitted_posteriors_are_of_fits_that_saw_nothing_of_the_grid() -> N
         fitted = Ridge().fit(train, validation, seed=0)
         expected = fitted.posterior(test.activations, test.scenes.shapes)
         assert (posterior[part.test] == expected).all()
-    with pytest.raises(GoalmeterError, match=r"expected each scene once; make them by folds"):
-        cross_fitted(Ridge(), READING, parts[:2])
 
 
 def test_few_directions_hold_little_of_many_walls() -> None:
@@ -160,8 +147,3 @@ def test_few_directions_hold_little_of_many_walls() -> None:
     gains = [row.score(UNCERTAIN).gain_bits for row in rows]
     assert gains[0].interval is not None and gains[1].interval is not None
     assert gains[0].interval[1] < gains[1].interval[0]
-
-
-def test_other_activations_have_to_be_of_the_same_scenes() -> None:
-    with pytest.raises(GoalmeterError, match="random weights has activations of shape"):
-        compare(Ridge(), READING, SPLIT, alternatives={"random weights": np.zeros((3, 4))})

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 from oracles import representation as oracle
-from representation.scenery import PICTURES, certain, random_posterior, scenes_of
+from representation.scenery import PICTURES, certain, random_posterior, scenes_of, spelled
 
-from goalmeter import GoalmeterError
-from goalmeter.representation.probes.scores import scores
-from goalmeter.representation.scenes import CLASSES, OUTSIDE
+from goalmeter.representation.probes.scores import localisation, scores
+from goalmeter.representation.scenes import AGENT, CLASSES, GOAL, KEY, OUTSIDE
 
 SCENES = scenes_of(*PICTURES, ["####", "#AG#", "####"], PICTURES[1])
 OURS, THEIRS = random_posterior(SCENES, 0), random_posterior(SCENES, 1)
@@ -75,11 +74,6 @@ def test_intervals_are_over_grids() -> None:
     assert score.to_json()["class"] == "all" and score.to_json()["auroc"] is None
 
 
-def test_position_gains_nothing_over_itself() -> None:
-    for score in scores(THEIRS, THEIRS, SCENES):
-        assert score.gain_bits.value == 0.0
-
-
 def test_no_cell_costs_more_than_the_floor_allows() -> None:
     truth = certain(SCENES)
     wrong = np.roll(truth, 1, axis=-1)
@@ -88,6 +82,35 @@ def test_no_cell_costs_more_than_the_floor_allows() -> None:
     assert -14 < score.gain_bits.value < -13
 
 
-def test_a_posterior_of_other_scenes_is_refused() -> None:
-    with pytest.raises(GoalmeterError, match=r"position alone has shape \(1, 5, 5, 7\), expected"):
-        scores(OURS, THEIRS[:1], SCENES)
+THREE = scenes_of(*PICTURES)
+
+
+@pytest.mark.parametrize("label", [AGENT, GOAL])
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_agree_with_their_definition(label: int, seed: int) -> None:
+    posterior = random_posterior(THREE, seed)
+    each = []
+    for n in range(len(THREE)):
+        row, column = np.argwhere(THREE.labels[n] == label)[0]
+        place = (int(row), int(column))
+        each.append(oracle.place_errors(spelled(posterior[n]), place, CLASSES[label]))
+    seen = localisation(posterior, THREE, label)
+    assert seen is not None
+    for name in ("exact", "distance", "expected", "classified"):
+        expected = np.mean([errors[name] for errors in each])
+        assert getattr(seen, name).value == pytest.approx(expected, abs=1e-12)
+    blurs = [errors["blur"] for errors in each if errors["blur"] is not None]
+    assert seen.blur.value == pytest.approx(np.mean(blurs) if blurs else np.nan, nan_ok=True)
+    assert seen.missing.value == pytest.approx(1 - len(blurs) / len(each))
+
+
+def test_the_truth_is_where_it_is() -> None:
+    seen = localisation(certain(THREE), THREE, AGENT)
+    assert seen is not None
+    assert (seen.exact.value, seen.distance.value, seen.expected.value) == (1.0, 0.0, 0.0)
+    assert (seen.classified.value, seen.blur.value, seen.missing.value) == (1.0, 0.0, 0.0)
+    assert seen.to_json()["class"] == "agent"
+
+
+def test_a_thing_that_no_scene_has_has_no_error() -> None:
+    assert localisation(certain(THREE), THREE, KEY) is None

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.representation.measure import Held
+from goalmeter.representation.measure import EarlierResult
+from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.result import FOLDER, RESULT, Representation
-from goalmeter.representation.stages.decoding import Asked
 
-WANTED = Asked((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12, 0, (2,), 0)
+WANTED = ProbeOptions((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12)
 
 
 class Weights:
@@ -30,7 +30,7 @@ def result(**changes: Any) -> Representation:
         "revision": Weights.revision,
         "decisions": 3,
         "grids": 2,
-        "about": {"run": "decisions"} | asked.what(),
+        "about": {"run": "decisions"} | asked.to_json(),
         "chosen": {"layer": 1},
         "states": (),
         "verdict": "",
@@ -38,10 +38,10 @@ def result(**changes: Any) -> Representation:
     return Representation(**values | changes)
 
 
-def held(folder: Path, kept: Representation | None, wanted: Asked = WANTED) -> Held:
+def held(folder: Path, kept: Representation | None, wanted: ProbeOptions = WANTED) -> EarlierResult:
     if kept is not None:
         kept.save(folder)
-    return Held.of(folder, wanted, Weights(), "decisions")  # type: ignore[arg-type]
+    return EarlierResult.of(folder, wanted, Weights(), "decisions")  # type: ignore[arg-type]
 
 
 def test_parts_and_probes_are_joined(tmp_path: Path) -> None:

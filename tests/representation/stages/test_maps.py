@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from representation.planted import Plant, planted
 
-from goalmeter.representation.planted import Plant, planted
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.stages.decoding import map_stage

@@ -12,8 +12,8 @@ pytest.importorskip("transformers")
 from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
+from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.stages import use
-from goalmeter.representation.stages.decoding import Asked
 from goalmeter.representation.stages.use import Where, asked_again, where_stage
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
@@ -28,7 +28,7 @@ def asked(
 ) -> Where:
     """What the stages of where and when come to."""
     tried = interventions or ("knock-out", "patch")
-    wanted = Asked((2,), ("pre/end",), ("ridge",), ("use",), tried, 40, 0, (2,), 0)
+    wanted = ProbeOptions((2,), ("pre/end",), ("ridge",), ("use",), tried, 40)
     with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
         return where_stage(stages, samples, lambda: asked_again(samples, 40, seed=0), mouse, wanted)
 
@@ -71,12 +71,6 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
     lines.clear()
     assert asked(mouse, tmp_path / "probe", lines, samples).subspaces == result.subspaces
     assert not lines
-
-
-def test_what_is_not_tried_is_absent(mouse: Network, tmp_path: Path) -> None:
-    """Without a reason: nobody asked for it."""
-    result = asked(mouse, tmp_path / "probe", [], decisions(mouse, 2), "write")
-    assert result == Where((), (), (), {})
 
 
 def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:

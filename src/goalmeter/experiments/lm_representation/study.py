@@ -38,7 +38,7 @@ from goalmeter.representation.beliefs.decoded_maps import (
     map_controls,
 )
 from goalmeter.representation.network import Network
-from goalmeter.representation.plans.comparison import PlanRow, PlanTable, read_plans, rows_of
+from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import plans_of, stated_plans
 from goalmeter.representation.probes.comparison import (
@@ -51,6 +51,7 @@ from goalmeter.representation.probes.comparison import (
 from goalmeter.representation.probes.protocol import Activations, Reading
 from goalmeter.representation.probes.registry import HIDDEN, Published, Ridge
 from goalmeter.representation.replay import replay
+from goalmeter.representation.result_rows import PlanRow
 from goalmeter.representation.scenes import Split, folds, split
 from goalmeter.representation.stages.decoding import Captured, captured
 from goalmeter.runs import HERE
@@ -239,14 +240,14 @@ def _numbers(
     }
     for position, name in ((PRE, "pre"), (POST, "post")):
         row = plans[ALL].row(position, LAYER, DECODER.name, 1)
-        numbers[f"plan/{name}/1"] = row.score.prefix
+        numbers[f"plan/{name}/1"] = row.prefix
     # The one size whose maps are published by themselves.
     if (size := "11") in map(str, SIZES):
         numbers[f"map/mlp/{size}"] = cells(MLP, PRE, size)
     for size in map(str, SIZES):
-        for row in plans[size].rows:
-            if row.position == POST and row.score.n <= MOST_PREFIX:
-                numbers[f"plan/{size}/{row.score.n}"] = row.score.prefix
+        for row in plans[size].plan:
+            if row.position == POST and row.n <= MOST_PREFIX:
+                numbers[f"plan/{size}/{row.n}"] = row.prefix
     return {name: value for name, value in numbers.items() if value.n}
 
 
@@ -378,8 +379,8 @@ def _plan_table(results: Results) -> Table:
     rows = [
         _Prefix(size, row)
         for size, table in results.plans.items()
-        for row in table.rows
-        if row.score.n in (1, 2, 4)
+        for row in table.plan
+        if row.n in (1, 2, 4)
     ]
     names = list(rows[0].row.baselines)
 
@@ -388,8 +389,8 @@ def _plan_table(results: Results) -> Table:
         (
             words("grids", lambda r: r.size if r.size == ALL else f"size {r.size}"),
             words("tokens", lambda r: _TIMES[r.row.position]),
-            column("actions", lambda r: str(r.row.score.n)),
-            column("all right", lambda r: r.row.score.prefix, percent),
+            column("actions", lambda r: str(r.row.n)),
+            column("all right", lambda r: r.row.prefix, percent),
             *(column(name, partial(_baseline, name), percent) for name in names),
         ),
         caption="Plans read from the mouse",
@@ -406,7 +407,7 @@ def _control(name: str, row: _Share) -> Estimate | None:
 
 def _baseline(name: str, row: _Prefix) -> Estimate | None:
     beside = row.row.baselines[name]
-    return None if beside is None else beside.score.prefix
+    return None if beside is None else beside["prefix"]
 
 
 # --- Replicate ------------------------------------------------------------------------------------

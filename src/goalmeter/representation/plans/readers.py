@@ -2,152 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, finite, require, whole
+from goalmeter._errors import require
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.representation.plans.targets import END, NOTHING
 from goalmeter.representation.probes.gradient import Schedule, best_checkpoint
-from goalmeter.representation.probes.protocol import Activations, Standard, check_finite
-from goalmeter.representation.scenes import Scenes, Split, folds, split
+from goalmeter.representation.probes.protocol import Activations, Standard
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
 
-# --- Protocol -------------------------------------------------------------------------------------
-# A reader sees the activations of one decision at one layer and position, and says at once what
-# will be done from there on, step by step, and where it ends.
-
-
 class PlanReading(NamedTuple):
-    """Activations of N decisions with what was done from there on.
+    """Activations of N decisions at a place, with the actions from there on."""
 
-    Attributes:
-        activations: [N, tokens, D].
-        actions: [N, queries], as in `Plans`.
-    """
-
-    activations: Activations
-    actions: IntArray
+    activations: Activations  # [N, tokens, D]
+    actions: IntArray  # [N, queries], as in `Plans`
 
     def where(self, kept: IntArray) -> PlanReading:
-        """Some of the decisions, by number."""
+        """Return some of the decisions, by number."""
         return PlanReading(self.activations[kept], self.actions[kept])
 
 
 class FittedPlanReader(Protocol):
     """A reader after its fit."""
 
-    @property
-    def parameters(self) -> int:
-        """How many numbers were fitted."""
-
     def predicted(self, activations: Activations) -> IntArray:
-        """The likeliest action of each step, or `END`, [N, queries]: argmax, nothing is drawn."""
+        """Return the most probable action of each step, or `END`, [N, queries]."""
 
 
 class PlanReader(Protocol):
-    """A way to read plans."""
+    """A model that predicts all later actions of a walk from the activations of one decision."""
 
     @property
     def name(self) -> str:
-        """As it stands in tables."""
+        """Name in tables."""
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedPlanReader:
-        """Fit to some decisions, and choose by others, which lie in other grids.
-
-        Args:
-            train: what is fitted.
-            validation: what tells when to stop, or how strong a penalty is to be.
-            seed: of whatever is drawn at random.
-        """
+        """Fit to training decisions, and stop or choose a penalty by those of other grids."""
 
 
-def check_plan_reading(reading: PlanReading, name: str) -> None:
-    """Refuse activations that are no numbers or not one row a sequence."""
-    rows, sequences = reading.activations, len(reading.actions)
-    if rows.ndim != 3 or len(rows) != sequences or not rows.size:
-        raise InvalidParameterError(
-            f"{name} has activations of shape {rows.shape} for {sequences} sequences, expected "
-            f"[{sequences}, tokens, dimensions]"
-        )
-    check_finite(rows, name, "leave out decisions that lack the position")
-
-
-def check_tokens(activations: Activations, shape: tuple[int, int]) -> None:
-    """Refuse activations that another reader was fitted to."""
-    if activations.ndim != 3 or activations.shape[1:] != shape:
-        raise InvalidParameterError(
-            f"activations have shape {activations.shape}, expected [decisions, {shape[0]}, "
-            f"{shape[1]}], as those that the reader was fitted to"
-        )
-
-
-def divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
-    """Divisions of decisions by the content of their grids: one, or one for each part.
-
-    Args:
-        scenes: the decisions.
-        parts: 1 to score a quarter of the grids; more to score all of them, by as many fits.
-        seed: of the order in which grids are dealt.
-    """
-    return [split(scenes, seed=seed)] if parts == 1 else folds(scenes, parts, seed=seed)
-
-
-# --- Linear ---------------------------------------------------------------------------------------
-# What it tells lies open in the activations. What a decoder tells beyond it takes work.
-#
+# --- Linear heads ---------------------------------------------------------------------------------
 # The strength of the penalty is chosen by validation, an infinite one included: a step of which
-# nothing can be read gets the shares of the training part, and no more. Rows are met in the span of
-# the training rows, where the solution lies, so width costs little.
+# nothing can be read gets the shares of the training part. Rows are projected to the span of the
+# training rows, where the solution lies, so width costs little.
 
-# Of half the squared weights, beside the mean of nats; rows have a length of about 1. Each is
-# begun from the weights of the one before it.
+# Factors of half the squared weights, added to the mean of nats; rows have a length of about 1.
+# Each fit starts from the weights of the one before it.
 PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _STEPS = 100
-# Penalties in a row that do worse than the best one before them, after which no weaker is tried.
+# Number of penalties worse than the best one after which no weaker is tried.
 _PATIENCE = 2
 
 
 class Head(NamedTuple):
-    """Scores of some classes: rows · weights + shift."""
+    """Scores of classes: rows · weights + shift."""
 
     classes: IntArray  # [C]
     weights: FloatArray  # [D, C]
     shift: FloatArray  # [C]
 
     def called(self, rows: FloatArray) -> IntArray:
-        """The likeliest class of each row, [n]."""
+        """Return the most probable class of each row, [n]."""
         return np.asarray(self.classes[(rows @ self.weights + self.shift).argmax(axis=1)])
 
 
 @dataclass(frozen=True)
 class LinearSteps:
-    """A linear head a step.
+    """Multinomial logistic regression for each step.
 
     Attributes:
-        penalties: strengths to choose from, falling.
+        penalties: strengths to choose from, decreasing.
     """
 
     penalties: tuple[float, ...] = PENALTIES
     name: str = "linear"
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedSteps:
-        """As `PlanReader.fit`; nothing is drawn at random."""
-        check_plan_reading(train, "the training part")
-        check_plan_reading(validation, "the validation part")
+        """Fit deterministically."""
         scaled = Scaled.of(train.activations)
         rows, beside = (scaled(part.activations) for part in (train, validation))
         heads = []
         for step in range(train.actions.shape[1]):
             fitted, held = (part.actions[:, step] >= 0 for part in (train, validation))
-            # Behind the longest sequence there is nothing to learn, and nothing to be told.
+            # After the longest sequence there is nothing to learn.
             if not fitted.any():
                 break
             heads.append(
@@ -162,15 +106,14 @@ class LinearSteps:
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Activations with all tokens side by side, scaled, in the span of the training rows."""
+    """Scaled activations with all tokens concatenated, in the span of the training rows."""
 
-    shape: tuple[int, int]
     standard: Standard
     basis: FloatArray | None  # [tokens x D, m]; None where there are fewer dimensions than rows
 
     @classmethod
     def of(cls, activations: Activations) -> Scaled:
-        """Of the training rows, [n, tokens, D]."""
+        """Scale by training rows, [n, tokens, D]."""
         flat = activations.reshape(len(activations), -1)
         standard = Standard.of(flat)
         # A length of about 1 whatever the width, so that a penalty means the same everywhere.
@@ -182,41 +125,28 @@ class Scaled:
             spectrum, vectors = np.linalg.eigh(rows @ rows.T)
             there = spectrum > 1e-9 * spectrum.max(initial=1e-30)
             basis = rows.T @ (vectors[:, there] / np.sqrt(spectrum[there]))
-        return cls((activations.shape[1], activations.shape[2]), standard, basis)
+        return cls(standard, basis)
 
     def __call__(self, activations: Activations) -> FloatArray:
-        """Rows of some decisions, [n, m]."""
-        check_tokens(activations, self.shape)
+        """Return rows of decisions, [n, m]."""
         rows = self.standard(activations.reshape(len(activations), -1))
         return rows if self.basis is None else np.asarray(rows @ self.basis)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedSteps:
-    """A linear reader after its fit.
-
-    Attributes:
-        scaled: how activations become rows.
-        heads: of the steps that training sequences have.
-        queries: steps that are told; those without a head are told as the last that has one.
-    """
+    """A fitted linear reader; steps without a head have the prediction of the last one."""
 
     scaled: Scaled
     heads: tuple[Head, ...]
     queries: int
 
-    @property
-    def parameters(self) -> int:
-        """As `FittedPlanReader.parameters`, counted in the activations' own dimensions."""
-        width = self.scaled.shape[0] * self.scaled.shape[1]
-        return sum((width + 1) * len(head.classes) for head in self.heads)
-
     def predicted(self, activations: Activations) -> IntArray:
-        """As `FittedPlanReader.predicted`."""
+        """Return the most probable action of each step, [N, queries]."""
         rows = self.scaled(activations)
-        told = [head.called(rows) for head in self.heads]
-        told += told[-1:] * (self.queries - len(told))
-        return np.stack(told, axis=1)
+        steps = [head.called(rows) for head in self.heads]
+        steps += steps[-1:] * (self.queries - len(steps))
+        return np.stack(steps, axis=1)
 
 
 def head_of(
@@ -224,17 +154,15 @@ def head_of(
     validation: tuple[FloatArray, IntArray],
     penalties: tuple[float, ...],
 ) -> Head:
-    """The head whose penalty does best on validation rows.
+    """Fit the head whose penalty is best on validation rows.
 
-    Args:
-        train: rows [n, D] and their labels [n], at least one.
-        validation: others; where there are none nothing is read.
-        penalties: strengths to choose from, falling.
+    Both parts are rows [n, D] and labels [n]; without validation rows nothing is read. Penalties
+    decrease.
     """
     rows, labels = train
     classes, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
     best = Head(classes, np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels)))
-    # A class that training does not have cannot be told by any of them.
+    # A class that training does not have cannot be predicted by any head.
     seen = np.isin(validation[1], classes)
     beside, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
     if len(classes) == 1 or not len(beside):
@@ -256,7 +184,7 @@ def head_of(
 def _regression(
     rows: FloatArray, labels: IntArray, penalty: float, weights: FloatArray, shift: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Multinomial logistic regression with squared weights, from a given start."""
+    """Fit multinomial logistic regression with squared weights, from a given start."""
     from scipy.optimize import minimize
 
     shape = (rows.shape[1] + 1, len(shift))
@@ -274,7 +202,7 @@ def _regression(
 def _objective(
     rows: FloatArray, labels: IntArray, penalty: float, shape: tuple[int, int]
 ) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    """Nats a row with the penalty, and its gradient; the last row of weights is the shift."""
+    """Return the penalised nats per row with its gradient; the last row of weights is the shift."""
 
     def value(flat: FloatArray) -> tuple[float, FloatArray]:
         table = flat.reshape(shape)
@@ -287,7 +215,7 @@ def _objective(
 
 
 def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
-    """The mean of nats, and the derivative of their sum by the scores, [n, C]."""
+    """Return the mean of nats, and the derivative of their sum by the scores, [n, C]."""
     scores = scores - scores.max(axis=1, keepdims=True)
     shares = np.exp(scores)
     total = shares.sum(axis=1)
@@ -298,40 +226,39 @@ def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
     return nats, shares
 
 
-# --- Decoder --------------------------------------------------------------------------------------
-# memory    a linear layer that all tokens share, LayerNorm, GELU, dropout; plus, for each token,
-#               a learnt vector that says which one it is
-#     queries   one a step, each the sum of a learnt query and a learnt position
-#     blocks    pre-norm transformer decoder layers; queries see each other, no mask
-#     scores    a linear layer from each query to the four actions and the end
+# --- Transformer decoder --------------------------------------------------------------------------
+# memory     a linear layer that all tokens share, LayerNorm, GELU, dropout; plus a learnt vector
+#            for each token
+# queries    one per step, each the sum of a learnt query and a learnt position
+# blocks     pre-norm transformer decoder layers; queries see each other, no mask
+# scores     a linear layer from each query to the four actions and the end
 #
-# All steps are told at once and none is fed back, so nothing is told of a later step by way of a
-# guess at an earlier one. The loss of a step weighs decay^step, padding counts for nothing, and the
-# checkpoint with the least loss on validation grids is kept.
+# All steps are predicted at once and none is fed back, so no step depends on a guess at an earlier
+# one. The loss of a step weighs decay^step, padding counts for nothing, and the checkpoint with the
+# least loss on validation grids is used.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 5, and its code. There the tokens carry no mark of their place; ours are scaled
-# token by token, which takes away what else would tell them apart. It keeps the last epoch, and
-# draws predictions at temperature 1.
+# Agents", section 5, and its code. There tokens have no learnt vector; ours are scaled token by
+# token, which removes what else would distinguish them. It uses the last epoch, and samples
+# predictions at temperature 1.
 
 # As published, but for the number of epochs: training ends by validation.
 PUBLISHED = Schedule(rate=1e-4, decay=1e-2, batch=32, epochs=200, patience=15)
 _CLIP = 1.0
 _CHUNK = 256
-_MOST_LAYERS, _MOST_WIDTH = 64, 65_536
 
 
 @dataclass(frozen=True)
 class PlanDecoder:
-    """A transformer that tells all steps at once.
+    """A transformer that predicts all steps at once.
 
     Attributes:
-        layers: blocks; the paper has 1, 2 and 4.
+        layers: number of blocks; the paper has 1, 2 and 4.
         width: of the memory and the queries, a multiple of `heads`.
-        heads: of attention.
-        dropout: share of units that are left out in training.
+        heads: number of attention heads.
+        dropout: probability of dropout.
         decay: weight of a step's loss relative to that of the step before.
-        schedule: of the training.
+        schedule: training schedule.
     """
 
     layers: int = 2
@@ -343,68 +270,38 @@ class PlanDecoder:
 
     @property
     def name(self) -> str:
-        """With its layers."""
+        """Name in tables, with the layers."""
         return f"decoder({self.layers})"
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedDecoder:
-        """As `PlanReader.fit`."""
-        self._check()
-        require("torch", extra="lm", feature="a plan decoder")
-        check_plan_reading(train, "the training part")
-        check_plan_reading(validation, "the validation part")
-        import torch
-
+        """Train with early stopping."""
+        torch = require("torch", extra="lm", feature="a plan decoder")
         tokens, dimensions = train.activations.shape[1:]
         standard = Standard.of(train.activations.reshape(len(train.actions), -1))
-        # Dropout draws from torch's own stream, which is put back as it was.
+        # Dropout draws from torch's own stream, which is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             network = _network(self, tokens, dimensions, train.actions.shape[1])
             _train(self, network, standard, train, validation, seed)
-        return FittedDecoder((tokens, dimensions), standard, network)
-
-    def _check(self) -> None:
-        whole(self.layers, "layers", least=1, most=_MOST_LAYERS)
-        whole(self.heads, "heads", least=1, most=_MOST_WIDTH)
-        whole(self.width, "width", least=1, most=_MOST_WIDTH)
-        finite(self.dropout, "dropout", least=0.0, most=0.99)
-        finite(self.decay, "decay", least=1e-6, most=1.0)
-        if self.width % self.heads:
-            raise InvalidParameterError(
-                f"width is {self.width} with {self.heads} heads, expected a multiple of the heads"
-            )
-        schedule = self.schedule
-        if min(schedule.epochs, schedule.batch, schedule.patience) < 1:
-            raise InvalidParameterError(
-                f"the schedule is {schedule}, expected at least one epoch, one decision a step and "
-                f"one epoch of patience"
-            )
+        return FittedDecoder(standard, network)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedDecoder:
-    """A decoder after its fit.
+    """A trained decoder.
 
     Attributes:
-        shape: tokens and dimensions of what it reads.
-        standard: how activations are scaled.
+        standard: scaling of the activations.
         network: from scaled activations [n, tokens, D] to scores [n, queries, 5].
     """
 
-    shape: tuple[int, int]
     standard: Standard
     network: nn.Module
 
-    @property
-    def parameters(self) -> int:
-        """As `FittedPlanReader.parameters`."""
-        return sum(each.numel() for each in self.network.parameters())
-
     def predicted(self, activations: Activations) -> IntArray:
-        """As `FittedPlanReader.predicted`."""
+        """Return the most probable action of each step, [N, queries]."""
         import torch
 
-        check_tokens(activations, self.shape)
         self.network.eval()
         out = []
         with torch.no_grad():
@@ -445,8 +342,8 @@ def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> 
 
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             asked = (self.queries + self.positions).expand(len(rows), -1, -1)
-            told: torch.Tensor = self.scores(self.blocks(asked, self.memory(rows) + self.places))
-            return told
+            out: torch.Tensor = self.scores(self.blocks(asked, self.memory(rows) + self.places))
+            return out
 
     return Network()
 
@@ -459,12 +356,12 @@ def _train(
     validation: PlanReading,
     seed: int,
 ) -> None:
-    """Train the network in place, and leave it at the best checkpoint."""
+    """Train the network in place, and load the best checkpoint."""
     import torch
 
     schedule = sizes.schedule
-    (rows, actions), held = _tensors(standard, train), _tensors(standard, validation)
-    loss = _weighted(sizes.decay)
+    rows, beside = (_inputs(standard, part.activations) for part in (train, validation))
+    actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
     )
@@ -474,48 +371,34 @@ def _train(
         order = torch.from_numpy(rng.permutation(len(rows)))
         for batch in torch.split(order, schedule.batch):
             optimiser.zero_grad(set_to_none=True)
-            loss(network(rows[batch]), actions[batch]).backward()  # type: ignore[no-untyped-call]
+            loss = _loss(network(rows[batch]), actions[batch], sizes.decay)
+            loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
             optimiser.step()
 
-    best = best_checkpoint(
-        network, schedule, epoch, lambda: _loss_of(network, held, loss), _weights
-    )
+    def validation_loss() -> float:
+        network.eval()
+        with torch.no_grad():
+            scores = torch.cat([network(part) for part in torch.split(beside, _CHUNK)])
+            return float(_loss(scores, later, sizes.decay))
+
+    def weights(network: nn.Module) -> dict[str, torch.Tensor]:
+        return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
+    best = best_checkpoint(network, schedule, epoch, validation_loss, weights)
     network.load_state_dict(best)
 
 
-def _weighted(decay: float) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Nats a step that is there, each weighing decay^step."""
+def _loss(scores: torch.Tensor, actions: torch.Tensor, decay: float) -> torch.Tensor:
+    """Nats per known step, each weighing decay^step."""
     import torch
     from torch.nn import functional
 
-    def loss(scores: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-        nats = functional.cross_entropy(
-            scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
-        )
-        weight = (actions != NOTHING) * decay ** torch.arange(actions.shape[1])
-        return (nats * weight).sum() / weight.sum().clamp_min(1e-9)
-
-    return loss
-
-
-def _loss_of(
-    network: nn.Module,
-    held: tuple[torch.Tensor, torch.Tensor],
-    loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-) -> float:
-    import torch
-
-    network.eval()
-    with torch.no_grad():
-        scores = torch.cat([network(rows) for rows in torch.split(held[0], _CHUNK)])
-        return float(loss(scores, held[1]))
-
-
-def _tensors(standard: Standard, reading: PlanReading) -> tuple[torch.Tensor, torch.Tensor]:
-    import torch
-
-    return _inputs(standard, reading.activations), torch.from_numpy(reading.actions)
+    nats = functional.cross_entropy(
+        scores.transpose(1, 2), actions, ignore_index=NOTHING, reduction="none"
+    )
+    weight = (actions != NOTHING) * decay ** torch.arange(actions.shape[1])
+    return (nats * weight).sum() / weight.sum().clamp_min(1e-9)
 
 
 def _inputs(standard: Standard, activations: Activations) -> torch.Tensor:
@@ -523,7 +406,3 @@ def _inputs(standard: Standard, activations: Activations) -> torch.Tensor:
 
     flat = standard.single(activations.reshape(len(activations), -1))
     return torch.from_numpy(flat.reshape(activations.shape))
-
-
-def _weights(network: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: value.detach().clone() for name, value in network.state_dict().items()}

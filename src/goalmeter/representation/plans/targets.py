@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, whole
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import LAYERS, planned
@@ -18,23 +18,21 @@ from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Scenes
 from goalmeter.statistics.clusters import Estimate, estimate
 
-# --- Targets --------------------------------------------------------------------------------------
 # A sequence begins at a decision and holds the actions that the walk executed from there, then
-# `END` if it arrived, then `NOTHING`. One that is longer than what is kept is cut and has no end,
-# so that no walk is left out for its length. An answer that could not be read executed nothing:
-# the sequence goes on with the next one.
+# `END` if it arrived, then `NOTHING`. One that is longer than the number of queries is cut and has
+# no end, so that no walk is left out for its length. An answer that could not be read executed
+# nothing: the sequence goes on with the next one.
 #
-# An agent that plans anew at every step need not do what it planned. So what can be told of later
-# actions is bounded by how well the agent agrees with itself (`known.asked_again`).
+# An agent that plans anew at every step need not do what it planned. So what can be read of later
+# actions is bounded by how well the agent agrees with itself (`asked_again`).
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5; its code leaves out every walk of more than nine actions.
 
-# Behind the numbers of the actions: the walk has arrived, and nothing is known or said.
+# After the numbers of the actions: the walk has arrived, and nothing is known or predicted.
 END, NOTHING = len(ACTIONS), -1
-# Steps that are told at once, as in the paper.
+# Steps that are predicted at once, as in the paper.
 QUERIES = 10
-_MOST_QUERIES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +44,8 @@ class Plans:
         scenes: the decisions from which they begin.
         walks: key of the walk of each, [N].
         steps: number of the decision in its walk, [N].
-        questions: what was asked there; equal ones are the same question, [N].
-        unreadable: how many answers of the walks could not be read.
+        questions: prompt of each; equal ones are the same question, [N].
+        unreadable: number of answers of the walks that could not be read.
     """
 
     actions: IntArray
@@ -62,21 +60,16 @@ class Plans:
 
     @property
     def queries(self) -> int:
-        """Steps that are kept of each."""
+        """Number of steps of each sequence."""
         return int(self.actions.shape[1])
 
     @cached_property
     def lengths(self) -> IntArray:
-        """How many actions are kept of each, [N]."""
+        """Number of actions of each sequence, [N]."""
         return np.asarray(((self.actions >= 0) & (self.actions < END)).sum(axis=1))
 
-    @cached_property
-    def ended(self) -> BoolArray:
-        """Whether its end is kept: it arrived before the last query, [N]."""
-        return np.asarray((self.actions == END).any(axis=1))
-
     def where(self, kept: IntArray | BoolArray) -> Plans:
-        """Some of the sequences, by number or by a mask, [N]."""
+        """Return some of the sequences, by number or by a mask, [N]."""
         places = np.arange(len(self))[kept]
         return Plans(
             self.actions[places],
@@ -88,23 +81,16 @@ class Plans:
         )
 
 
-def plans_of(
-    samples: Sequence[Sample], *, every_step: bool = False, queries: int = QUERIES
-) -> Plans:
-    """The plans of recorded decisions.
+def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> Plans:
+    """Return the plans of walks, from all their decisions.
 
-    Args:
-        samples: all decisions of some walks; activations are needed of those alone from which
-            sequences begin.
-        every_step: begin at every decision of a walk, and not at its first alone.
-        queries: actions that are kept of each, the end included.
+    `queries` is the number of steps of each sequence, the end included.
     """
     return plans_in(
         scenes_of(samples),
         [sample.walk for sample in samples],
         [sample.step for sample in samples],
         [sample.question for sample in samples],
-        every_step=every_step,
         queries=queries,
     )
 
@@ -115,25 +101,12 @@ def plans_in(
     steps: Sequence[int],
     questions: Sequence[Hashable] | None = None,
     *,
-    every_step: bool = False,
     queries: int = QUERIES,
 ) -> Plans:
-    """The plans of decisions that are given as scenes.
+    """Return the plans of walks whose decisions are scenes, with the walk and step of each, [N].
 
-    Args:
-        scenes: N decisions.
-        walks: the walk of each, [N].
-        steps: its number in the walk, from 0, [N].
-        questions: what was asked, [N]; None where the state says all of it.
-        every_step: as in `plans_of`, like the rest.
-        queries: actions that are kept of each.
+    `questions` are their prompts, None where the state determines them.
     """
-    whole(queries, "queries", least=1, most=_MOST_QUERIES)
-    if not len(scenes) == len(walks) == len(steps):
-        raise InvalidParameterError(
-            f"there are {len(walks)} walks and {len(steps)} steps for {len(scenes)} decisions, "
-            f"expected one each"
-        )
     of_walk: dict[Hashable, list[int]] = {}
     for number, walk in enumerate(walks):
         of_walk.setdefault(walk, []).append(number)
@@ -145,17 +118,20 @@ def plans_in(
                 f"the decisions of walk {walk!r} are not all there, or not once each; expected "
                 f"steps 0 to the last: replay all decisions"
             )
-        done = [(number, scenes.actions[number]) for number in numbers]
         tail = [END] if _arrives(scenes, numbers[-1]) else []
-        for begin in range(len(numbers) if every_step else 1):
-            told = [action for _, action in done[begin:] if action is not None] + tail
-            rows[numbers[begin]] = told
-    _check_whole(of_walk, rows)
+        done = [scenes.actions[number] for number in numbers]
+        rows[numbers[0]] = [action for action in done if action is not None] + tail
+    # First decisions alone look like walks that ended after one step.
+    alone = all(len(numbers) == 1 for numbers in of_walk.values())
+    if alone and any(END not in row for row in rows.values()):
+        raise InvalidTrajectoryError(
+            "every walk has a single decision, and not all of them arrive, so what was done later "
+            "is not known; replay all decisions of the walks, not the first alone"
+        )
     starts = sorted(rows)
     actions = np.full((len(starts), queries), NOTHING, dtype=np.int64)
     for place, start in enumerate(starts):
-        kept = rows[start][:queries]
-        actions[place, : len(kept)] = kept
+        actions[place] = _filled(rows[start], queries)
     asked = [""] * len(scenes) if questions is None else list(questions)
     return Plans(
         actions,
@@ -175,39 +151,23 @@ def _arrives(scenes: Scenes, number: int) -> bool:
     return plan.distance_from(plan.step(scenes.states[number], action)) == 0
 
 
-def _check_whole(of_walk: dict[Hashable, list[int]], rows: dict[int, list[int]]) -> None:
-    """Refuse first decisions alone: they look like walks that were ended after one step."""
-    alone = all(len(numbers) == 1 for numbers in of_walk.values())
-    if alone and any(END not in told for told in rows.values()):
-        raise InvalidTrajectoryError(
-            "every walk has a single decision, and not all of them arrive, so what was done later "
-            "is not known; replay all decisions of the walks, not the first alone"
-        )
-
-
-# --- Known ----------------------------------------------------------------------------------------
-# - majority: the action that training walks take most often at a step, of those that are under way.
-# - position only: a linear reader that sees where the agent and the goal are, and nothing else.
-# - repeat the first: the first action that was decoded, again and again.
-# - optimal plan: one shortest way of the true map, drawn at random where there are several. An
-# agent
-#   that goes by shortest ways may take another one, and nobody could have known which.
-# - stated plan: what the model itself says behind "plan" before it answers.
-# - asked again: what another walk did from the same state and question. It is no strict ceiling: it
-#     agrees with the walk by chance where the agent is undecided, and a reader that tells the
-#   likelier
-#   action is right more often; after reasoning, a reader also sees which way was settled on.
+# --- Baselines without activations ----------------------------------------------------------------
+# majority              the action that training walks take most often at a step
+# position only         a linear reader of the cells of agent and goal
+# repeat the first      the first decoded action, again and again
+# optimal plan          a shortest path of the true map, drawn at random where there are several
+# stated plan           what the model writes after "plan" before it answers
+# asked again           what another walk did from the same state and question. It is no strict
+#                       ceiling: it agrees with the walk by chance where the agent is undecided, and
+#                       a reader that predicts the likelier action is right more often; after
+#                       reasoning, a reader also sees which path was chosen
 #
 # The published analysis has none of them.
 
 MAJORITY, POSITION, REPEAT = "majority", "position only", "repeat the first"
-OPTIMAL, STATED, AGAIN, SHUFFLED = (
-    "optimal plan",
-    "stated plan",
-    "asked again",
-    "shuffled activations",
-)
-# What is told of a sequence that no other walk shares its beginning with.
+OPTIMAL, STATED, AGAIN = "optimal plan", "stated plan", "asked again"
+SHUFFLED = "shuffled activations"
+# Prediction for a sequence whose beginning no other walk shares.
 UNASKED = -2
 _ENOUGH_ASKED = 0.5
 # In the order of tables.
@@ -215,12 +175,9 @@ BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
 
 
 def majority(train: IntArray) -> IntArray:
-    """The most frequent action of each step, [queries]; the lowest of equal ones.
+    """Return the most frequent action of each step of training sequences, [queries].
 
     Ends are not counted: sequences of at least n actions are scored, and an end is none.
-
-    Args:
-        train: what was done in the training part, [N, queries].
     """
     out: list[int] = []
     for column in train.T:
@@ -231,15 +188,15 @@ def majority(train: IntArray) -> IntArray:
 
 
 def repeated(predicted: IntArray) -> IntArray:
-    """The first step of each prediction at every step, [N, queries]."""
+    """Return the first step of each prediction at every step, [N, queries]."""
     return np.repeat(predicted[:, :1], predicted.shape[1], axis=1)
 
 
 def position_features(scenes: Scenes) -> FloatArray:
-    """Where the agent and the goal are, and nothing of the map, [N, 1, F].
+    """Encode the cells of agent and goal, and nothing of the map, [N, 1, F].
 
     One-hot coordinates of both, one-hot differences of rows and columns, and the layer of the
-    state: enough for a linear reader to go by the compass.
+    state: enough for a linear reader to follow the compass.
     """
     rows, columns = scenes.shapes.max(axis=0)
     agents = np.array([state.cell for state in scenes.states])
@@ -258,12 +215,7 @@ def position_features(scenes: Scenes) -> FloatArray:
 
 
 def optimal_plans(plans: Plans, *, seed: int) -> IntArray:
-    """One shortest way of the true map from each decision, [N, queries].
-
-    Args:
-        plans: where they begin.
-        seed: of the choice among equally short ones.
-    """
+    """Draw a shortest path of the true map from each decision, [N, queries]."""
     out = np.full(plans.actions.shape, NOTHING)
     for number, (world, state) in enumerate(
         zip(plans.scenes.worlds, plans.scenes.states, strict=True)
@@ -281,15 +233,9 @@ def optimal_plans(plans: Plans, *, seed: int) -> IntArray:
 
 
 def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> IntArray | None:
-    """The plan that the model states before it answers, [N, queries]; None if it states none.
+    """Return the plans that a model states before it answers, [N, queries]; None if it states none.
 
-    A decision without a stated plan is told nothing, and so wrongly. A stated plan ends where its
-    words do.
-
-    Args:
-        samples: decisions of the run, those from which `plans` begin among them.
-        tokenizer: of the model that walked.
-        plans: where they begin.
+    A decision without a stated plan counts as wrong. A stated plan ends where its words do.
     """
     by_place = {(sample.walk, sample.step): sample for sample in samples}
     out = np.full(plans.actions.shape, NOTHING)
@@ -302,11 +248,11 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> Int
 
 
 def asked_again(plans: Plans, *, seed: int) -> IntArray | None:
-    """What another walk did from the same state and question, [N, queries].
+    """Return what another walk did from the same state and question, [N, queries].
 
-    Rows of `UNASKED` have no such walk. Of several walks one is drawn. None unless at least half of
-    the sequences have one: the few of a run that asked once are grids which were drawn twice, and
-    whose walks may have drawn the same answers.
+    Of several walks one is drawn; rows of `UNASKED` have none. None unless at least half of the
+    sequences have one: otherwise they are grids that were drawn twice by chance, whose walks may
+    have drawn the same answers.
     """
     groups: dict[Hashable, list[int]] = {}
     for number, key in enumerate(
@@ -335,15 +281,12 @@ def _one_hot(values: IntArray, count: int) -> FloatArray:
 
 
 # --- Scores ---------------------------------------------------------------------------------------
-# prefix at n        of the sequences with at least n actions, those whose first n are all told
-#     conditional at n   of the sequences with at least n actions whose first n - 1 are told, those
-#                        whose n-th is told as well
-#         ends at n          of the sequences that arrive after n actions and whose n are all told,
-#     those
-#                        of which it is told that they end there
+# prefix at n        of the sequences with at least n actions, those whose first n are right
+# conditional at n   of the sequences with at least n actions whose first n - 1 are right, those
+#                    whose n-th is right as well
 #
 # Prefix accuracy is the product of the conditional ones only where all sequences are as long: those
-# that are shorter have left. Whoever says an end too early has the action there wrong.
+# that are shorter have left. A reader that predicts the end too early has the action there wrong.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, for prefix accuracy.
@@ -351,80 +294,40 @@ def _one_hot(values: IntArray, count: int) -> FloatArray:
 UNIT, DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
 
 
-@dataclass(frozen=True)
-class PlanScore:
-    """The scores of one length, as shares with intervals over grids.
-
-    Attributes:
-        n: actions.
-        prefix: see above, like those that follow.
-        conditional: NaN with n = 0 where no sequence is told so far.
-        ends: NaN with n = 0 where no sequence ends there.
-    """
-
-    n: int
-    prefix: Estimate
-    conditional: Estimate
-    ends: Estimate
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        shares = ("prefix", "conditional", "ends")
-        return {"n": self.n} | {name: getattr(self, name).to_json() for name in shares}
-
-
-def plan_score(predicted: IntArray, actions: IntArray, grids: IntArray, n: int) -> PlanScore:
-    """Score some predictions.
+def plan_score(
+    predicted: IntArray, actions: IntArray, grids: IntArray, n: int
+) -> dict[str, Estimate]:
+    """Return the "prefix" and "conditional" accuracy of n actions.
 
     Args:
-        predicted: what is said of each step, [N, queries]; what is neither an action nor `END` is
+        predicted: predictions of each step, [N, queries]; what is neither an action nor `END` is
             never right.
-        actions: what was done, [N, queries], as in `Plans`.
+        actions: as in `Plans`, [N, queries].
         grids: number of the grid of each sequence, by which intervals are clustered, [N].
-        n: actions, from 1 to the number of queries.
+        n: 1 to the number of queries.
     """
-    _check(predicted, actions, grids, n)
-    known, told = _known(actions, n), told_so_far(predicted, actions)
-    before = known & (told[:, n - 2] if n > 1 else True)
-    ends, ends_told = np.zeros(len(actions), dtype=bool), np.zeros(len(actions), dtype=bool)
-    if n < actions.shape[1]:
-        ends, ends_told = (actions[:, n] == END) & told[:, n - 1], predicted[:, n] == END
-    return PlanScore(
-        n,
-        share(told[:, n - 1], known, grids),
-        share(told[:, n - 1], before, grids),
-        share(ends_told, ends, grids),
-    )
+    among, right = _has_action(actions, n), _right_so_far(predicted, actions)
+    before = among & (right[:, n - 2] if n > 1 else True)
+    return {
+        "prefix": share(right[:, n - 1], among, grids),
+        "conditional": share(right[:, n - 1], before, grids),
+    }
 
 
 def prefix_beyond(
     ours: IntArray, theirs: IntArray, actions: IntArray, grids: IntArray, n: int
 ) -> Estimate:
-    """Prefix accuracy of one prediction less that of another, on the same sequences.
-
-    Arguments are those of `plan_score`.
-    """
-    for predicted in (ours, theirs):
-        _check(predicted, actions, grids, n)
-    both = [told_so_far(each, actions)[:, n - 1].astype(float) for each in (ours, theirs)]
-    return share(both[0] - both[1], _known(actions, n), grids, paired=True)
-
-
-def told_so_far(predicted: IntArray, actions: IntArray) -> BoolArray:
-    """Whether all steps up to each are told, [N, queries]."""
-    return np.logical_and.accumulate((predicted == actions) & (actions >= 0), axis=1)
+    """Return the difference of the prefix accuracies of two predictions of the same sequences."""
+    mine, others = (_right_so_far(each, actions)[:, n - 1].astype(float) for each in (ours, theirs))
+    return share(mine - others, _has_action(actions, n), grids, paired=True)
 
 
 def share(
     values: BoolArray | FloatArray, among: BoolArray, grids: IntArray, *, paired: bool = False
 ) -> Estimate:
-    """The mean of some values, clustered by grid.
+    """Return the mean of values [N] among some sequences [N], clustered by grid [N].
 
-    Args:
-        values: [N], shares, or differences of shares if they are paired.
-        among: which of them count, [N].
-        grids: [N].
-        paired: whether values are differences.
+    Values are shares, or differences of shares if they are paired.
     """
     of = np.unique(grids[among], return_inverse=True)[1]
     if not len(of):
@@ -439,17 +342,10 @@ def share(
     )
 
 
-def _known(actions: IntArray, n: int) -> BoolArray:
+def _right_so_far(predicted: IntArray, actions: IntArray) -> BoolArray:
+    """Whether all steps up to each are right, [N, queries]."""
+    return np.logical_and.accumulate((predicted == actions) & (actions >= 0), axis=1)
+
+
+def _has_action(actions: IntArray, n: int) -> BoolArray:
     return np.asarray((actions[:, n - 1] >= 0) & (actions[:, n - 1] < END))
-
-
-def _check(predicted: IntArray, actions: IntArray, grids: IntArray, n: int) -> None:
-    if predicted.shape != actions.shape or actions.ndim != 2 or len(grids) != len(actions):
-        raise InvalidParameterError(
-            f"predictions have shape {predicted.shape} and actions {actions.shape} of {len(grids)} "
-            f"grids, expected the same [sequences, queries] and a grid for each sequence"
-        )
-    if not 1 <= n <= actions.shape[1]:
-        raise InvalidParameterError(
-            f"n is {n!r}, expected 1 to {actions.shape[1]}, the number of queries"
-        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, require, whole
+from goalmeter._errors import require, whole
 from goalmeter._types import FloatArray
 from goalmeter.representation.probes.protocol import (
     FittedHeads,
@@ -17,7 +17,6 @@ from goalmeter.representation.probes.protocol import (
     Reading,
     Standard,
     Targets,
-    check_reading,
 )
 
 if TYPE_CHECKING:
@@ -27,23 +26,23 @@ if TYPE_CHECKING:
 
 # --- Training -------------------------------------------------------------------------------------
 # The scores that a network adds are zero before the first step, so the loss there is that of
-# position alone, and the best checkpoint may be that one: a probe that learns nothing says
-# nothing. Classes count as often as they occur; nothing is oversampled.
+# position alone, and the best checkpoint may be that one. Classes count as often as they occur;
+# nothing is oversampled.
 
-# The weights of a network, as its user wants them.
+# Weights of a network, in the format of its user.
 Checkpoint = TypeVar("Checkpoint")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast.
+    """A training schedule.
 
     Attributes:
-        rate: of AdamW.
-        decay: of weights, by AdamW.
-        batch: scenes a step.
-        epochs: at most so many.
-        patience: epochs without a better validation loss after which it ends.
+        rate: learning rate of AdamW.
+        decay: weight decay of AdamW.
+        batch: scenes per step.
+        epochs: maximum number of epochs.
+        patience: epochs without a better validation loss after which training ends.
     """
 
     rate: float = 1e-2
@@ -53,19 +52,17 @@ class Schedule:
     patience: int = 8
 
 
-# What scaled activations of any width have together: rates are tuned to it.
+# Root mean square length of scaled activations of any width: rates are tuned to it.
 LENGTH = 10.0
 
 
-def begin(train: Reading, validation: Reading) -> tuple[Places, Standard]:
-    """Check what a probe is fitted to, and take from it what needs no gradient.
+def begin(train: Reading) -> tuple[Places, Standard]:
+    """Return the places and the scaling of training scenes.
 
-    Activations are brought to length `LENGTH`, so that a step of one rate moves scores as far
+    Activations are scaled to length `LENGTH`, so that a step of one rate moves scores as far
     whatever their width.
     """
     require("torch", extra="lm", feature="a probe that is trained by gradient")
-    check_reading(train, "the training part")
-    check_reading(validation, "the validation part")
     standard = Standard.of(train.activations)
     scale = LENGTH / train.activations.shape[1] ** 0.5
     return Places.of(train.scenes), Standard(standard.mean, scale * standard.weight)
@@ -80,25 +77,13 @@ def trained(
     schedule: Schedule,
     seed: int,
 ) -> dict[str, FloatArray]:
-    """The weights of the best checkpoint, by the names that the network gives them.
+    """Train a network and return the weights of the best checkpoint, by name.
 
-    Args:
-        network: from scaled activations [n, D] and the number of a shape to scores
-            [n, P + 1, 1 + objects], zero before it is trained.
-        places: what scores are added to.
-        standard: scales them.
-        train: what is fitted.
-        validation: what stops it.
-        schedule: how long and how fast.
-        seed: of the order of scenes.
+    The network maps scaled activations [n, D] and the number of a shape to scores
+    [n, P + 1, 1 + objects], which are zero before training. The seed orders the scenes.
     """
     import torch
 
-    if schedule.epochs < 1 or schedule.batch < 1 or schedule.patience < 1:
-        raise InvalidParameterError(
-            f"the schedule is {schedule}, expected at least one epoch, one scene a step and one "
-            f"epoch of patience"
-        )
     fitted, beside = (_Batches(part, places, standard) for part in (train, validation))
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
@@ -121,16 +106,15 @@ def best_checkpoint(
     loss: Callable[[], float],
     weights: Callable[[nn.Module], Checkpoint],
 ) -> Checkpoint:
-    """The weights with the least validation loss, of those before training and after each epoch.
+    """Return the weights with the least validation loss, before training or after an epoch.
 
     Args:
-        network: is trained in place, and left as the last epoch has it.
-        schedule: how many epochs, and how many without a better loss end it.
-        epoch: trains it for one.
-        loss: of the validation part, now.
-        weights: copies those of the network.
+        network: trained in place.
+        schedule: maximum number of epochs, and patience.
+        epoch: trains the network for one epoch.
+        loss: computes the validation loss.
+        weights: copies the weights of the network.
     """
-    # The first checkpoint is the fit's start: one that only gets worse is never kept.
     best, least, waited = weights(network), loss(), 0
     for _ in range(schedule.epochs):
         network.train()
@@ -165,7 +149,7 @@ class _Batches:
             self._parts[number] = tuple(torch.from_numpy(array) for array in arrays)
 
     def shuffled(self, rng: np.random.Generator, batch: int) -> list[tuple[int, Any]]:
-        """(shape, rows) of an epoch's batches, in a random order."""
+        """Return (shape, rows) of an epoch's batches, in a random order."""
         import torch
 
         out = []
@@ -176,7 +160,7 @@ class _Batches:
         return [out[i] for i in rng.permutation(len(out))]
 
     def nats(self, network: nn.Module, number: int, rows: Any) -> torch.Tensor:
-        """What each of some scenes of a shape costs, summed over its cells, [n]."""
+        """Return the loss of scenes of a shape, summed over cells, [n]."""
         from torch.nn import functional
 
         inputs, wall, free, place, offset = self._parts[number]
@@ -184,7 +168,7 @@ class _Batches:
         costs = functional.binary_cross_entropy_with_logits(
             scores[:, :-1, 0], wall[rows], reduction="none"
         )
-        # A cell with an object says nothing of walls.
+        # A cell with an object has no wall label.
         total = (costs * free[rows]).sum(dim=1)
         for column in range(place.shape[1]):
             total = total + functional.cross_entropy(
@@ -193,7 +177,7 @@ class _Batches:
         return total
 
     def loss(self, network: nn.Module) -> float:
-        """Nats a scene."""
+        """Return nats per scene."""
         import torch
 
         network.eval()
@@ -207,57 +191,46 @@ class _Batches:
 
 
 def _weights(network: nn.Module) -> dict[str, FloatArray]:
-    # In double precision, as everything that is scored without torch.
     return {
         name: value.detach().double().numpy().copy() for name, value in network.state_dict().items()
     }
 
 
 # --- Linear ---------------------------------------------------------------------------------------
-# The score of a cell is the activation times a matrix of that cell. Where every cell has a matrix
-# of its own this is logistic regression a cell; a bilinear form of low rank, activation × cell,
-# is the same with all matrices in the span of a few directions. The rank is the probe's size:
-# what a small rank gives, few directions of the activations hold.
+# The scores of a cell are the activation times a matrix of that cell. Where every cell has its own
+# matrix this is logistic regression per cell; a bilinear form of low rank, activation × cell, is
+# the same with all matrices in the span of a few directions. The rank is the probe's size.
 
 MOST_RANK = 4096
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """Multinomial logistic regression a cell, all cells trained together.
+    """Multinomial logistic regression per cell, all cells trained together."""
 
-    Attributes:
-        schedule: of the training.
-    """
-
-    # A matrix a cell learns few grids by heart; more decay than this makes it too unsure of itself.
+    # A matrix per cell overfits few grids; more decay than this makes it too uncertain.
     schedule: Schedule = field(default_factory=lambda: Schedule(decay=0.1))
     name: str = "logistic"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`."""
+        """Train with early stopping."""
         return _fitted(train, validation, None, self.schedule, seed)
 
 
 @dataclass(frozen=True)
 class Bilinear:
-    """A bilinear form of activation and cell, of some rank.
-
-    Attributes:
-        rank: directions of the activations that all cells share.
-        schedule: of the training.
-    """
+    """A bilinear form of activation and cell; the rank counts directions that all cells share."""
 
     rank: int = 32
     schedule: Schedule = field(default_factory=Schedule)
 
     @property
     def name(self) -> str:
-        """With its rank."""
+        """Name in tables, with the rank."""
         return f"bilinear({self.rank})"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`."""
+        """Train with early stopping."""
         rank = whole(self.rank, "rank", least=1, most=MOST_RANK)
         return _fitted(train, validation, rank, self.schedule, seed)
 
@@ -265,7 +238,7 @@ class Bilinear:
 def _fitted(
     train: Reading, validation: Reading, rank: int | None, schedule: Schedule, seed: int
 ) -> FittedHeads:
-    places, standard = begin(train, validation)
+    places, standard = begin(train)
     import torch
     from torch import nn
 
@@ -311,14 +284,14 @@ def _fitted(
     return FittedHeads(places, standard, scores, parameters, slopes)
 
 
-# --- Mlp ------------------------------------------------------------------------------------------
+# --- Multilayer perceptron ------------------------------------------------------------------------
 # On the concatenation [activation; one-hot row; one-hot column] the first layer is a sum,
 #
 #     W [a; row; column] = W_a a + W_r[row] + W_c[column]
 #
-# so W_a a is computed once a scene, the others once a cell, and the matrix of (scene, cell) rows by
-# dimensions is never made. With one-hot cells the hidden units can ask for one cell, which raw
-# coordinates, as in the published probe, make hard.
+# so W_a a is computed once per scene, the others once per cell, and the matrix of (scene, cell)
+# rows by dimensions is never made. With one-hot cells a hidden unit can select one cell, which is
+# hard with raw coordinates, as in the published probe.
 
 MOST_HIDDEN = 65_536
 # Scenes whose hidden units are computed at once: scenes x cells x hidden numbers.
@@ -327,32 +300,27 @@ _CHUNK = 32
 
 @dataclass(frozen=True)
 class Mlp:
-    """One hidden layer of rectified units over [activation; one-hot row; one-hot column].
-
-    Attributes:
-        hidden: units.
-        schedule: of the training.
-    """
+    """One hidden layer of rectified units over [activation; one-hot row; one-hot column]."""
 
     hidden: int = 512
-    # What is not linear is learnt after a while in which nothing seems to be.
+    # Nonlinear features are learnt after a plateau.
     schedule: Schedule = field(default_factory=lambda: Schedule(epochs=200, patience=20))
 
     @property
     def name(self) -> str:
-        """With its size."""
+        """Name in tables, with the size."""
         return f"mlp({self.hidden})"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`."""
+        """Train with early stopping."""
         hidden = whole(self.hidden, "hidden", least=1, most=MOST_HIDDEN)
-        places, standard = begin(train, validation)
+        places, standard = begin(train)
         import torch
         from torch import nn
 
         width, heads = len(standard.mean), 1 + len(places.objects)
         rows_of, columns_of = zip(*(_coordinates(shape) for shape in places.shapes), strict=True)
-        # Nowhere has a row and a column of its own, behind the last.
+        # Nowhere has its own row and column, after the last.
         extent = np.max(places.shapes, axis=0) + 1
 
         class Hidden(nn.Module):
@@ -361,7 +329,7 @@ class Mlp:
                 self.activation = nn.Parameter(torch.randn(width, hidden) / LENGTH)
                 self.row = nn.Parameter(torch.randn(extent[0], hidden))
                 self.column = nn.Parameter(torch.randn(extent[1], hidden))
-                # Position alone knows the shape too, so the probe is told of it.
+                # Position alone depends on the shape too.
                 self.shape = nn.Parameter(torch.zeros(len(places.shapes), hidden))
                 # Zero, so that training starts at position alone.
                 self.out = nn.Parameter(torch.zeros(hidden, heads))
@@ -391,6 +359,6 @@ class Mlp:
 
 
 def _coordinates(shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """The row and the column of every place of a shape, the last index for nowhere."""
+    """Return the row and the column of every place of a shape, the last index for nowhere."""
     rows, columns = (np.append(axis.ravel(), -1) for axis in np.indices(shape))
     return rows, columns

@@ -13,28 +13,22 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.representation.scenes import CLASSES, EMPTY, OUTSIDE, WALL, Scenes, Shape
 
-# --- Protocol -------------------------------------------------------------------------------------
-# A probe is fitted to activations of some scenes and stops by others; what it gives is a posterior
-# over the classes of every cell. Position alone, shuffled activations and every other control are
-# probes too, or the same probes on other activations, so that nothing is compared across code.
+# A probe is fitted to activations of some scenes and stopped by others; it returns a posterior over
+# the classes of every cell. Position alone, shuffled activations and every other control are probes
+# too, or the same probes on other activations, so that all numbers come from the same code.
 
-# [N, D]: one layer and one position, tokens side by side; any precision.
+# [N, D]: one layer and one position, tokens concatenated; any precision.
 Activations = npt.NDArray[np.floating[Any]]
 
 
 class Reading(NamedTuple):
-    """Scenes with what the model held in each of them: row i is scene i.
+    """Scenes with their activations: row i is scene i."""
 
-    Attributes:
-        activations: [N, D].
-        scenes: N of them.
-    """
-
-    activations: Activations
-    scenes: Scenes
+    activations: Activations  # [N, D]
+    scenes: Scenes  # N
 
     def where(self, kept: IntArray) -> Reading:
-        """Some of the scenes, by number."""
+        """Return some of the scenes, by number."""
         return Reading(self.activations[kept], self.scenes.where(kept))
 
 
@@ -43,36 +37,34 @@ class FittedProbe(Protocol):
 
     @property
     def parameters(self) -> int:
-        """How many numbers were fitted to activations; those of position alone do not count."""
+        """Number of parameters fitted to activations; those of position alone do not count."""
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """The probability of each class in each cell, [N, rows, columns, 7] of the largest shape.
+        """Return the probability of each class in each cell, [N, rows, columns, 7].
 
         Args:
             activations: of N scenes, [N, D].
-            shapes: rows and columns of each scene's world, [N, 2]. Cells outside are walls.
+            shapes: rows and columns of each scene's world, [N, 2]; the largest gives those of the
+                posterior, in which cells outside a world are walls.
         """
 
 
 class Probe(Protocol):
-    """A way to read maps."""
+    """A probe of maps."""
 
     @property
     def name(self) -> str:
-        """As it stands in tables."""
+        """Name in tables."""
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedProbe:
-        """Fit to some scenes, and stop by others, which lie in other grids.
+        """Fit to training scenes, and stop by validation scenes of other grids.
 
-        Args:
-            train: what is fitted.
-            validation: what tells when to stop; its shapes are among those of `train`.
-            seed: of whatever is drawn at random.
+        The shapes of validation scenes are among those of the training scenes.
         """
 
 
 def check_reading(reading: Reading, name: str) -> None:
-    """Refuse activations that are no numbers or not one row a scene."""
+    """Refuse activations that are not finite or not one row per scene."""
     rows, scenes = reading.activations, len(reading.scenes)
     if rows.ndim != 2 or len(rows) != scenes or not rows.shape[1]:
         raise InvalidParameterError(
@@ -80,50 +72,27 @@ def check_reading(reading: Reading, name: str) -> None:
             f"[{scenes}, dimensions]"
         )
     # Half precision overflows in some models, and one bad row would spoil every weight.
-    check_finite(rows, name, "leave it out, or read a model that is loaded in float32")
-
-
-def check_finite(rows: Activations, name: str, mend: str) -> None:
-    """Refuse activations that are no finite numbers.
-
-    Args:
-        rows: [N, ...].
-        name: what they are called in the message.
-        mend: what to do about it.
-    """
-    if not np.isfinite(rows).all():
-        finite = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)
+    if not (finite := np.isfinite(rows).all(axis=1)).all():
         raise InvalidParameterError(
-            f"{name} has activations that are no finite numbers, first in row "
-            f"{int(np.flatnonzero(~finite)[0])}; {mend}"
-        )
-
-
-def check_width(activations: Activations, width: int) -> None:
-    """Refuse activations that another probe was fitted to."""
-    if activations.ndim != 2 or activations.shape[1] != width:
-        raise InvalidParameterError(
-            f"activations have shape {activations.shape}, expected [scenes, {width}], as those "
-            f"that the probe was fitted to"
+            f"{name} has activations that are not finite, first in row "
+            f"{int(np.flatnonzero(~finite)[0])}; leave it out, or load the model in float32"
         )
 
 
 def walls_outside(shapes: IntArray) -> FloatArray:
-    """A posterior that is certain of walls everywhere, [N, rows, columns, 7], to be written on."""
-    # Outside of its world a cell is a wall: nobody can go there.
+    """Return a posterior of walls everywhere, [N, rows, columns, 7], to be filled in."""
     rows, columns = shapes.max(axis=0)
     out = np.zeros((len(shapes), rows, columns, len(CLASSES)))
-    out[..., CLASSES.index("wall")] = 1.0
+    out[..., WALL] = 1.0
     return out
 
 
 # --- Places ---------------------------------------------------------------------------------------
-# A probe of ours gives, for every place, the log-odds of a wall, and for every object (agent,
-# goal, key, ...) a score in a softmax over places: an object is in one cell, so its cells
-# compete, and a class of its own at every cell would let several cells be the agent. An object
-# that some scenes lack may also be nowhere, which is a place as well. Both begin at what position
-# alone says: what activations add starts from zero, so a probe that learns nothing is the table
-# of positions.
+# A probe of ours gives, for every cell, the log-odds of a wall, and for every object (agent, goal,
+# key, ...) a score in a softmax over places: an object is in one cell, so its cells compete, and a
+# class of its own at every cell would let several cells be the agent. An object that some scenes
+# lack may also be nowhere, which is a place as well. Both start from what position alone predicts,
+# so a probe that learns nothing is the table of positions.
 #
 # From wall odds and objects to a posterior over classes: let t_k(i) be the softmax of object k at
 # cell i. Objects never share a cell, so
@@ -133,8 +102,8 @@ def walls_outside(shapes: IntArray) -> FloatArray:
 # with Z_k such that k is somewhere, and not nowhere, as often as before; what no object takes is
 # wall or empty by the odds. For two objects this is exact.
 
-# Scenes that are added to what was counted, spread over all outcomes (Krichevsky and Trofimov's
-# half for wall and open): what was never seen is improbable and not impossible.
+# Scenes that are added to the counts, spread over all outcomes (Krichevsky and Trofimov's half for
+# wall and open): what was never seen is improbable and not impossible.
 _PRIOR = 0.5
 
 
@@ -143,11 +112,11 @@ class Places:
     """The places of some shapes: P_s cells of each, row by row, and nowhere as the last.
 
     Attributes:
-        shapes: those that were there in training.
-        objects: the classes that are somewhere or nowhere, in the order of their columns.
-        offsets: what position alone says, for each shape [P_s + 1, 1 + objects]: the log-odds of a
-            wall where there is no object, and the logarithm of each object's share of scenes; -inf
-            where an object that is always somewhere is nowhere.
+        shapes: shapes of training worlds.
+        objects: classes of objects, in the order of their columns.
+        offsets: prediction of position alone, for each shape [P_s + 1, 1 + objects]: the log-odds
+            of a wall where there is no object, and the logarithm of each object's share of scenes;
+            -inf for nowhere if an object is always somewhere.
     """
 
     shapes: tuple[Shape, ...]
@@ -156,18 +125,18 @@ class Places:
 
     @classmethod
     def of(cls, scenes: Scenes) -> Places:
-        """Count, over scenes, what is where."""
+        """Count the classes of cells over scenes."""
         labels = scenes.labels
         objects = tuple(k for k in range(EMPTY + 1, len(CLASSES)) if (labels == k).any())
         shapes = tuple(sorted({world.shape for world in scenes.worlds}))
         offsets = []
         for shape in shapes:
-            targets = Targets.of(scenes.where(_has(scenes, shape)), objects)
-            offsets.append(_log_shares(targets))
+            same = np.flatnonzero((scenes.shapes == shape).all(axis=1))
+            offsets.append(_log_shares(Targets.of(scenes.where(same), objects)))
         return cls(shapes, objects, tuple(offsets))
 
     def groups(self, shapes: IntArray) -> list[tuple[int, IntArray]]:
-        """(number of the shape, numbers of the scenes that have it), for each that occurs."""
+        """Return the number of each shape that occurs, and the scenes that have it."""
         out = []
         for row in np.unique(shapes, axis=0):
             shape = (int(row[0]), int(row[1]))
@@ -181,11 +150,7 @@ class Places:
         return out
 
     def classes(self, number: int, scores: FloatArray) -> FloatArray:
-        """The posterior that scores stand for.
-
-        Args:
-            number: of the shape.
-            scores: as `offsets`, of n scenes, [n, P + 1, 1 + objects].
+        """Turn scores of n scenes of a shape, [n, P + 1, 1 + objects], into a posterior.
 
         Returns:
             [n, rows, columns, 7].
@@ -197,7 +162,7 @@ class Places:
         # Exclusion between objects must not make one of them less present.
         somewhere = 1.0 - objects[..., -1:]
         cells = objects[..., :-1]
-        # Where no other object is.
+        # The probability that no other object is there.
         alone = np.stack(
             [
                 cells[k] * np.prod(1.0 - np.delete(cells, k, axis=0), axis=0)
@@ -221,21 +186,15 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What is to be predicted in n scenes of one shape.
+    """Targets of n scenes of one shape."""
 
-    Attributes:
-        wall: whether each cell is a wall, [n, P].
-        free: whether no object is in it, so that its being wall or not counts, [n, P].
-        place: the place of each object, P for nowhere, [n, objects].
-    """
-
-    wall: BoolArray
-    free: BoolArray
-    place: IntArray
+    wall: BoolArray  # whether each cell is a wall, [n, P]
+    free: BoolArray  # whether no object is in it, so that its being wall or not counts, [n, P]
+    place: IntArray  # the place of each object, P for nowhere, [n, objects]
 
     @classmethod
     def of(cls, scenes: Scenes, objects: tuple[int, ...]) -> Targets:
-        """Of scenes of one shape; an object that is not among `objects` is open ground."""
+        """Return the targets of scenes; an object that is not among `objects` is open ground."""
         rows, columns = scenes.worlds[0].shape
         labels = scenes.labels[:, :rows, :columns].reshape(len(scenes), -1)
         place = np.full((len(scenes), len(objects)), labels.shape[1])
@@ -243,14 +202,6 @@ class Targets:
             there = labels == label
             place[:, column] = np.where(there.any(axis=1), there.argmax(axis=1), labels.shape[1])
         return cls(labels == WALL, (labels == WALL) | (labels == EMPTY), place)
-
-    def where(self, kept: IntArray) -> Targets:
-        """Some of the scenes."""
-        return Targets(self.wall[kept], self.free[kept], self.place[kept])
-
-
-def _has(scenes: Scenes, shape: Shape) -> IntArray:
-    return np.flatnonzero((scenes.shapes == shape).all(axis=1))
 
 
 def _log_shares(targets: Targets) -> FloatArray:
@@ -261,7 +212,7 @@ def _log_shares(targets: Targets) -> FloatArray:
     out[:-1, 0] = np.log(walls / opens)
     for column, places in enumerate(targets.place.T, start=1):
         counts = np.bincount(places, minlength=cells + 1).astype(float)
-        # Only what was missing from some scene may be nowhere.
+        # Only an object that some scene lacks may be nowhere.
         absent = counts[-1] > 0
         counts[: cells + absent] += _PRIOR / (cells + absent)
         with np.errstate(divide="ignore"):  # never nowhere
@@ -270,9 +221,8 @@ def _log_shares(targets: Targets) -> FloatArray:
 
 
 # --- Heads ----------------------------------------------------------------------------------------
-# A probe differs from the next only in the function that gives the scores. None of them ever
-# makes a matrix of (scene, cell) rows by dimensions: activations are met once a scene, cells once
-# a shape.
+# Probes differ in the function that gives the scores. None of them makes a matrix of (scene, cell)
+# rows by dimensions: activations are multiplied once per scene, cells once per shape.
 
 # Scenes that are scored at once, so that memory does not grow with their number.
 _CHUNK = 1024
@@ -283,9 +233,9 @@ Scores = Callable[[FloatArray, int], FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Standard:
-    """How activations are brought to one scale: by mean and spread of the training scenes, [D].
+    """Scaling of activations by mean and spread of the training scenes, [D].
 
-    A dimension that does not vary there is left out: its weight would be one of rounding.
+    A dimension that does not vary there gets weight 0, as its spread is one of rounding.
     """
 
     mean: FloatArray
@@ -293,7 +243,7 @@ class Standard:
 
     @classmethod
     def of(cls, activations: Activations) -> Standard:
-        """Of the training scenes."""
+        """Compute the scaling of training scenes."""
         mean = activations.mean(axis=0, dtype=np.float64)
         spread = activations.std(axis=0, dtype=np.float64)
         # Relative to the mean: a constant in single precision has a spread of rounding.
@@ -301,11 +251,11 @@ class Standard:
         return cls(mean, np.where(flat, 0.0, 1.0 / np.where(flat, 1.0, spread)))
 
     def __call__(self, activations: Activations) -> FloatArray:
-        """Scaled activations, [n, D]."""
+        """Return scaled activations, [n, D]."""
         return np.asarray((activations - self.mean) * self.weight)
 
     def single(self, activations: Activations) -> npt.NDArray[np.float32]:
-        """The same in single precision, without a copy in double precision of all of them."""
+        """Return them in single precision, without a copy of all of them in double precision."""
         out = np.empty(activations.shape, dtype=np.float32)
         for at in range(0, len(out), _CHUNK):
             out[at : at + _CHUNK] = self(activations[at : at + _CHUNK])
@@ -317,12 +267,12 @@ class FittedHeads:
     """A probe of ours after its fit.
 
     Attributes:
-        places: what position alone says.
-        standard: how activations are scaled.
-        scores: what they add.
-        parameters: how many numbers `scores` has.
+        places: prediction of position alone.
+        standard: scaling of the activations.
+        scores: what scaled activations add to it.
+        parameters: number of parameters of `scores`.
         slopes: for a linear probe, the derivative of each score by the scaled activations, for
-            the number of a shape: [D, P + 1, 1 + objects]. None for a probe that is not linear.
+            the number of a shape: [D, P + 1, 1 + objects]. None for other probes.
     """
 
     places: Places
@@ -333,7 +283,6 @@ class FittedHeads:
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
         """As `FittedProbe.posterior`."""
-        check_width(activations, len(self.standard.mean))
         out = walls_outside(shapes)
         for number, where in self.places.groups(shapes):
             rows, columns = self.places.shapes[number]
@@ -344,10 +293,10 @@ class FittedHeads:
         return out
 
     def wall_directions(self, shape: Shape) -> FloatArray | None:
-        """How the log-odds of a wall in each cell change with the activations, [rows, columns, D].
+        """Return the derivative of the wall log-odds of each cell by the activations.
 
-        In units of the activations as they came, so that adding a multiple of a direction to them
-        writes a wall. None for a probe that is not linear, and for a shape that it does not know.
+        Shape [rows, columns, D], in units of unscaled activations, so that adding a multiple of a
+        direction to them writes a wall. None for a probe that is not linear or an unknown shape.
         """
         if self.slopes is None or shape not in self.places.shapes:
             return None
@@ -356,37 +305,36 @@ class FittedHeads:
         return np.asarray((slopes * self.standard.weight[:, None]).T.reshape(*shape, -1))
 
 
-# --- Position -------------------------------------------------------------------------------------
-# Position alone is what every probe has to be better than: the generator of a maze decides most
-# cells by their coordinates. It is the zero of the gain in bits.
-
-
+# --- Baselines without activations ----------------------------------------------------------------
 @dataclass(frozen=True)
 class PositionOnly:
-    """How often each class is in each cell of a shape, over training scenes."""
+    """Share of training scenes with each class in each cell of a shape.
+
+    Every probe has to be better: the generator of a maze decides most cells by their coordinates.
+    It is the zero of the gain in bits.
+    """
 
     name: str = "position only"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`; activations, validation and seed are not looked at."""
+        """Count classes of training scenes."""
         places = Places.of(train.scenes)
 
         def scores(rows: FloatArray, number: int) -> FloatArray:
             return np.zeros((len(rows), *places.offsets[number].shape))
 
-        # Activations are multiplied by 0, so that any of the right width do.
         width = train.activations.shape[1]
         return FittedHeads(places, Standard(np.zeros(width), np.zeros(width)), scores, 0)
 
 
 @dataclass(frozen=True)
 class Majority:
-    """How often each class is in any cell, over training scenes: the same everywhere."""
+    """Share of training cells of each class: the same prediction everywhere."""
 
     name: str = "majority"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedMajority:
-        """As `Probe.fit`; only the labels of the training scenes are looked at."""
+        """Count classes of training scenes."""
         labels = train.scenes.labels
         counts = np.bincount(labels[labels != OUTSIDE], minlength=len(CLASSES))
         return FittedMajority(np.asarray(counts / counts.sum()))
@@ -394,7 +342,7 @@ class Majority:
 
 @dataclass(frozen=True, eq=False)
 class FittedMajority:
-    """The shares of the classes, [7]."""
+    """Shares of the classes, [7]."""
 
     shares: FloatArray
     parameters: int = 0

@@ -21,16 +21,14 @@ from goalmeter.representation.probes.protocol import (
     Reading,
     Standard,
     Targets,
-    check_reading,
-    check_width,
     walls_outside,
 )
 from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
 
 # --- Ridge ----------------------------------------------------------------------------------------
 # The heads of all cells share one decomposition of the activations, so a thousand of them cost
-# little more than one, and the strength of the penalty is chosen by validation for nothing. A
-# regression on 0 and 1 gives no odds. Where both classes are normal with one covariance, what it
+# little more than one, and validation of the penalty is free. A regression on 0 and 1 gives no
+# odds. Where both classes are normal with one covariance, what it
 # gives is linear in them: with r the prediction less the share q of walls, R² what it explains,
 #
 #     log-odds = logit q + r / c + (q - 1/2) M
@@ -45,7 +43,7 @@ from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
 PENALTIES = (1.0, 10.0, 100.0, 300.0, 1e3, 3e3, 1e4, 1e5)
 # Of an object's softmax; 0 is position alone.
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 100.0, 31)])
-# How sure of itself a head may be told to be, as a share of what the formula says.
+# Factors of the log-odds of the formula.
 _CONFIDENCES = np.linspace(0.0, 1.5, 16)
 # Above this share of variance odds would be decided by a few scenes.
 _MOST_EXPLAINED = 0.98
@@ -54,19 +52,13 @@ _CHUNK = 1024
 
 @dataclass(frozen=True)
 class Ridge:
-    """A linear head a cell, by ridge regression.
-
-    Attributes:
-        penalties: strengths to choose from.
-    """
+    """A linear head per cell, by ridge regression with one of some penalties."""
 
     penalties: tuple[float, ...] = PENALTIES
     name: str = "ridge"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
-        """As `Probe.fit`; nothing is drawn at random."""
-        check_reading(train, "the training part")
-        check_reading(validation, "the validation part")
+        """Fit deterministically."""
         places, standard = Places.of(train.scenes), Standard.of(train.activations)
         heads: dict[int, _Head] = {}
         known = dict(places.groups(validation.scenes.shapes))
@@ -89,7 +81,6 @@ class Ridge:
             head = heads[number]
             return np.asarray(np.tensordot(rows - head.centre, head.weights, 1) + head.shift)
 
-        # The decomposition is shared, the penalty and the scales are few: weights are what counts.
         parameters = sum(int(np.count_nonzero(head.weights)) for head in heads.values())
         return FittedHeads(places, standard, scores, parameters, lambda n: heads[n].weights)
 
@@ -103,7 +94,7 @@ class _Head(NamedTuple):
 
 
 class _Trial(NamedTuple):
-    """What one penalty gives: its loss on validation scenes, and how predictions become scores."""
+    """Validation loss of a penalty, and how predictions become scores."""
 
     loss: float  # nats a scene
     penalty: float
@@ -119,7 +110,7 @@ def _head(
     objects: tuple[int, ...],
     penalties: tuple[float, ...],
 ) -> _Head:
-    """The heads of one shape; `offset` is what position alone says, [P + 1, 1 + objects]."""
+    """Fit the heads of one shape; `offset` is of position alone, [P + 1, 1 + objects]."""
     centre = standard(train.activations.mean(axis=0, dtype=np.float64))
     residuals = _residuals(train.scenes, objects)
     basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
@@ -135,11 +126,11 @@ def _head(
 
 
 def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
-    """What position leaves to be explained, [n, (P + 1) (1 + objects)], columns with mean 0."""
+    """Return the residuals of position alone, [n, (P + 1) (1 + objects)], columns with mean 0."""
     targets = Targets.of(scenes, objects)
     n, cells = targets.wall.shape
     out = np.zeros((n, cells + 1, 1 + len(objects)))
-    # A cell with an object says nothing of walls there: it is put at the mean of the others.
+    # A cell with an object has no wall label: it is put at the mean of the others.
     free = np.maximum(targets.free.sum(axis=0), 1)
     share = (targets.wall & targets.free).sum(axis=0) / free
     out[:, :-1, 0] = np.where(targets.free, targets.wall - share, 0.0)
@@ -152,7 +143,7 @@ def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
 def _decomposed(
     activations: Activations, standard: Standard, centre: FloatArray, targets: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Basis [D, m], spectrum [m] and loads [m, T], by the smaller of the rows' two products.
+    """Return basis [D, m], spectrum [m] and loads [m, T] of the smaller Gram matrix.
 
     Weights are basis (loads / (spectrum + penalty)).
     """
@@ -205,26 +196,26 @@ def _trial(raised: FloatArray, targets: Targets, offset: FloatArray, penalty: fl
 
 
 def _choice_loss(scores: FloatArray, places: IntArray) -> float:
-    """Nats a scene of a softmax over places."""
+    """Return nats per scene of a softmax over places."""
     top = scores.max(axis=1, keepdims=True)
     total = np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0]
     return float((total - scores[np.arange(len(scores)), places]).mean())
 
 
-# --- Published ------------------------------------------------------------------------------------
-# Each (state, cell) is a row of z-scored activations with the cell's raw row and column behind
-# them; classes are brought to the count of the most common one by drawing cells again; the
-# weights of the last epoch are kept. Grids of several sizes are padded to the largest, with
-# padding as a class, which is taken out before anything is scored.
+# --- Published probes -----------------------------------------------------------------------------
+# Each (state, cell) is a row of z-scored activations, followed by the cell's raw row and column.
+# Classes are balanced to the count of the most common one by oversampling cells; the weights of the
+# last epoch are used. Grids of several sizes are padded to the largest, with padding as a class,
+# which is removed before scoring.
 #
-# Two objects to know. The linear probe adds to every cell of a state the same number for each
-# class, so it cannot say that one cell of this grid is a wall and another is not: that it fails
-# says nothing of how a map is encoded. And drawn classes are no posterior at natural prevalence:
-# with the agent as common as walls, several cells are taken for the agent.
+# Two caveats. The linear probe adds to every cell of a state the same number for each class, so it
+# cannot express that one cell of this grid is a wall and another is not: its failure shows nothing
+# about how a map is encoded. And oversampled classes give no posterior at natural prevalence: with
+# the agent as common as walls, several cells are classified as the agent.
 #
-# Differences: rows of a state stand in the same batch, so that its activations are multiplied once
-# and no matrix of rows × dimensions is made; a batch holds as many rows as the published one on
-# average. Nothing is stopped early, as nothing was.
+# Differences: rows of a state are in the same batch, so that its activations are multiplied once
+# and no matrix of rows × dimensions is made; a batch has as many rows as the published one on
+# average.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5 and its code: AdamW, rate 3e-4, decay 1e-3, batches of 2,048, 50 epochs.
@@ -239,26 +230,19 @@ _PUBLISHED_CHUNK = 32
 
 @dataclass(frozen=True)
 class Published:
-    """One of the paper's probes.
-
-    Attributes:
-        hidden: units of the hidden layer; None for the linear probe.
-        epochs: passes over the rows.
-    """
+    """The paper's MLP probe, or its linear probe if `hidden` is None."""
 
     hidden: int | None = None
     epochs: int = EPOCHS
 
     @property
     def name(self) -> str:
-        """Labelled as published."""
+        """Name in tables."""
         return "linear (as published)" if self.hidden is None else "MLP (as published)"
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedPublished:
-        """As `Probe.fit`; the validation scenes stop nothing."""
+        """Train without early stopping."""
         require("torch", extra="lm", feature="a published probe")
-        check_reading(train, "the training part")
-        check_reading(validation, "the validation part")
         standard = Standard.of(train.activations)
         import torch
         from torch import nn
@@ -303,8 +287,8 @@ class FittedPublished:
     """One of the paper's probes after its fit.
 
     Attributes:
-        standard: how activations are scaled.
-        classes: what the outputs stand for, [K]; the last may be padding.
+        standard: scaling of the activations.
+        classes: classes of the outputs, [K]; the last may be padding.
         weights: of the first layer, [hidden or K, D + 2] and a shift, and of the second.
     """
 
@@ -318,10 +302,8 @@ class FittedPublished:
         return sum(array.size for array in self.weights)
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
-        """As `FittedProbe.posterior`: over real classes, and so at the drawn prevalence."""
-        check_width(activations, len(self.standard.mean))
+        """As `FittedProbe.posterior`, at the prevalence of oversampled classes."""
         out = walls_outside(shapes)
-        # The probe sees only row and column, so any frame can be asked for.
         frame = (int(shapes[:, 0].max()), int(shapes[:, 1].max()))
         real = self.classes != _PADDING
         cells = _coordinates(frame) @ self.weights[0].T[-2:] + self.weights[1]
@@ -343,17 +325,16 @@ class FittedPublished:
 
 
 def _coordinates(frame: tuple[int, ...]) -> FloatArray:
-    """The raw row and column of every cell, [P, 2]."""
+    """Return the raw row and column of every cell, [P, 2]."""
     return np.stack([axis.ravel() for axis in np.indices(frame)], axis=1).astype(float)
 
 
 def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
-    """How often each row is there once every class is as common as the most common one, [N, P]."""
+    """Count each row after oversampling every class to the most common one, [N, P]."""
     flat = target.ravel()
     counts = np.bincount(flat)
     out = np.zeros(len(flat), dtype=np.int64)
     for number, count in enumerate(counts.tolist()):
-        # Every row of the class as often as it goes, and what is missing without repetition.
         times, missing = divmod(int(counts.max()), count)
         members = np.flatnonzero(flat == number)
         out[members] = times
@@ -362,7 +343,7 @@ def _drawn(target: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 # --- Registry -------------------------------------------------------------------------------------
-# The frozen dataclasses are their own settings: `Bilinear(rank=8)` is another probe of the kind.
+# Dataclasses are their own settings: `Bilinear(rank=8)` is another probe.
 PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (
@@ -379,7 +360,7 @@ PROBES: dict[str, Probe] = {
 
 
 def probe(name: str) -> Probe:
-    """A probe by its name in tables."""
+    """Return a probe by its name in tables."""
     if name not in PROBES:
         raise InvalidParameterError(
             f"there is no probe {name!r}{did_you_mean(name, PROBES, quoted=True)}; the probes are "

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter.representation.result_rows import JsonRow
 from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
 from goalmeter.statistics.clusters import Estimate, estimate, estimate_of_sums
 from goalmeter.statistics.discrimination import graded_area
 
-# --- Localise -------------------------------------------------------------------------------------
-# The posterior of an object over cells is what its class has, divided by the sum over cells.
-# Distances are Manhattan. The published measure is there too: the mean distance of all cells that
-# are classified as the object, which says that a place is blurred where a class is oversampled;
-# where no cell is classified so it has no value, and how often that is stands beside it.
+# --- Positions of objects -------------------------------------------------------------------------
+# The posterior of an object over cells is that of its class, divided by the sum over cells.
+# Distances are Manhattan. The published measure is included: the mean distance of all cells that
+# are classified as the object, which shows that a position is blurred where a class is
+# oversampled; where no cell is classified so it has no value, and the share of such scenes is
+# given.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, and its code.
 
 
 @dataclass(frozen=True)
-class Localisation:
-    """Where an object is read to be.
+class Localisation(JsonRow):
+    """Error of the decoded position of an object.
 
     Attributes:
         label: the class.
         exact: share of scenes whose most probable cell is the true one.
         distance: steps from the most probable cell to the true one.
         expected: steps from the true cell, on average over the posterior.
-        classified: cells a scene whose most probable class is the object (published).
+        classified: cells per scene whose most probable class is the object (published).
         blur: mean steps of those cells from the true one, of scenes that have any (published).
         missing: share of scenes that have none.
     """
@@ -46,19 +46,11 @@ class Localisation:
     blur: Estimate
     missing: Estimate
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        names = ("exact", "distance", "expected", "classified", "blur", "missing")
-        return {"class": self.label} | {name: getattr(self, name).to_json() for name in names}
-
 
 def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisation | None:
-    """The error of one object, in scenes that have it; None if none has.
+    """Score the position of an object such as `AGENT`; None if no scene has it.
 
-    Args:
-        posterior: [N, rows, columns, 7].
-        scenes: the truth.
-        label: its class, such as `AGENT`.
+    The posterior has shape [N, rows, columns, 7].
     """
     there = (scenes.labels == label).any(axis=(1, 2))
     if not there.any():
@@ -67,7 +59,6 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     labels = scenes.labels[there].reshape(n, -1)
     seen = posterior[there].reshape(n, rows * columns, -1)
     outside = labels == OUTSIDE
-    # A wall outside of the world has no place in the sum, whatever a posterior says of it.
     share = np.where(outside, 0.0, seen[..., label])
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
     row, column = np.divmod(np.arange(rows * columns), columns)
@@ -76,7 +67,6 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     best = share.argmax(axis=1)
     called = (seen.argmax(axis=-1) == label) & ~outside
     counts = called.sum(axis=1)
-    # Where no cell is called so there is nothing to average; `missing` counts these scenes.
     blur = (called * steps).sum(axis=1) / np.maximum(counts, 1)
     cluster = np.unique(scenes.grids[there], return_inverse=True)[1]
     farthest, cells = float(rows + columns), float(rows * columns)
@@ -105,24 +95,22 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     )
 
 
-# --- Scores ---------------------------------------------------------------------------------------
+# --- Classes of cells -----------------------------------------------------------------------------
 # Accuracy rewards knowing the generator: most cells of a maze are decided by their coordinates. So
-# there is the gain over position alone beside it, in bits a cell, and both for the cells that are
-# uncertain given their position. Of a class by itself:
+# there is the gain over position alone, in bits per cell, and both for the cells that are uncertain
+# given their position. Of a single class:
 #
-# - accuracy: the share of its cells that are called it;
-# - balanced accuracy: the mean of that and the share of other cells that are not called it;
-# - AUROC: of its probability, its cells against all others;
-# - gain: in the log-loss of whether a cell is of the class.
+# accuracy              share of its cells that are classified so
+# balanced accuracy     mean of that and the share of other cells that are not classified so
+# AUROC                 of its probability, its cells against all others
+# gain                  in the log-loss of whether a cell is of the class
 #
 # Of all classes together, balanced accuracy is the mean over the classes that occur, and there is
-# no
-# AUROC. Posteriors are mixed with a little of every class before logarithms are taken, so that one
-# cell costs at most 13 bits.
+# no AUROC. Posteriors are mixed with a little of every class before logarithms are taken, so that
+# one cell costs at most 13 bits.
 #
-# An interval refers to this probe, trained on these training grids, in new grids of the same
-# kind: test grids are what is drawn. It is not an interval of what the best reader could know,
-# nor of what a probe of more training grids would score.
+# An interval refers to this probe, trained on these grids, in new grids of the same kind. It is not
+# an interval of what the best reader could know, nor of a probe of more training grids.
 
 UNIT = (0.0, 1.0)
 ALL = "all"
@@ -131,16 +119,16 @@ FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
-class Score:
-    """How well a fitted probe reads one class, or all together, in some cells of new grids.
+class Score(JsonRow):
+    """Scores of a fitted probe for one class, or all together, in some cells of new grids.
 
     Attributes:
-        cells: which cells, by name.
+        cells: name of the set of cells.
         label: the class, or "all".
         accuracy: see above, like the next two.
         balanced_accuracy: of n cells.
         auroc: None for all classes together.
-        gain_bits: over position alone, a cell.
+        gain_bits: over position alone, per cell.
     """
 
     cells: str
@@ -150,17 +138,6 @@ class Score:
     auroc: Estimate | None
     gain_bits: Estimate
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "cells": self.cells,
-            "class": self.label,
-            "accuracy": self.accuracy.to_json(),
-            "balanced_accuracy": self.balanced_accuracy.to_json(),
-            "auroc": self.auroc and self.auroc.to_json(),
-            "gain_bits": self.gain_bits.to_json(),
-        }
-
 
 def scores(
     posterior: FloatArray,
@@ -168,21 +145,15 @@ def scores(
     scenes: Scenes,
     cells: Mapping[str, BoolArray] | None = None,
 ) -> list[Score]:
-    """Every class that occurs, and all together, in every set of cells.
+    """Score every class that occurs, and all together, in every set of cells.
 
     Args:
         posterior: of a probe, [N, rows, columns, 7].
         position: of position alone, the same shape.
         scenes: the truth.
-        cells: further sets of cells by name, [N, rows, columns] each, beside all of them.
+        cells: further sets of cells by name, [N, rows, columns] each, in addition to all.
     """
     labels = scenes.labels
-    for name, array in (("the posterior", posterior), ("that of position alone", position)):
-        if array.shape != (*labels.shape, len(CLASSES)):
-            raise InvalidParameterError(
-                f"{name} has shape {array.shape}, expected {(*labels.shape, len(CLASSES))}, as "
-                f"these scenes have"
-            )
     out = []
     for name, chosen in {ALL: np.ones(labels.shape, dtype=bool), **(cells or {})}.items():
         kept = chosen & (labels != OUTSIDE)
@@ -197,12 +168,12 @@ def scores(
 def _of_cells(
     name: str, posterior: FloatArray, position: FloatArray, labels: IntArray, cluster: IntArray
 ) -> list[Score]:
-    """Of M cells: posteriors [M, 7], labels and clusters [M]."""
+    """Score M cells: posteriors [M, 7], labels and clusters [M]."""
     called = posterior.argmax(axis=1)
     ours, theirs = _mixed(posterior), _mixed(position)
     occurring = np.unique(labels)
     at = np.arange(len(labels))
-    # Of each class its cells, and those of them that are called it.
+    # Of each class its cells, and those of them that are classified so.
     tables = [
         _sums(cluster, labels == k, (labels == k) & (called == k)) for k in occurring.tolist()
     ]
@@ -218,7 +189,6 @@ def _of_cells(
     ]
     for k, table in zip(occurring.tolist(), tables, strict=True):
         is_it, called_it = labels == k, called == k
-        # Spared: cells of other classes that are not called it.
         others = _sums(cluster, ~is_it, ~is_it & ~called_it)
         gain = np.where(
             is_it,
@@ -243,14 +213,13 @@ def _mixed(posterior: FloatArray) -> FloatArray:
 
 
 def _sums(cluster: IntArray, *columns: BoolArray) -> FloatArray:
-    """How many are true in each cluster, [C, columns]."""
+    """Count true values in each cluster, [C, columns]."""
     n = int(cluster.max()) + 1
     return np.stack([np.bincount(cluster, column, n) for column in columns], axis=1)
 
 
 def _share(cluster: IntArray, right: BoolArray) -> Estimate:
     counts = np.bincount(cluster)
-    # How many cells a grid has is set before anything is read.
     return estimate(
         np.bincount(cluster, right), counts, heaviest=counts.max(), n=len(cluster), bounds=UNIT
     )
@@ -261,7 +230,7 @@ def _mean(cluster: IntArray, values: FloatArray) -> Estimate:
 
 
 def _mean_of_shares(table: FloatArray, n: int) -> Estimate:
-    """The mean of shares whose counts are the even columns and whose parts are the odd ones."""
+    """Return the mean of shares whose counts are the even columns and whose parts are the odd."""
 
     def statistic(totals: FloatArray) -> FloatArray:
         counts, parts = totals[..., ::2], totals[..., 1::2]

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, whole
+from goalmeter._errors import InvalidParameterError
 from goalmeter._files import json_value
-from goalmeter._names import did_you_mean
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld.conversions import symbols_at
 from goalmeter.gridworld.generators import Draws
@@ -35,9 +34,10 @@ from goalmeter.representation.beliefs.decoded_maps import (
 from goalmeter.representation.beliefs.meg import WalkSteps
 from goalmeter.representation.capture import alternatives_of, capture, untrained
 from goalmeter.representation.network import Network
-from goalmeter.representation.plans.comparison import At, along, decided, read_plans, rows_of
-from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
-from goalmeter.representation.plans.targets import Plans, plans_of, stated_plans
+from goalmeter.representation.options import ProbeOptions
+from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
+from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, PlanReader
+from goalmeter.representation.plans.targets import plans_of, stated_plans
 from goalmeter.representation.probes.comparison import (
     UNCERTAIN,
     Comparison,
@@ -48,7 +48,7 @@ from goalmeter.representation.probes.comparison import (
 from goalmeter.representation.probes.protocol import PositionOnly, Reading
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
-from goalmeter.representation.replay import Sample, checked_positions, scenes_of
+from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import (
     DecidedRow,
     MapRow,
@@ -59,131 +59,26 @@ from goalmeter.representation.result_rows import (
     row_from,
 )
 from goalmeter.representation.scenes import CLASSES, WALL, Scenes, Shape, Split, folds, split
-from goalmeter.representation.use.trials import FAMILIES, OPEN
 from goalmeter.runs import Stages
 from goalmeter.runs.progress import Tell
 
-# --- Asked ----------------------------------------------------------------------------------------
-MAPS, USE, PLAN = "maps", "use", "plan"
-PARTS = (MAPS, USE, PLAN)
-POSITIONS = ("pre/end", "post/end")
-PROBES = ("ridge",)
-# Layers of the decoder of plans; the paper has 1, 2 and 4, and shows 2.
-DECODERS = (2,)
-# Of larger models the paper's three places: a third and two thirds of the way, and the end.
-_FEW_BLOCKS = 8
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is to be read of the model of a run.
-
-    Attributes:
-        layers: 1 to L, each once; the embedding is read beside them, as a control.
-        positions: names of tokens.
-        probes: names of probes.
-        parts: "maps", "use" and "plan", those that are wanted.
-        interventions: those of `FAMILIES` that are tried.
-        use_decisions: decisions whose prompts are asked again under interventions, at most.
-        draws: answers for each of them by which the effect in nats is measured; 0 for none.
-        decoders: numbers of layers of the decoders that read plans.
-        seed: of everything random.
-    """
-
-    layers: tuple[int, ...]
-    positions: tuple[str, ...]
-    probes: tuple[str, ...]
-    parts: tuple[str, ...]
-    interventions: tuple[str, ...]
-    use_decisions: int
-    draws: int
-    decoders: tuple[int, ...]
-    seed: int
-
-    def what(self) -> dict[str, Any]:
-        """What decides the numbers, as JSON values."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
-
-
-def asked(
-    network: Network,
-    *,
-    layers: Sequence[int] | None,
-    positions: Sequence[str],
-    probes: Sequence[str],
-    parts: Sequence[str],
-    interventions: Sequence[str],
-    use_decisions: int,
-    draws: int,
-    decoders: Sequence[int],
-    seed: int,
-) -> Asked:
-    """The record, after every part of it was looked at."""
-    most = len(network.blocks)
-    chosen = network.check_layers(layers if layers is not None else default_layers(most))
-    if chosen == (0,):
-        raise InvalidParameterError(
-            f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
-            f"{most}"
-        )
-    places = checked_positions(positions)
-    for each in probes:
-        probe(each)
-    if not probes:
-        raise InvalidParameterError("probes is empty, expected at least one")
-    _check_words("parts", parts, PARTS)
-    _check_words("interventions", interventions, FAMILIES)
-    if set(interventions) == {OPEN}:
-        raise InvalidParameterError(
-            f"interventions are {OPEN} alone, which is done to walls and tells of no cell whether "
-            f"it is used; expected some of {', '.join(each for each in FAMILIES if each != OPEN)} "
-            f"beside it"
-        )
-    return Asked(
-        tuple(layer for layer in chosen if layer > 0),
-        places,
-        tuple(dict.fromkeys(probes)),
-        tuple(part for part in PARTS if part in parts),
-        tuple(family for family in FAMILIES if family in interventions),
-        whole(use_decisions, "use_decisions", least=4, most=100_000),
-        whole(draws, "draws", least=0, most=1000),
-        tuple(dict.fromkeys(whole(each, "decoders", least=1, most=16) for each in decoders)),
-        whole(seed, "seed", least=0, most=2**63 - 1),
-    )
-
-
-def _check_words(name: str, values: Sequence[str], known: Sequence[str]) -> None:
-    if not values:
-        raise InvalidParameterError(f"{name} is empty, expected at least one")
-    for value in values:
-        if value not in known:
-            raise InvalidParameterError(
-                f"{name} has {value!r}{did_you_mean(value, known, quoted=True)}; expected some of "
-                f"{', '.join(known)}"
-            )
-
-
-def default_layers(blocks: int) -> tuple[int, ...]:
-    """All layers of a small model; of a larger one a third, two thirds and the end of the way."""
-    if blocks <= _FEW_BLOCKS:
-        return tuple(range(1, blocks + 1))
-    return tuple(sorted({round(blocks / 3), round(2 * blocks / 3), blocks}))
-
-
-# --- Captures -------------------------------------------------------------------------------------
-# Folders of the probe in which activations lie.
-ACTIVATIONS, RANDOM_WEIGHTS = "activations", "random-weights"
+# Folders of activations in the folder of a probe.
+ACTIVATIONS, RANDOM_WEIGHTS, FIRST_DECISIONS = "activations", "random-weights", "first-decisions"
+_FOLDS = 5
+_PICTURES = 8
+# The published width of a plan decoder; one of a narrow stream needs no more than the second.
+_WIDTH, _NARROW = 1024, 256
 
 
 @dataclass(frozen=True)
 class Captured:
-    """What was captured of the decisions of a run.
+    """Activations of the decisions of a run.
 
     Attributes:
         samples: the decisions, [N].
-        scenes: what they look like, [N].
+        scenes: their worlds and states, [N].
         trained: activations of the model.
-        replay_random: replays them through the same architecture with random weights.
+        replay_random: captures them from the same architecture with random weights.
         rows: numbers of the decisions that have every position, so that positions can be compared.
     """
 
@@ -195,20 +90,17 @@ class Captured:
 
     @cached_property
     def random(self) -> Activations:
-        """Activations of the same architecture with random weights, replayed when first needed."""
+        """Activations of the same architecture with random weights, captured on first use."""
         return self.replay_random()
 
     def reading(self, layer: int, position: str) -> Reading:
-        """Activations at a place, tokens side by side, of decisions that have every position."""
-        return Reading(self._flat(layer, position), self.scenes.where(self.rows))
+        """Return activations at a place, tokens concatenated, of decisions with every position."""
+        rows = self.trained.at(layer, position)[self.rows]
+        return Reading(rows.reshape(len(rows), -1), self.scenes.where(self.rows))
 
     def alternatives(self, layer: int, position: str) -> dict[str, FloatArray]:
-        """What might hold as much without having learnt anything, by name."""
+        """Return activations of controls at a place, by name."""
         return alternatives_of(self.trained, layer, position, random=self.random, rows=self.rows)
-
-    def _flat(self, layer: int, position: str) -> FloatArray:
-        rows = self.trained.at(layer, position)[self.rows]
-        return rows.reshape(len(rows), -1)
 
 
 def captured(
@@ -221,7 +113,7 @@ def captured(
     seed: int,
     tell: Tell,
 ) -> Captured:
-    """Replay all decisions through the model and, when they are needed, through random weights."""
+    """Replay all decisions through the model and, on first use, through random weights."""
     of_random = folder / RANDOM_WEIGHTS
     trained = capture(
         samples,
@@ -234,15 +126,9 @@ def captured(
     )
 
     def replay_random() -> Activations:
-        # Such a network is made and hashed even if its activations are all kept: some seconds.
-        return capture(
-            samples,
-            untrained(network, seed=seed),
-            of_random,
-            layers=layers,
-            positions=positions,
-            progress=tell,
-        )
+        # Such a network is made and hashed even if all its activations are stored: some seconds.
+        drawn = untrained(network, seed=seed)
+        return capture(samples, drawn, of_random, layers=layers, positions=positions, progress=tell)
 
     complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
     if not complete.any():
@@ -250,45 +136,35 @@ def captured(
             f"none of {len(samples)} decisions has all of the positions {', '.join(positions)}; "
             f"choose fewer"
         )
-    return Captured(
-        samples,
-        scenes_of(samples),
-        trained,
-        replay_random,
-        np.flatnonzero(complete),
-    )
+    rows = np.flatnonzero(complete)
+    return Captured(samples, scenes_of(samples), trained, replay_random, rows)
 
 
 # --- Maps -----------------------------------------------------------------------------------------
-_WALL = "wall"
-
-
 def map_stage(
-    stages: Stages, captures: Captured, wanted: Asked
+    stages: Stages, captures: Captured, options: ProbeOptions
 ) -> tuple[tuple[MapRow, ...], tuple[PlaceRow, ...], dict[str, Any], dict[str, str]]:
-    """The rows of all places, the place whose maps are decoded, and why a control is not there.
+    """Return the rows of all places, the place whose maps are decoded, and omitted controls.
 
-    That place is chosen by what the probe gains on the grids that stop its fit; those that it is
-    scored on have no say, so that the best of many is not taken for its luck.
+    That place is chosen by what the probe gains on validation grids, not on the grids that it is
+    scored on, so that the best of many is not taken for its luck.
     """
-    seed = wanted.seed
-    parts = split(captures.scenes.where(captures.rows), seed=seed)
+    parts = split(captures.scenes.where(captures.rows), seed=options.seed)
     maps: list[MapRow] = []
     places: list[PlaceRow] = []
     gains: dict[tuple[str, int, str], float] = {}
     left_out: dict[str, str] = {}
-    for name in wanted.probes:
-        for layer in wanted.layers:
-            for position in wanted.positions:
-
-                def made(name: str = name, layer: int = layer, position: str = position) -> Any:
-                    return _compared(captures, name, layer, position, parts, seed)
-
-                value = stages.value(f"maps/{name}/layer-{layer}/{position}", made)
+    for name in options.probes:
+        for layer in options.layers or ():
+            for position in options.positions:
+                value = stages.value(
+                    f"maps/{name}/layer-{layer}/{position}",
+                    partial(_compared, captures, name, layer, position, parts, options.seed),
+                )
                 maps += [row_from(MapRow, row) for row in value["maps"]]
                 places += [row_from(PlaceRow, row) for row in value["places"]]
                 gains[name, layer, position] = value["validation_gain"]
-                # The parts are the same everywhere, and with them what could not be exchanged.
+                # Grids are split in the same way everywhere, so the reasons are the same too.
                 left_out |= value.get("left_out", {})
     # The first of equals, which is of the lowest layer.
     name, layer, position = max(gains, key=lambda place: gains[place])
@@ -300,27 +176,17 @@ def _compared(
     captures: Captured, name: str, layer: int, position: str, parts: Split, seed: int
 ) -> dict[str, Any]:
     reading = captures.reading(layer, position)
-    result = compare(
-        probe(name),
-        reading,
-        parts,
-        alternatives=captures.alternatives(layer, position),
-        seed=seed,
-    )
+    others = captures.alternatives(layer, position)
+    result = compare(probe(name), reading, parts, alternatives=others, seed=seed)
     maps = [
         MapRow(
-            layer,
-            position,
-            row.probe,
-            row.control,
-            score.label,
-            score.cells,
-            score.accuracy,
-            score.balanced_accuracy,
-            score.auroc,
-            score.gain_bits,
-            row.parameters,
-            row.scored,
+            layer=layer,
+            position=position,
+            probe=row.probe,
+            control=row.control,
+            parameters=row.parameters,
+            scored=row.scored,
+            **vars(score),
         )
         for row in result.rows
         for score in row.scores
@@ -339,36 +205,33 @@ def _compared(
 
 
 def _validation_gain(result: Comparison, reading: Reading, parts: Split, seed: int) -> float:
-    """Bits a cell over position alone, of walls in uncertain cells of the validation grids."""
-    train, beside = reading.where(parts.train), reading.where(parts.validation)
-    shapes = beside.scenes.shapes
-    position = PositionOnly().fit(train, beside, seed=seed)
-    cells = scored_cells(train.scenes, beside.scenes)
+    """Return bits per cell over position alone, of walls in uncertain cells of validation grids."""
+    train, validation = reading.where(parts.train), reading.where(parts.validation)
+    shapes = validation.scenes.shapes
+    position = PositionOnly().fit(train, validation, seed=seed)
+    cells = scored_cells(train.scenes, validation.scenes)
     rows = scores(
-        result.fitted.posterior(beside.activations, shapes),
-        position.posterior(beside.activations, shapes),
-        beside.scenes,
+        result.fitted.posterior(validation.activations, shapes),
+        position.posterior(validation.activations, shapes),
+        validation.scenes,
         {UNCERTAIN: cells[UNCERTAIN]},
     )
-    gains = [r.gain_bits.value for r in rows if (r.cells, r.label) == (UNCERTAIN, _WALL)]
+    gains = [r.gain_bits.value for r in rows if (r.cells, r.label) == (UNCERTAIN, "wall")]
     # Where no cell is uncertain there is nothing to choose by.
     return gains[0] if gains and np.isfinite(gains[0]) else -float(len(CLASSES))
 
 
-# --- Worlds ---------------------------------------------------------------------------------------
-_FOLDS = 5
-
-
+# --- Decoded worlds -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DecodedWorlds:
-    """The maps of all decisions at one place, each by a fit that saw nothing of its grid.
+    """The maps of all decisions at one place, each by a fit to other grids.
 
     Attributes:
         scenes: the decisions, [N].
-        walk_steps: where each stands in its walk.
-        maps: what was decoded.
-        controls: maps that know nothing of what was believed, by name.
-        left_out: why such a map could not be made, by its name.
+        walk_steps: walk and step of each.
+        maps: decoded maps.
+        controls: maps that are independent of the activations, by name.
+        left_out: why a control could not be made, by its name.
     """
 
     scenes: Scenes
@@ -380,12 +243,12 @@ class DecodedWorlds:
 
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """The maps at the layer that was chosen, decoded when a stage first asks for them.
+    """The maps at the layer that was chosen, decoded on first use.
 
     Attributes:
         captures: the activations.
         trajectories: the walks.
-        chosen: {"layer", "position", "probe"} whose maps are looked at further.
+        chosen: {"layer", "position", "probe"} whose maps are analysed further.
         seed: of folds, fits and controls.
     """
 
@@ -395,48 +258,49 @@ class Decoding:
     seed: int
 
     def key(self, stage: str, position: str | None = None) -> str:
-        """What a stage is kept under: with another probe or layer chosen, it is another one.
-
-        Args:
-            stage: what is made of the maps.
-            position: of the maps; None for the chosen one.
-        """
+        """Return the cache key of a stage; it changes with the probe and layer."""
         chosen = self.chosen
         position = position or chosen["position"]
         return f"{stage}/{chosen['probe']}/layer-{chosen['layer']}/{position}"
 
     @cached_property
     def worlds(self) -> DecodedWorlds:
-        """Those at the chosen place."""
+        """Decoded worlds at the chosen place."""
         return self._decoded(self.chosen["position"])
 
     def at(self, position: str) -> DecodedWorlds:
-        """Those at a position; the chosen one is decoded once, the others each time."""
+        """Return decoded worlds at a position; only those of the chosen one are cached."""
         return self.worlds if position == self.chosen["position"] else self._decoded(position)
 
     def _decoded(self, position: str) -> DecodedWorlds:
         reading = self.captures.reading(self.chosen["layer"], position)
-        parts = folds(reading.scenes, _FOLDS, seed=self.seed)
+        scenes = reading.scenes
+        parts = folds(scenes, _FOLDS, seed=self.seed)
         posterior = cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=self.seed)
-        maps = decoded(posterior, reading.scenes)
+        maps = decoded(posterior, scenes)
         left_out: dict[str, str] = {}
         try:
-            controls = map_controls(maps, reading.scenes, seed=self.seed)
+            controls = map_controls(maps, scenes, seed=self.seed)
         except InvalidParameterError as cause:
-            # Only what is borrowed from another grid needs one for each.
-            controls = {EMPTY_ROOM: Maps.of(empty_rooms(reading.scenes))}
+            # Only maps of another grid need one for each.
+            controls = {EMPTY_ROOM: Maps.of(empty_rooms(scenes))}
             left_out = dict.fromkeys((ANOTHER, ANOTHER_WALLS), str(cause))
-        return DecodedWorlds(
-            reading.scenes,
-            _walk_steps(self.captures, self.trajectories),
-            maps,
-            controls,
-            left_out,
+        return DecodedWorlds(scenes, self._walk_steps(), maps, controls, left_out)
+
+    def _walk_steps(self) -> WalkSteps:
+        """Walk, step and cap of each decision that has every position."""
+        caps = {made_of(trajectory).name: trajectory.cap for trajectory in self.trajectories}
+        numbers = {name: number for number, name in enumerate(caps)}
+        samples = [self.captures.samples[row] for row in self.captures.rows.tolist()]
+        return WalkSteps(
+            np.array([numbers[sample.walk] for sample in samples]),
+            np.array([sample.step for sample in samples]),
+            np.array([caps[sample.walk] for sample in samples]),
         )
 
 
 def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]) -> dict[str, Any]:
-    """What the maps of the chosen layer explain: at the chosen position, and at each.
+    """Return what the maps of the chosen layer explain: at the chosen position, and at each.
 
     Controls that could not be made are named under "left_out", with the reason, if there are any.
     """
@@ -457,80 +321,60 @@ def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]
     return by_position[chosen] | {"other_positions": others}
 
 
-def _walk_steps(captures: Captured, trajectories: Sequence[Trajectory]) -> WalkSteps:
-    """Where each decision that has every position stands in its walk."""
-    caps = {made_of(trajectory).name: trajectory.cap for trajectory in trajectories}
-    numbers = {name: number for number, name in enumerate(caps)}
-    kept = [captures.samples[row] for row in captures.rows.tolist()]
-    return WalkSteps(
-        np.array([numbers[sample.walk] for sample in kept]),
-        np.array([sample.step for sample in kept]),
-        np.array([caps[sample.walk] for sample in kept]),
-    )
-
-
 # --- Pictures -------------------------------------------------------------------------------------
 # The share of moves that flip when a cell at a place is changed, by the shape of the world.
 UsedPlaces = Mapping[Shape, Mapping[Cell, float]]
-STATES = 8
 
 
 def picture_stage(stages: Stages, decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
-    """Some states; those that know of no use are kept apart from those that do."""
+    """Return some states; those without the use of cells are stored apart from those with it."""
     key = decoding.key("states")
-
-    def made() -> Any:
-        return json_value(_pictures(decoding.captures, decoding.worlds, used, decoding.seed))
-
-    value = stages.value(f"{key}/used" if used else key, made)
+    made = partial(_pictures, decoding, used)
+    value = stages.value(f"{key}/used" if used else key, lambda: json_value(made()))
     return tuple(row_from(StatePicture, row) for row in value)
 
 
-def _pictures(
-    captures: Captured, worlds: DecodedWorlds, used: UsedPlaces, seed: int
-) -> tuple[StatePicture, ...]:
-    """States of different grids, drawn at random: half where truth and decoded map disagree.
+def _pictures(decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
+    """Draw states of different grids, half of them where truth and decoded map disagree.
 
     Where they agree there is little to see, and where they disagree is no fair sample, so a page
     shows both.
     """
-    scenes, maps = worlds.scenes, worlds.maps
+    scenes, maps = decoding.worlds.scenes, decoding.worlds.maps
     order = list(range(len(scenes)))
-    Draws("states to be shown", seed).shuffle(order)
+    Draws("states to be shown", decoding.seed).shuffle(order)
     differ = (scenes.optimal != maps.optimal).any(axis=1)
     chosen: list[int] = []
     for kind in (True, False):
         grids = {int(scenes.grids[number]) for number in chosen}
-        wanted = STATES // 2 if kind else STATES
+        wanted = _PICTURES // 2 if kind else _PICTURES
         for number in order:
             grid = int(scenes.grids[number])
             if differ[number] == kind and grid not in grids and len(chosen) < wanted:
                 grids.add(grid)
                 chosen.append(number)
-    return tuple(_picture(captures, worlds, used, number) for number in chosen)
+    return tuple(_picture(decoding, used, number) for number in chosen)
 
 
-def _picture(
-    captures: Captured, worlds: DecodedWorlds, used: UsedPlaces, number: int
-) -> StatePicture:
-    scenes, maps = worlds.scenes, worlds.maps
-    sample = captures.samples[int(captures.rows[number])]
-    world = scenes.worlds[number]
+def _picture(decoding: Decoding, used: UsedPlaces, number: int) -> StatePicture:
+    scenes, maps = decoding.worlds.scenes, decoding.worlds.maps
+    sample = decoding.captures.samples[int(decoding.captures.rows[number])]
+    world, inner = scenes.worlds[number], maps.worlds[number]
     rows, columns = world.shape
     places = used.get(world.shape, {})
     wall = maps.posterior[number, :rows, :columns, WALL]
     return StatePicture(
-        sample.walk,
-        sample.step,
-        _drawn(world, scenes.states[number]),
-        () if (inner := maps.worlds[number]) is None else _drawn(inner, State(inner.start)),
-        tuple(tuple(round(float(p), 4) for p in row) for row in wall),
-        tuple(
+        walk=sample.walk,
+        step=sample.step,
+        truth=_drawn(world, scenes.states[number]),
+        decoded=() if inner is None else _drawn(inner, State(inner.start)),
+        wall=tuple(tuple(round(float(p), 4) for p in row) for row in wall),
+        used=tuple(
             tuple(places.get(Cell(row, column)) for column in range(columns)) for row in range(rows)
         ),
-        scenes.actions[number],
-        _actions(scenes.optimal[number]),
-        _actions(maps.optimal[number]),
+        action=scenes.actions[number],
+        optimal=_actions(scenes.optimal[number]),
+        optimal_decoded=_actions(maps.optimal[number]),
     )
 
 
@@ -543,20 +387,15 @@ def _actions(optimal: BoolArray) -> tuple[int, ...]:
 
 
 # --- Plans ----------------------------------------------------------------------------------------
-# The folder of the probe in which their activations lie.
-FIRST_DECISIONS = "first-decisions"
-# The published width; a decoder of a narrow stream needs no more than this.
-_WIDTH, _NARROW = 1024, 256
-
-
 def plan_stage(
-    stages: Stages, samples: tuple[Sample, ...], network: Network, wanted: Asked
+    stages: Stages, samples: tuple[Sample, ...], network: Network, options: ProbeOptions
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Plans at all places by linear heads, at the last layer by decoders; when it is decided.
+    """Read plans at all places by linear heads and at the last layer by decoders.
 
-    Also why a baseline is not there.
+    Returns:
+        Fields of the result, and why a baseline is missing.
     """
-    layers, positions, seed = wanted.layers, wanted.positions, wanted.seed
+    layers, positions, seed = options.chosen_layers, options.positions, options.seed
     plans = plans_of(samples)
     first = tuple(sample for sample in samples if sample.step == 0)
     activations = capture(
@@ -569,67 +408,41 @@ def plan_stage(
     )
     at = rows_of(activations, plans)
     stated = stated_plans(first, network.local.tokenizer, plans)
-    width = _WIDTH if network.width >= _WIDTH else _NARROW
-    linear = LinearSteps()
-    decoders = [PlanDecoder(depth, width=width) for depth in wanted.decoders]
-    readers: list[LinearSteps | PlanDecoder] = [linear, *decoders]
     rows: list[PlanRow] = []
     left_out: dict[str, str] = {}
-    for reader in readers:
-        read_at = layers if reader is linear else layers[-1:]
-        places = [(layer, name) for layer in read_at for name in positions]
-        read = partial(
-            _read,
-            at,
-            plans,
-            places,
-            readers=[reader],
-            stated=stated,
-            # The decoder is trained for minutes, so a quarter of the grids is scored, as published.
-            parts=5 if reader is linear else 1,
-            seed=seed,
-            progress=stages.tell,
-        )
-        value = stages.value(f"plan/{reader.name}", read)
-        rows += [row_from(PlanRow, row) for row in value["plan"]]
-        left_out |= {f"plan: {name}": reason for name, reason in value["left_out"].items()}
-    value = stages.value(
-        "plan/decided", partial(_decided, at, plans, layers[-1], seed, stages.tell)
-    )
+
+    def read(reader: PlanReader, read_at: Sequence[int], parts: int) -> None:
+        def make() -> Any:
+            table = read_plans(
+                at,
+                plans,
+                [(layer, name) for layer in read_at for name in positions],
+                readers=[reader],
+                stated=stated,
+                parts=parts,
+                seed=seed,
+                progress=stages.tell,
+            )
+            return json_value({"plan": table.plan, "left_out": table.left_out})
+
+        value = stages.value(f"plan/{reader.name}", make)
+        rows.extend(row_from(PlanRow, row) for row in value["plan"])
+        left_out.update({f"plan: {name}": why for name, why in value["left_out"].items()})
+
+    read(LinearSteps(), layers, parts=5)
+    for depth in options.decoders:
+        # A decoder is trained for minutes, so a quarter of the grids is scored, as published.
+        width = _WIDTH if network.width >= _WIDTH else _NARROW
+        read(PlanDecoder(depth, width=width), layers[-1:], parts=1)
+
+    def make_decided() -> Any:
+        result = decided(at, plans, layers=layers[-1:], seed=seed, progress=stages.tell)
+        return json_value({"decided": result.decided, "settled": result.settled})
+
+    value = stages.value("plan/decided", make_decided)
     fields = {
         "plan": tuple(rows),
         "decided": tuple(row_from(DecidedRow, row) for row in value["decided"]),
         "settled": tuple(row_from(SettledRow, row) for row in value["settled"]),
     }
     return fields, left_out
-
-
-def _decided(at: At, plans: Plans, layer: int, seed: int, tell: Tell) -> dict[str, Any]:
-    result = decided(at, plans, layers=[layer], seed=seed, progress=tell)
-    return {"decided": json_value(result.rows), "settled": json_value(result.settled)}
-
-
-def _read(*arguments: Any, **options: Any) -> Any:
-    table = read_plans(*arguments, **options)
-    rows = [
-        PlanRow(
-            row.layer,
-            row.position,
-            row.decoder,
-            row.score.n,
-            row.score.prefix,
-            row.score.conditional,
-            {
-                name: None
-                if beside is None
-                else {
-                    "prefix": beside.score.prefix,
-                    "conditional": beside.score.conditional,
-                    "beyond": beside.beyond,
-                }
-                for name, beside in row.baselines.items()
-            },
-        )
-        for row in table.rows
-    ]
-    return json_value({"plan": rows, "left_out": table.left_out})

@@ -20,6 +20,7 @@ from goalmeter.representation.beliefs.used_cells import (
     used_cells,
 )
 from goalmeter.representation.network import Network
+from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import (
     DoseRow,
@@ -30,7 +31,7 @@ from goalmeter.representation.result_rows import (
     row_from,
 )
 from goalmeter.representation.scenes import Shape, uncertain_cells
-from goalmeter.representation.stages.decoding import Asked, Decoding
+from goalmeter.representation.stages.decoding import Decoding
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.look_ups import LookUp, look_ups
@@ -43,7 +44,7 @@ from goalmeter.representation.use.patching import (
     Moved,
     moved,
 )
-from goalmeter.representation.use.patching import MovedRow as patching_Tried
+from goalmeter.representation.use.patching import MovedRow as ExchangeRow
 from goalmeter.representation.use.subspace import Subspace, place_directions, subspace
 from goalmeter.representation.use.trials import (
     CONFIRM,
@@ -57,24 +58,40 @@ from goalmeter.representation.use.trials import (
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
-# --- Use ------------------------------------------------------------------------------------------
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
-# What is merely decoded stands beside the controls of what is believed.
+# The decoded map is listed beside the controls of the believed world.
 _DECODED = "decoded"
-# The decisions that are asked again, looked for when a stage first needs them.
+# Tokens at which streams are exchanged: where what moved is named, and the end of the prompt; if
+# the grid is turned, all tokens.
+_POSITIONS = {
+    GOAL: ("pre/goal", "pre/end"),
+    AGENT: ("pre/agent", "pre/end"),
+    ISOMETRY: ("pre/end", EVERY_TOKEN),
+}
+_RANK, _STEPS = 4, 60
+# Directions of a probe are at most such a part of the stream: more lie near any subspace.
+_SHARE = 8
+# Decisions of the screening half for moved goals and agents: a place is chosen by them, and a
+# subspace is learnt on them in one pass with its gradients.
+_SCREENED = 24
+# Decisions that a probe of the place is fitted to.
+_READ = 400
+_REASON = "reason"
+Make = Callable[[], dict[str, Any]]
+# Selects the decisions that are answered again, when a stage first needs them.
 Again = Callable[[], Sequence[Sample]]
 
 
 @dataclass(frozen=True)
 class UseResults:
-    """What came of changing cells.
+    """Results of interventions on cells.
 
     Attributes:
         rows: interventions of both halves.
-        verdict: of the one that was confirmed.
+        verdict: of the confirmed one.
         doses: of the best write.
-        tried: the decisions of both halves by which places are told.
+        tried: the decisions of both halves that decide whether places are used.
         all_places: places of cells by these decisions.
     """
 
@@ -93,31 +110,32 @@ class UseResults:
         return out
 
 
-def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> UseResults:
-    """Change cells while the model answers; what is answered is kept beside the stages."""
+def use_stage(stages: Stages, again: Again, network: Network, options: ProbeOptions) -> UseResults:
+    """Change cells while the model answers; answers are cached in the folder "use"."""
 
-    def made() -> dict[str, Any]:
+    def make() -> dict[str, Any]:
         use = causal_use(
             again(),
             network,
-            layers=wanted.layers,
-            families=wanted.interventions,
+            layers=options.chosen_layers,
+            families=options.interventions,
             doses=DOSES,
-            draws=wanted.draws,
+            draws=options.draws,
             salt=SALT,
-            seed=wanted.seed,
+            seed=options.seed,
             keep=stages.folder / "use",
             progress=stages.tell,
         )
+        outcomes = [*use.outcomes_of_screen, *use.outcomes]
         return {
             "rows": json_value(rows_of(use)),
             "verdict": use.verdict,
-            "doses": [row.to_json() for row in use.doses],
-            "tried": json_value(tried_of([*use.outcomes_of_screen, *use.outcomes])),
-            "all_places": used_cells([*use.outcomes_of_screen, *use.outcomes]).to_json(),
+            "doses": json_value(use.doses),
+            "tried": json_value(tried_of(outcomes)),
+            "all_places": used_cells(outcomes).to_json(),
         }
 
-    value = stages.value("use", made)
+    value = stages.value("use", make)
     return UseResults(
         tuple(row_from(UsedRow, row) for row in value["rows"]),
         value["verdict"],
@@ -131,7 +149,7 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
 
 
 def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
-    """Different decisions with an uncertain cell that a shortest way needs, of many grids.
+    """Select distinct decisions with an uncertain cell that a shortest path needs.
 
     A second decision of a grid is taken only when each grid has one.
     """
@@ -157,12 +175,12 @@ def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]
 
 
 def rows_of(use: Use) -> list[UsedRow]:
-    """The interventions of both halves, each beside the null that reaches highest."""
+    """Return the interventions of both halves, each with the null that reaches highest."""
     nulls = [row for row in use.screened if row.is_null]
     rows = [_row(SCREEN, row, nulls, chosen=False) for row in use.screened]
     seen = set()
     for family in use.families:
-        # What is done to walls is no null of what is done to open cells, nor the other way round.
+        # Interventions on walls are no null of those on open cells, nor the other way round.
         opens = family.row.intervention.startswith(OPEN)
         beside = [*family.nulls, *(() if opens else use.nulls)]
         chosen = _place(family.row) == _place(use.confirmed)
@@ -175,10 +193,38 @@ def rows_of(use: Use) -> list[UsedRow]:
     return rows
 
 
-def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[str, Any]:
-    """MEG of the walks in truth, on what is decoded, and on the maps that interventions tell."""
+def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
+    beside = [each.needed.flips for each in nulls if each is not row]
+    return UsedRow(
+        half=half,
+        intervention=row.intervention,
+        layer=row.layer,
+        position=row.position,
+        is_null=row.is_null,
+        chosen=chosen,
+        cells=row.needed.flips.n,
+        flips=row.needed.flips,
+        as_if_changed=row.needed.as_if_changed,
+        unreadable=row.needed.unreadable,
+        unneeded_flips=row.unneeded.flips,
+        null_flips=None if row.is_null or not beside else max(beside, key=_upper_end),
+        effect_nats=row.effect_nats,
+        dose=row.dose,
+    )
 
-    def made() -> dict[str, Any]:
+
+def _place(row: UseRow) -> tuple[str, int | str, str]:
+    return row.intervention, row.layer, row.position
+
+
+def _upper_end(flips: Estimate) -> float:
+    return -1.0 if flips.interval is None else flips.interval[1]
+
+
+def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[str, Any]:
+    """Measure MEG of the walks in the true, the decoded and the believed world."""
+
+    def make() -> dict[str, Any]:
         worlds = decoding.worlds
         controls = {name: maps.worlds for name, maps in worlds.controls.items()}
         result = believed_by_use(
@@ -191,62 +237,15 @@ def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[
         ).to_json()
         fits = {"meg_decoded": result["controls"].pop(_DECODED)}
         fits |= {name: result[name] for name in ("meg_true", "meg_believed")}
-        # A measured number first, in nats a walk; what belongs to it behind.
+        # Each is a measured number, in nats a walk, with further fields.
         fits = {name: fit["nats"] | fit for name, fit in fits.items()}
         beyond = {"beyond_decoded": result["beyond"].pop(_DECODED)}
         return result | fits | beyond | {"places": use.all_places.counts}
 
-    return dict(stages.value(decoding.key("believed"), made))
+    return dict(stages.value(decoding.key("believed"), make))
 
 
-def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
-    beside = [each.needed.flips for each in nulls if each is not row]
-    return UsedRow(
-        half,
-        row.intervention,
-        row.layer,
-        row.position,
-        row.is_null,
-        chosen,
-        row.needed.flips.n,
-        row.needed.flips,
-        row.needed.as_if_changed,
-        row.needed.unreadable,
-        row.unneeded.flips,
-        None if row.is_null or not beside else max(beside, key=_reach),
-        row.effect_nats,
-        row.dose,
-    )
-
-
-def _place(row: UseRow) -> tuple[str, int | str, str]:
-    return row.intervention, row.layer, row.position
-
-
-def _reach(flips: Estimate) -> float:
-    """How high the interval reaches; that of nothing reaches nowhere."""
-    return -1.0 if flips.interval is None else flips.interval[1]
-
-
-# --- Where ----------------------------------------------------------------------------------------
-# Where what moved is named, and the end of the prompt; all of a grid that is turned is elsewhere.
-_POSITIONS = {
-    GOAL: ("pre/goal", "pre/end"),
-    AGENT: ("pre/agent", "pre/end"),
-    ISOMETRY: ("pre/end", EVERY_TOKEN),
-}
-_RANK, _STEPS = 4, 60
-# Directions of a probe are at most such a part of the stream: more lie near to any subspace.
-_SHARE = 8
-# Decisions of the half that screens: of many places one is chosen by them, and a subspace is learnt
-# on them in one pass with its gradients.
-_SCREENED = 24
-# Decisions that a probe of the place is fitted to.
-_READ = 400
-_REASON = "reason"
-Make = Callable[[], dict[str, Any]]
-
-
+# --- Spans, exchanged streams and subspaces -------------------------------------------------------
 @dataclass(frozen=True)
 class Where:
     """When cells are looked up, and where goal and agent are read from.
@@ -254,7 +253,7 @@ class Where:
     Attributes:
         spans: cells that are hidden from one span.
         moved: streams that are exchanged with questions in which something moved.
-        subspaces: what of these streams carries it.
+        subspaces: dimensions of these streams that carry it.
         left_out: why something is missing, by its name.
     """
 
@@ -269,46 +268,34 @@ def where_stage(
     samples: Sequence[Sample],
     again: Again,
     network: Network,
-    wanted: Asked,
+    options: ProbeOptions,
 ) -> Where:
     """Hide cells from spans, exchange streams with other questions, learn what carries them.
 
-    Args:
-        stages: of the probe.
-        samples: all decisions of the run.
-        again: those that are asked again.
-        network: the model.
-        wanted: at which layers streams are exchanged, the kinds that are tried (spans need
-            "knock-out", exchanged streams "patch") and the seed of the draws.
+    Spans need "knock-out" among the interventions, exchanged streams "patch".
     """
-    seed = wanted.seed
+    seed = options.seed
     left_out: dict[str, str] = {}
 
     def stage(key: str, name: str, make: Make) -> dict[str, Any]:
-        """What a stage came to; a reason is kept like any other outcome."""
+        """Return the value of a stage; a reason is stored like any other outcome."""
         value: dict[str, Any] = stages.value(key, partial(_or_reason, make))
         if _REASON in value:
             left_out[name] = value[_REASON]
         return value
 
     def spans() -> dict[str, Any]:
-        listed = look_ups(
-            again(),
-            network,
-            salt=SALT,
-            seed=seed,
-            keep=stages.folder / "spans",
-            progress=stages.tell,
-        )
-        return {"rows": [_span_row(each).to_json() for each in listed]}
+        folder = stages.folder / "spans"
+        listed = look_ups(again(), network, salt=SALT, seed=seed, keep=folder, progress=stages.tell)
+        return {"rows": json_value([_span_row(each) for each in listed])}
 
     def exchanged(kind: str) -> dict[str, Any]:
         result = moved(
-            fewer(again()),
+            _fewer(again()),
             network,
             kinds=[kind],
-            positions=positions_of(kind),
-            layers=wanted.layers,
+            positions=_POSITIONS[kind],
+            layers=options.chosen_layers,
             salt=SALT,
             seed=seed,
             progress=stages.tell,
@@ -322,7 +309,7 @@ def where_stage(
             )
         layer, position = exchanges["carrier"]
         space = subspace(
-            fewer(again()),
+            _fewer(again()),
             network,
             layer=layer,
             position=position,
@@ -332,14 +319,13 @@ def where_stage(
             salt=SALT,
             seed=seed,
         )
-        row = _subspace_row(space, _read_here(samples, seed), network, seed)
-        return {"rows": [row.to_json()]}
+        return {"rows": [_subspace_row(space, samples, network, seed).to_json()]}
 
-    looked = stage("use/spans", "spans", spans) if KNOCK_OUT in wanted.interventions else {}
+    looked = stage("use/spans", "spans", spans) if KNOCK_OUT in options.interventions else {}
     by_kind = {
         kind: stage(f"use/moved/{kind}", f"{kind} moved", partial(exchanged, kind))
         for kind in KINDS
-        if PATCH in wanted.interventions
+        if PATCH in options.interventions
     }
     spaces = [
         stage(
@@ -364,9 +350,9 @@ def _or_reason(make: Make) -> dict[str, Any]:
 
 
 def _carrier(result: Moved, kind: str) -> list[Any] | None:
-    """The layer and position at which a subspace is sought; None if nothing was confirmed.
+    """Return the layer and position at which a subspace is sought; None if none was confirmed.
 
-    Where moves follow no stream behind the embedding, but do follow the other question, what moved
+    Where moves follow no stream after the embedding, but do follow the other question, what moved
     is read off the embedding of its own word.
     """
     (confirmed,), (ceiling,) = result.confirmed, result.ceilings
@@ -376,54 +362,42 @@ def _carrier(result: Moved, kind: str) -> list[Any] | None:
     return [0, _POSITIONS[kind][0]] if ceiling.follows else None
 
 
-def fewer(samples: Sequence[Sample]) -> list[Sample]:
-    """Those that are asked about what moved: the half that confirms, and some of the other."""
+def _fewer(samples: Sequence[Sample]) -> list[Sample]:
+    """The decisions of the confirming half, and some of the other."""
     screened = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
     judged = [sample for sample in samples if half_of(sample.world, SALT) == CONFIRM]
     return [*screened[:_SCREENED], *judged]
 
 
-def positions_of(kind: str) -> tuple[str, ...]:
-    """The tokens at which streams are exchanged where something of a kind moved."""
-    return _POSITIONS[kind]
-
-
-def _read_here(samples: Sequence[Sample], seed: int) -> list[Sample]:
-    """Decisions that a probe of the place is fitted to: none is of a grid that judges."""
-    listed = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
-    Draws("decisions that a probe of places reads", seed).shuffle(listed)
-    return listed[:_READ]
-
-
 def _span_row(each: LookUp) -> SpanRow:
     needed = each.row.needed
     return SpanRow(
-        CONFIRM,
-        each.span,
-        needed.flips.n,
-        needed.flips,
-        needed.as_if_changed,
-        needed.unreadable,
-        each.other.needed.flips,
+        half=CONFIRM,
+        span=each.span,
+        cells=needed.flips.n,
+        flips=needed.flips,
+        as_if_wall=needed.as_if_changed,
+        unreadable=needed.unreadable,
+        other_flips=each.other.needed.flips,
     )
 
 
 def _moved_rows(result: Moved) -> list[MovedRow]:
     best = {(row.kind, row.place) for row in result.confirmed}
 
-    def row(half: str, tried: patching_Tried, *, is_ceiling: bool = False) -> MovedRow:
+    def row(half: str, tried: ExchangeRow, *, is_ceiling: bool = False) -> MovedRow:
         return MovedRow(
-            half,
-            tried.kind,
-            tried.place.label,
-            tried.place.position,
-            not is_ceiling and (tried.kind, tried.place) in best,
-            is_ceiling,
-            tried.pairs,
-            tried.flips,
-            tried.null_flips,
-            tried.same_flips,
-            tried.unreadable,
+            half=half,
+            moved=tried.kind,
+            layer=tried.place.label,
+            position=tried.place.position,
+            chosen=not is_ceiling and (tried.kind, tried.place) in best,
+            is_ceiling=is_ceiling,
+            pairs=tried.pairs,
+            flips=tried.flips,
+            null_flips=tried.null_flips,
+            same_flips=tried.same_flips,
+            unreadable=tried.unreadable,
         )
 
     return [
@@ -436,24 +410,25 @@ def _moved_rows(result: Moved) -> list[MovedRow]:
 def _subspace_row(
     space: Subspace, samples: Sequence[Sample], network: Network, seed: int
 ) -> SubspaceRow:
-    (layer,) = space.place.layers
-    rank = space.basis.shape[1]
+    # A probe of the place is fitted to decisions of other grids than those that judge.
+    listed = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
+    Draws("decisions that a probe of places reads", seed).shuffle(listed)
     most = network.width // _SHARE
-    directions = place_directions(samples, network, space.place, space.kind, most)
+    directions = place_directions(listed[:_READ], network, space.place, space.kind, most)
     angle = None if directions is None else space.angle(directions, seed=seed)
     return SubspaceRow(
-        CONFIRM,
-        space.kind,
-        layer,
-        space.place.position,
-        rank,
-        space.trained,
-        space.losses,
-        space.flips.n,
-        space.flips,
-        space.random_flips,
-        space.whole_flips,
-        space.verdict,
-        None if angle is None else angle.degrees,
-        () if angle is None else angle.chance,
+        half=CONFIRM,
+        moved=space.kind,
+        layer=space.place.layers[0],
+        position=space.place.position,
+        rank=space.basis.shape[1],
+        trained=space.trained,
+        losses=space.losses,
+        pairs=space.flips.n,
+        flips=space.flips,
+        random_flips=space.random_flips,
+        whole_flips=space.whole_flips,
+        verdict=space.verdict,
+        degrees=None if angle is None else angle.degrees,
+        chance=() if angle is None else angle.chance,
     )

@@ -28,7 +28,6 @@ from math import erf, pi, sqrt
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import State, planned
@@ -36,8 +35,6 @@ from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.scenes import Scenes, link_cells
 
-ENCODINGS = ("linear", "xor", "none")
-USES = ("believed", "true", "nothing")
 # How far the features of an object stand out: the agent is seldom anywhere, so it has to be louder
 # than a wall to be read as well.
 _LOUDNESS = 4.0
@@ -52,10 +49,10 @@ class Plant:
         size: rows and columns, odd.
         closed: probability that a link is a wall.
         wrong: probability that a link is believed to be what it is not.
-        encoding: one of `ENCODINGS`.
+        encoding: "linear", "xor" or "none".
         noise: standard deviation, where a wall and open ground are 2 apart.
         dimensions: of the activations; at least as many as there are features.
-        use: the map whose shortest ways are walked, one of `USES`.
+        use: the map whose shortest ways are walked: "believed", "true" or "nothing".
         slip: probability of a random action instead.
         cap: most steps of a walk.
     """
@@ -106,7 +103,6 @@ def planted(plant: Plant, *, seed: int) -> Planted:
         plant: what is planted.
         seed: of everything that is drawn.
     """
-    _check(plant)
     rng = np.random.default_rng(seed)
     worlds, states, actions, believed, walks, steps = [], [], [], [], [], []
     # One walk a grid: grids are what is drawn at random, and intervals are over them.
@@ -234,26 +230,3 @@ def _encoded(plant: Plant, believed: list[GridWorld], rng: np.random.Generator) 
         turned = np.linalg.qr(rng.normal(size=(plant.dimensions, plant.dimensions)))[0]
         rows += features @ turned[: features.shape[1]]
     return rows.astype(np.float32)
-
-
-def _check(plant: Plant) -> None:
-    features = 3 * (plant.size - 2) ** 2 + 1
-    for word, known, name in (
-        (plant.encoding, ENCODINGS, "encoding"),
-        (plant.use, USES, "use"),
-    ):
-        if word not in known:
-            raise InvalidParameterError(f"{name} is {word!r}, expected {', '.join(known)}")
-    for value, name in ((plant.closed, "closed"), (plant.wrong, "wrong"), (plant.slip, "slip")):
-        if not 0.0 <= value < 1.0:
-            raise InvalidParameterError(f"{name} is {value!r}, expected a probability below 1")
-    if plant.size < 5 or plant.size % 2 == 0 or plant.grids < 1 or plant.cap < 1:
-        raise InvalidParameterError(
-            f"size is {plant.size}, grids {plant.grids} and cap {plant.cap}, expected an odd size "
-            f"of at least 5, and at least 1 of the others"
-        )
-    if plant.noise <= 0 or plant.dimensions < features:
-        raise InvalidParameterError(
-            f"noise is {plant.noise!r} and dimensions {plant.dimensions}, expected noise above 0 "
-            f"and at least the {features} features of this size"
-        )
