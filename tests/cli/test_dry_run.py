@@ -27,7 +27,8 @@ def test_what_it_costs_is_told_and_no_folder_made(
     assert done.status == 0, done.err
     (told,) = json.loads(done.out)["forecasts"]
     assert (told["trials"], told["kept"], told["left"]) == (trials, 0, trials)
-    assert (told["calls"] is not None) == calls and told["disk"]["most"] > 0
+    # Disk is measured where trials can be run.
+    assert (told["calls"] is not None) == calls == (told["disk"] is None)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -113,7 +114,7 @@ def test_what_cannot_be_run_is_refused(run: Callable[..., Any]) -> None:
 
 
 def test_prices_make_it_money(run: Callable[..., Any]) -> None:
-    prices = ("--price-in", "1", "--price-out", "2")
+    prices = ("--price-in", "1", "--price-out", "2", "--answer-tokens", "10")
     done = run("navigate", "vllm/somebody/model", *SMALL, *prices, "--dry-run", "--json")
     (told,) = json.loads(done.out)["forecasts"]
     for end in ("least", "most"):

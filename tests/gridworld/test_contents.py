@@ -63,6 +63,7 @@ def test_contents_are_equal_exactly_where_a_literal_comparison_finds_them_so() -
     assert len(pairs) < len(worlds)  # some were drawn twice, so the equality was tried
 
 
+@pytest.mark.slow
 def test_one_content_in_four_is_held_out() -> None:
     contents = {content(world): held_out(world) for world in _mazes(11, 0.6, 400)}
     share = sum(contents.values()) / len(contents)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import subprocess
 import sys
 from typing import Any
@@ -16,7 +15,7 @@ from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import plan
-from goalmeter.tabular import TabularMDP, expected_return, optimal_policy
+from goalmeter.tabular import TabularMDP
 
 gymnasium = pytest.importorskip("gymnasium")
 pytest.importorskip("minigrid")
@@ -57,15 +56,6 @@ def test_every_id_names_a_class_and_has_its_test() -> None:
         assert type(env.unwrapped).__name__ == class_
 
 
-def test_a_finder_that_finds_no_gymnasium_leaves_the_import_as_it_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    finder = gymnasium_ids._OnImport()
-    monkeypatch.setattr(sys, "meta_path", [finder])
-    assert finder.find_spec("gymnasium", None) is None
-    assert finder.find_spec("numpy", None) is None
-
-
 # --- The checkers ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("observation", ["grid", "state"])
 @pytest.mark.parametrize("name", OPTIONS)
@@ -74,22 +64,6 @@ def test_gymnasium_s_checker_is_content(name: str, observation: str) -> None:
 
     seed = {"seed": 5} if observation == "state" and name != "GridWorld" else {}
     check_env(made(name, observation=observation, tile_size=4, **seed).unwrapped)
-
-
-def test_stable_baselines_checker_is_content_with_states() -> None:
-    checker = pytest.importorskip("stable_baselines3.common.env_checker")
-    checker.check_env(made("KeyDoor", seed=1, observation="state"))
-
-
-def test_many_at_once_and_copies() -> None:
-    envs = gymnasium.make_vec("goalmeter/KeyDoor-v0", num_envs=2, vectorization_mode="sync")
-    images, infos = envs.reset(seed=[4, 5])
-    assert images["image"].shape == (2, 9, 9, 3)
-    assert infos["distance"].tolist() == [plan(key_door(s)).distance for s in (4, 5)]
-    env = made("KeyDoor").unwrapped
-    env.reset(seed=2)
-    second = copy.deepcopy(env)
-    assert env.step(1)[4] == second.step(1)[4] and env.reset()[1] == second.reset()[1]
 
 
 # --- Steps, observations, rewards -----------------------------------------------------------------
@@ -129,14 +103,6 @@ def test_walks_are_those_of_the_rules_and_of_the_planner(name: str) -> None:
             }
             number, *_, second = states.step(action)
             assert number == info["state"] and second == info
-
-
-def test_observations_are_the_user_s_own() -> None:
-    env = made("KeyDoor", seed=0)
-    first, _ = env.reset()
-    kept = first["image"].copy()
-    first["image"][:] = 0
-    assert (env.reset()[0]["image"] == kept).all()
 
 
 @pytest.mark.parametrize(
@@ -179,64 +145,7 @@ def test_a_seed_names_the_grid() -> None:
         assert fixed.world == drawn.world == world(3)
 
 
-def test_each_reset_draws_another_grid_that_the_first_seed_determines() -> None:
-    env = made("KeyDoor").unwrapped
-    rounds = []
-    for _ in range(2):
-        env.reset(seed=6)
-        worlds = [env.world]
-        for _ in range(3):
-            env.reset()
-            worlds.append(env.world)
-        rounds.append(worlds)
-    assert rounds[0] == rounds[1] and len(set(rounds[0])) == 4
-
-
 # --- Tables ---------------------------------------------------------------------------------------
-TABLES = {
-    "Maze": ({"size": 9, "seed": 2}, maze(9, 0.8, 2).world),
-    "KeyDoor": ({"seed": 4}, key_door(4)),
-    "KeyNoDoor": ({"seed": 1}, key_no_door(1)),
-    "TwoPathKey": ({"seed": 0}, two_paths(0).world),
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_table_s_optimal_values_are_those_of_tabular_world(name: str) -> None:
-    """Ours pays 1 at each step in the goal, the environment 1 at it or -1 before it."""
-    options, world = TABLES[name]
-    table = tabular_world(world, horizon=40)
-    ids = f"goalmeter/{name}-v0"
-    steps = TabularMDP.from_gymnasium(
-        ids, horizon=40, observation="state", reward="step", **options
-    )
-    assert steps.n_states == len(table.states)
-    assert (steps.transition.to_dense() == table.mdp.transition.to_dense()).all()
-    forever = {"horizon": None, "discount": 0.9}
-    once = TabularMDP.from_gymnasium(
-        ids, horizon=1, observation="state", reward="sparse", **options
-    )
-    policies = [
-        optimal_policy(m)
-        for m in (table.mdp, steps, table.mdp.replace(**forever), once.replace(**forever))
-    ]
-    for start in range(0, len(table.states), 7):
-        if table.states[start].cell == world.goal:
-            continue
-        tabular, environment, endless, discounted = (
-            expected_return(mdp.replace(initial=start, **changes), policy).mean
-            for mdp, changes, policy in zip(
-                (table.mdp, steps, table.mdp, once),
-                ({}, {}, forever, forever),
-                policies,
-                strict=True,
-            )
-        )
-        distance = plan(world).distance_from(table.states[start])
-        assert tabular == pytest.approx(40 - distance, abs=1e-9)
-        assert environment == pytest.approx(tabular - 40, abs=1e-9)
-        # From the goal on 1 + 0.9 + ..., where the environment has paid 1 on the way in.
-        assert endless == pytest.approx(discounted * 0.9 / (1 - 0.9), abs=1e-9)
 
 
 def test_the_table_is_what_steps_do() -> None:
@@ -252,39 +161,6 @@ def test_the_table_is_what_steps_do() -> None:
 
 
 # --- Errors ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"observation": "pixels"}, "observation is 'pixels', expected one of 'grid', 'state'"),
-        ({"reward": "dense"}, "reward is 'dense', expected one of 'minigrid', 'sparse', 'step'"),
-        ({"observation": "state"}, "other states; give seed= to fix it"),
-        ({"max_steps": 0}, "max_steps is 0, expected at least 1"),
-        ({"tile_size": 0}, "tile_size is 0, expected at least 1"),
-        ({"rooms": 1}, "rooms is 1"),
-    ],
-)
-def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        made("KeyDoor", **options)
-
-
-def test_a_mode_that_is_not_there() -> None:
-    from goalmeter.gridworld.gymnasium_worlds import KeyDoorEnv
-
-    with pytest.raises(InvalidParameterError, match="render_mode is 'ansi', expected one of None"):
-        KeyDoorEnv(render_mode="ansi")
-    env = made("KeyDoor")
-    env.reset()
-    with pytest.warns(UserWarning, match="give render_mode="):
-        assert env.unwrapped.render() is None
-
-
-def test_an_action_that_is_not_there() -> None:
-    env = made("KeyDoor", disable_env_checker=True)
-    env.reset(seed=0)
-    for action in (4, -1):
-        with pytest.raises(InvalidParameterError, match=f"action is {action}, expected 0 to 3"):
-            env.step(action)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from gridworld.in_gymnasium import CORRIDOR, WORLDS, made, walk
+from gridworld.in_gymnasium import WORLDS, made, walk
 
-from goalmeter.gridworld.world import Cell, GridWorld
-
-TILE = 16
 GREEN, GREY, YELLOW, RED, BLACK = (
     (0, 255, 0),
     (100, 100, 100),
@@ -76,50 +71,6 @@ def test_the_image_tells_states_apart_and_shows_what_is_left(name: str) -> None:
             if state.cell != world.goal:
                 assert grid.get(world.goal.column, world.goal.row).type == "goal"
     assert len(numbers) == len(set(numbers.values())) > len(env.states) / 2
-
-
-def tile(image: Any, cell: Cell) -> Any:
-    return image[cell.row * TILE : (cell.row + 1) * TILE, cell.column * TILE :][:, :TILE]
-
-
-def colours(image: Any, cell: Cell) -> set[tuple[int, ...]]:
-    return {tuple(int(c) for c in pixel) for pixel in tile(image, cell).reshape(-1, 3)}
-
-
-def test_pictures_show_minigrid_s_tiles() -> None:
-    world = GridWorld.from_text(CORRIDOR)
-    env = made("GridWorld", world=world, render_mode="rgb_array", tile_size=TILE)
-    assert world.key is not None and world.door is not None
-    env.reset()
-    image = env.render()
-    assert image.shape == (3 * TILE, 8 * TILE, 3) and image.dtype == np.uint8
-    assert (image[:TILE] == GREY).all() and (tile(image, world.goal) == GREEN).mean() > 0.99
-    assert RED in colours(image, world.start) and YELLOW not in colours(image, world.start)
-    assert YELLOW in colours(image, world.key) and YELLOW in colours(image, world.door)
-    env.step(1)
-    after = env.render()
-    assert RED not in colours(after, world.start) and RED in colours(after, world.key)
-    assert YELLOW not in colours(after, world.key)  # taken
-    assert YELLOW in colours(after, world.door)
-    env.step(1)
-    opened = env.render()
-    empty = tile(opened, world.start)
-    assert (tile(opened, world.door) == empty).all() and (empty[1:, 1:] == BLACK).all()
-    for _ in range(3):
-        env.step(1)
-    assert {RED, GREEN} <= colours(env.render(), world.goal)
-
-
-@pytest.mark.parametrize("action", range(4), ids="LRUD")
-def test_the_triangle_points_where_the_agent_tried_to_go(action: int) -> None:
-    env = made("GridWorld", world=CORRIDOR, render_mode="rgb_array", tile_size=TILE)
-    env.reset()
-    env.step(action)
-    red = (tile(env.render(), env.unwrapped.state.cell) == RED).all(axis=2)
-    half = TILE // 2
-    halves = red[:, :half], red[:, half:], red[:half], red[half:]
-    # It is narrow where it points.
-    assert np.argmin([part.sum() for part in halves]) == action
 
 
 def test_a_window_shows_the_picture() -> None:

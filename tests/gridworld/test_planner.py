@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from goalmeter.gridworld.planner import (
     WITH_KEY,
     WITHOUT_KEY,
     State,
-    layers_of,
     plan,
     plans,
 )
@@ -83,23 +80,6 @@ def test_a_key_is_worth_a_detour_only_where_there_is_a_door() -> None:
     assert [plan(world).step(s, 0) for s in (State(world.start),)] == [State(Cell(1, 1), WITH_KEY)]
 
 
-def test_a_neutral_object_is_planned_for_as_a_key_without_a_door() -> None:
-    for world in (key_no_door(0), two_paths(1).world):
-        with_key, with_neutral = plan(world).plans, plan(neutral(world)).plans
-        for name in ("successors", "distances", "gaps", "optimal"):
-            assert np.array_equal(getattr(with_key, name), getattr(with_neutral, name))
-        assert layers_of(neutral(world)) == layers_of(world) == 2
-
-
-def test_the_door_opens_when_the_key_is_beside_it() -> None:
-    planned = plan(WORLDS["key beside the door"])
-    assert planned.step(State(Cell(1, 2)), 1) == State(Cell(1, 3), DOOR_OPEN)
-    assert planned.step(State(Cell(1, 3), DOOR_OPEN), 1) == State(Cell(1, 4), DOOR_OPEN)
-    assert planned.distance == 4
-    assert State(Cell(1, 3), DOOR_OPEN).door_open and not State(Cell(1, 3), WITH_KEY).door_open
-    assert State(Cell(1, 3), WITH_KEY).has_key and not State(Cell(1, 3)).has_key
-
-
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_reference_path_is_a_shortest_one(name: str) -> None:
     planned = plan(WORLDS[name])
@@ -121,33 +101,3 @@ def test_many_worlds_at_once_are_each_by_itself() -> None:
         alone = plan(world).plans
         for name in ("successors", "distances", "gaps", "optimal"):
             assert np.array_equal(getattr(together, name)[i], getattr(alone, name)[0])
-
-
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda: plans([]), "got worlds of shapes [], expected one shape"),
-        (
-            lambda: plans([maze(5, 1, 0).world, maze(7, 1, 0).world]),
-            "got worlds of shapes [(5, 5), (7, 7)], expected one shape; plan for each by itself",
-        ),
-        (lambda: plan(maze(5, 1, 0).world).step(State(Cell(1, 1)), 4), "action is 4, expected 0"),
-        (
-            lambda: plan(maze(5, 1, 0).world).distance_from(State(Cell(0, 1))),
-            "row 0, column 1, layer 0 is no state of this world",
-        ),
-        (
-            lambda: plan(maze(5, 1, 0).world).distance_from(State(Cell(1, 1), WITH_KEY)),
-            "row 1, column 1, layer 1 is no state of this world; expected an open cell and a layer "
-            "below 1",
-        ),
-        (
-            lambda: plan(maze(5, 1, 0).world).distance_from(State(Cell(1, 9))),
-            "row 1, column 9, layer 0 is no state",
-        ),
-    ],
-)
-def test_errors(ask: Callable[[], Any], message: str) -> None:
-    with pytest.raises(InvalidParameterError) as caught:
-        ask()
-    assert message in str(caught.value)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld import key_door, key_no_door, maze, plan, tabular_world
-from goalmeter.gridworld.planner import WITH_KEY, State
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.tabular import optimal_policy
 
@@ -59,15 +54,6 @@ def test_an_agent_that_goes_for_the_key_is_told_from_one_that_goes_for_the_goal(
     assert values["key", "key"] > 1 > values["key", "goal"]
 
 
-def test_what_is_gone_for_may_be_a_neutral_object() -> None:
-    world = GridWorld.from_text(["#######", "#K_A_G#", "#######"])
-    with_key = tabular_world(world, horizon=4, utility="key")
-    neutral = tabular_world(world.with_(key=None, neutral=(1, 1)), horizon=4, utility="neutral")
-    assert neutral.states == with_key.states
-    assert neutral.mdp.reward.tolist() == with_key.mdp.reward.tolist()
-    assert sum(neutral.mdp.reward) > 0
-
-
 def test_any_utility_over_cells() -> None:
     world = GridWorld.from_text(["#####", "#A_G#", "#####"])
     made = tabular_world(world, horizon=3, utility={Cell(1, 2): 2.5, Cell(1, 1): -1})
@@ -76,36 +62,3 @@ def test_any_utility_over_cells() -> None:
         2: 2.5,
         3: 0,
     }
-
-
-def test_states_out_of_reach_are_left_out() -> None:
-    world = GridWorld.from_text(["#######", "#A_#_G#", "#######"])
-    assert [s.cell.column for s in tabular_world(world, horizon=3).states] == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda: tabular_world(WORLDS[0], horizon=3, utility="key"), "this world has no key"),
-        (
-            lambda: tabular_world(WORLDS[2], horizon=3, utility="neutral"),
-            "the utility is 'neutral', but this world has no neutral object",
-        ),
-        (
-            lambda: tabular_world(WORLDS[0], horizon=3, utility="cheese"),
-            "utility is 'cheese', expected 'goal', 'key', 'neutral' or a number for each cell",
-        ),
-        (
-            lambda: tabular_world(WORLDS[0], horizon=3, utility={Cell(0, 0): 1}),
-            "the utility of row 0, column 0 is given, where there is no open cell",
-        ),
-        (
-            lambda: tabular_world(WORLDS[0], horizon=3).index(State(Cell(1, 1), WITH_KEY)),
-            "row 1, column 1, layer 1 cannot be reached from the start of this world",
-        ),
-    ],
-)
-def test_errors(ask: Callable[[], Any], message: str) -> None:
-    with pytest.raises(InvalidParameterError) as caught:
-        ask()
-    assert message in str(caught.value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goalmeter.gridworld.conversions import legend, rendered
+from goalmeter.gridworld.conversions import rendered
 from goalmeter.gridworld.generators import maze
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
 from goalmeter.gridworld.world import Cell, GridWorld
@@ -33,29 +33,8 @@ def test_what_was_taken_and_opened_is_gone() -> None:
     ]
 
 
-def test_a_neutral_object_is_shown_until_it_is_taken() -> None:
-    world = WORLD.with_(door=None, key=None, neutral=WORLD.key)
-    rows = [
-        rendered(world, State(Cell(1, column), layer)).splitlines()[2]
-        for column, layer in ((1, 0), (2, WITH_KEY), (3, WITH_KEY))
-    ]
-    assert rows == ["1 # A N _ G #", "1 # _ A _ G #", "1 # _ _ A G #"]
-    assert legend(world)["N"] == "an object without a use" and set(legend(world)) == set("A#G_N")
-
-
 def test_columns_stay_in_line_from_ten_on() -> None:
     lines = rendered(maze(11, 1.0, 0).world).splitlines()
     assert lines[0] == "   0  1  2  3  4  5  6  7  8  9  10"
     assert lines[11] == "10 " + "  ".join("#" * 11)
     assert all(len(line) in (len(lines[11]), len(lines[0])) for line in lines)
-
-
-def test_the_legend_names_what_there_is() -> None:
-    assert set(legend(WORLD)) == set("A#G_KD")
-    assert set(legend(WORLD.with_(door=None))) == set("A#G_K")
-    assert legend(WORLD.with_(door=None, key=None)) == {
-        "A": "agent",
-        "#": "wall",
-        "G": "goal",
-        "_": "empty",
-    }

@@ -12,7 +12,6 @@ from goalmeter.gridworld.world import (
     SWAP,
     TRANSFORMS,
     TRANSPOSE,
-    Cell,
     GridWorld,
     Transform,
 )
@@ -66,19 +65,3 @@ def test_they_undo_themselves() -> None:
         assert ROTATE(ROTATE(ROTATE(ROTATE(world)))) == world != ROTATE(ROTATE(world))
     for transform in TRANSFORMS.values():
         assert [transform.original_action(transform.action(a)) for a in range(4)] == [0, 1, 2, 3]
-
-
-def test_swap_keeps_the_length_and_is_no_isometry() -> None:
-    assert not SWAP.isometry and all(t.isometry for t in ISOMETRIES)
-    assert SWAP.cell(Cell(1, 2), (5, 5)) == Cell(1, 2)
-    lengths, choices = [], []
-    for seed in range(10):
-        world = maze(9, 0.4, seed).world
-        pair = [plan(world), plan(SWAP(world))]
-        lengths.append(len({p.distance for p in pair}))
-        # The sum of optimal actions is the number of neighbours whatever the goal is, since every
-        # step changes the distance by one; where there are several is not.
-        several = [[len(p.optimal_actions(State(c))) > 1 for c in world.open_cells] for p in pair]
-        choices.append(len({sum(cells) for cells in several}))
-    assert set(lengths) == {1}
-    assert 2 in choices

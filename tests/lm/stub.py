@@ -11,6 +11,10 @@ logarithm), and has as many tokens as `speed` tells in that time. With `throughp
 together get so many tokens a second, as of a server that is full. A share `failing` of all calls
 fails, in turn with a 500, a 429 that says when to come back, a connection that is dropped, and an
 answer that is no JSON. More than `most` questions at once are answered by 429.
+
+Some names of models misbehave: "broken" is an error of the server, "refuses" one of the request,
+"long" finds every prompt too long, "slow" does not answer in time, "none" has no choices in its
+reply and "null" no content.
 """
 
 from __future__ import annotations
@@ -29,6 +33,11 @@ from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import ACTIONS
 
 FAILURES = ("500", "429", "drop", "garbage")
+ERRORS = {
+    "broken": (500, "out of memory"),
+    "refuses": (400, "no such thing"),
+    "long": (400, "This model's maximum context length is 100 tokens. However, you requested 300"),
+}
 PROMPT_TOKENS = 4.0  # characters a token
 
 
@@ -103,6 +112,12 @@ class Stub:
             if which == "500":
                 return _response(500, '{"error": {"message": "out of memory", "code": 500}}')
             return b"" if which == "drop" else _response(200, '{"id": "chatcm')
+        name = asked["model"]
+        if name in ERRORS:
+            status, message = ERRORS[name]
+            return _response(status, json.dumps({"error": {"message": message, "code": status}}))
+        if name == "slow":
+            await asyncio.sleep(60)
         prompt = asked["messages"][-1]["content"]
         tokens = min(max(1, round(seconds * settings.speed)), asked.get("max_tokens") or 10**9)
         if settings.throughput:
@@ -120,7 +135,7 @@ class Stub:
         return _response(200, json.dumps(self._completion(asked["model"], text, read, tokens)))
 
     def _completion(self, model: str, text: str, read: int, written: int) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text}
+        message = {"role": "assistant", "content": None if model == "null" else text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         reply = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model}
         usage = {
@@ -129,7 +144,9 @@ class Stub:
             "total_tokens": read + written,
         }
         return (
-            reply | {"choices": [choice]} | ({"usage": usage} if self.settings.says_tokens else {})
+            reply
+            | {"choices": [] if model == "none" else [choice]}
+            | ({"usage": usage} if self.settings.says_tokens else {})
         )
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 from lm.tiny_models import Models
 
+pytestmark = pytest.mark.slow
 pytest.importorskip("inspect_ai")
 pytest.importorskip("transformers")
 

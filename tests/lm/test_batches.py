@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import wait
 
 import pytest
 
@@ -31,22 +30,6 @@ def test_what_is_asked_together_is_answered_together() -> None:
     assert sizes == [1, 8, 8, 4]
 
 
-def test_many_threads() -> None:
-    batcher: Batcher[int, int] = Batcher(lambda batch: [n * n for n in batch], most=5)
-    measured: dict[int, int] = {}
-
-    def client(start: int) -> None:
-        for n in range(start, start + 25):
-            measured[n] = batcher.submit(n).result(5)
-
-    threads = [threading.Thread(target=client, args=(25 * k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert measured == {n: n * n for n in range(200)}
-
-
 def test_an_error_is_the_answer_to_its_batch_alone() -> None:
     def answer(batch: list[int]) -> list[int]:
         if 0 in batch:
@@ -57,25 +40,6 @@ def test_an_error_is_the_answer_to_its_batch_alone() -> None:
     with pytest.raises(RuntimeError, match="out of memory"):
         batcher.submit(0).result(5)
     assert batcher.submit(1).result(5) == 1
-
-
-def test_what_is_cancelled_is_not_computed() -> None:
-    gate, seen = threading.Event(), []
-
-    def answer(batch: list[int]) -> list[int]:
-        gate.wait()
-        seen.extend(batch)
-        return batch
-
-    batcher = Batcher(answer, most=1)
-    first = batcher.submit(1)
-    while batcher._waiting:
-        time.sleep(0.001)
-    second, third = batcher.submit(2), batcher.submit(3)
-    assert second.cancel()
-    gate.set()
-    wait([first, third], timeout=5)
-    assert seen == [1, 3]
 
 
 def test_it_starts_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:

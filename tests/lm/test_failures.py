@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goalmeter.navigation.inspect.models import EmptyReplyError, failure_of
+from goalmeter.navigation.inspect.models import failure_of
 
 
 class APIStatusError(Exception):
@@ -71,12 +71,6 @@ def test_a_prompt_that_is_too_long_is_a_context_overflow(message: str) -> None:
 
     assert failure_of(BadRequestError(message)) == "context overflow"
     assert failure_of(BadRequestError("no such model")) == "request refused"
-
-
-def test_a_reply_without_content_is_the_servers_error() -> None:
-    wrapped = RuntimeError("retried in vain")
-    wrapped.__cause__ = EmptyReplyError("no choices")
-    assert failure_of(wrapped) == "server error"
 
 
 def test_a_circle_of_causes_ends() -> None:

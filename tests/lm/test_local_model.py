@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -19,8 +18,7 @@ pytest.importorskip("inspect_ai")
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa: E402
 from lm.tiny_models import PROBABILITIES, Models  # noqa: E402
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError  # noqa: E402
-from goalmeter._files import generating_in_batches  # noqa: E402
+from goalmeter._errors import InvalidFileError  # noqa: E402
 from goalmeter.agents.local_models import (  # noqa: E402
     LocalModel,
     Reply,
@@ -113,23 +111,6 @@ def test_channels_come_whole(models: Models) -> None:
     assert not cut.ended and understood(cut.text).action is None
 
 
-def test_effort_reaches_the_template(models: Models) -> None:
-    model = LocalModel(models / "gpt-oss", device="cpu")
-    message = [{"role": "user", "content": "#"}]
-    low = model.tokenizer.decode(model.ids(message, reasoning_effort="low"))
-    assert low.startswith("<|start|>system<|message|>Reasoning: low<|end|><|start|>user")
-    assert low.endswith("<|start|>assistant") and "Reasoning" not in model.tokenizer.decode(
-        model.ids(message)
-    )
-
-
-def test_without_a_template(models: Models) -> None:
-    model = LocalModel(models / "llama", device="cpu")
-    model.tokenizer.chat_template = None
-    messages = [{"role": "system", "content": "Go."}, {"role": "user", "content": "#"}]
-    assert model.tokenizer.decode(model.ids(messages)) == "Go.\n\n#\n\n"
-
-
 def test_mxfp4_is_expanded(models: Models) -> None:
     model = LocalModel(models / "mxfp4", device="cpu")
     stored = json.loads((models / "mxfp4" / "config.json").read_text())
@@ -141,62 +122,6 @@ def test_mxfp4_is_expanded(models: Models) -> None:
     assert 0 < weights.float().abs().max() < 1 and len(scaled) < 100
 
 
-def test_what_is_refused(models: Models, tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="has no config"):
-        LocalModel(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InvalidFileError, match="cannot be loaded"):
-        LocalModel(tmp_path)
-    model = LocalModel(models / "llama", device="cpu")
-    with pytest.raises(InvalidParameterError, match="leave no room"):
-        model.prompt([1] * 4096, 5, Sampling())
-    assert model.prompt([1] * 4094, 5, Sampling()).tokens == 2
-
-
-def test_a_batch_whose_fillings_pass_the_context_is_answered_without_a_warning(
-    models: Models,
-) -> None:
-    from transformers.utils import logging as theirs
-
-    heard: list[str] = []
-
-    class Ear(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            heard.append(record.getMessage())
-
-    logger, ear = logging.getLogger("transformers.generation.stopping_criteria"), Ear()
-    theirs.warning_once.cache_clear()  # it may have been said in another test
-    logger.addHandler(ear)
-    try:
-        model = LocalModel(models / "llama", device="cpu")
-        # 4 tokens each are asked for, and 4092 + 4 = 4096 fit; the short prompt is filled up.
-        long, short = model.prompt([1] * 4092, 4, Sampling()), model.prompt([1], 8, Sampling())
-        replies = model.answers([long, short])
-        assert [len(reply.ids) <= n for reply, n in zip(replies, (4, 8), strict=True)] == [True] * 2
-        assert heard == []
-        # What else is said there is heard, and afterwards everything is.
-        with generating_in_batches():
-            logger.warning("something else")
-            logger.warning("has exceeded the model's predefined maximum length (7)")
-        logger.warning("has exceeded the model's predefined maximum length (8)")
-    finally:
-        logger.removeHandler(ear)
-    assert heard[0] == "something else" and len(heard) == 2 and heard[1].endswith("(8)")
-
-
-def test_loading_bars_are_hidden_and_then_as_they_were(
-    models: Models, capfd: pytest.CaptureFixture[str]
-) -> None:
-    from transformers.utils import logging as theirs
-
-    for shown in (True, False):
-        (theirs.enable_progress_bar if shown else theirs.disable_progress_bar)()
-        LocalModel(models / "llama", device="cpu")
-        assert theirs.is_progress_bar_enabled() == shown
-    theirs.enable_progress_bar()
-    assert capfd.readouterr() == ("", "")
-
-
 def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Models) -> None:
     model = get_model(f"goalmeter-local/{models / 'llama'}", device="cpu", memoize=False)
     prompt = ChatMessageUser(content="a b c d " * 3000)
@@ -204,27 +129,12 @@ def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Models) -> None
     assert output.stop_reason == "model_length" and "leave no room" in output.completion
 
 
-def test_a_model_of_a_million_layers_is_not_built(models: Models, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(models / "llama", tmp_path / "llama"))
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 10**6}))
-    with pytest.raises(InvalidFileError, match="num_hidden_layers is 1000000, expected at most"):
-        LocalModel(folder, device="cpu")
-
-
 @pytest.mark.parametrize(
     ("file", "data"),
     [
         ("config.json", b"{"),
-        ("config.json", b"\xff\xfe"),
-        ("config.json", b"[" * 100_000),
-        ("config.json", b'{"model_type": "nothing"}'),
         ("tokenizer.json", b"{"),
-        ("tokenizer.json", b'{"version": "1.0", "model": {"type": "BPE"}}'),
-        ("tokenizer.json", b"[" * 100_000),
         ("tokenizer_config.json", b'{"tokenizer_class": 7}'),
-        ("model.safetensors", b""),
-        ("model.safetensors", b"\xff" * 100),
         ("model.safetensors", (10).to_bytes(8, "little") + b"[[[[[[[[[["),
     ],
 )

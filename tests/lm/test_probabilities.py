@@ -53,19 +53,6 @@ def test_the_last_answer_counts() -> None:
     assert action_probabilities(first + last) == pytest.approx((0.75, 0, 0.25, 0))
 
 
-def test_a_drawn_token_counts_though_it_is_not_among_the_likeliest() -> None:
-    decides = token("UP", 0.5)
-    decides.token, decides.logprob = "DOWN", log(0.125)
-    assert action_probabilities([lead('{"action": "'), decides]) == pytest.approx(
-        (0, 0, 0.5, 0.125)
-    )
-
-
-def test_rounding_never_exceeds_one() -> None:
-    measured = action_probabilities([lead('{"action": "'), token("UP", 0.9999, DOWN=0.0002)])
-    assert measured is not None and sum(measured) == pytest.approx(1) and sum(measured) <= 1 + 1e-9
-
-
 @pytest.mark.parametrize(
     "tokens", [[], [lead("UP")], [lead('{"action": "'), lead("UP")], [lead('{"action": "')]]
 )

@@ -87,10 +87,3 @@ def test_the_last_grid_counts() -> None:
 def test_without_a_grid(text: str) -> None:
     with pytest.raises(InvalidParameterError, match="shows no grid"):
         read_back(text)
-
-
-def test_with_a_grid_that_is_no_world() -> None:
-    with pytest.raises(InvalidParameterError, match="0 cells G"):
-        read_back("  0 1 2 3 4\n0 # # # # #\n1 # A _ _ #\n2 # # # # #\n")
-    with pytest.raises(InvalidParameterError, match="no cell where its key"):
-        read_back("  0 1 2 3 4\n0 # # # # #\n1 # A D G #\n2 # # # # #\n")

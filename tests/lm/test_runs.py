@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +13,9 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("transformers")
 
 from inspect_ai.log import read_eval_log, write_eval_log
-from inspect_ai.log._recorders.file import FileRecorder
 from lm.tiny_models import Models
 
 from goalmeter._errors import (
-    GoalmeterError,
-    InvalidFileError,
-    InvalidParameterError,
     InvalidTrajectoryError,
 )
 from goalmeter.agents.local_models import LocalModel
@@ -81,24 +74,7 @@ def test_the_same_seed_is_the_same_run(models: Models, tmp_path: Path) -> None:
     assert run("c", trajectories=6)[:3] == first and run("d", seed=1) != first
 
 
-def test_a_model_is_loaded_once(
-    models: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # In a folder of its own, since Inspect remembers models by their names.
-    folder = shutil.copytree(models / "speaking-llama", tmp_path / "model")
-    loaded: list[str] = []
-
-    class Counted(LocalModel):
-        def __init__(self, path: Any, **options: Any) -> None:
-            loaded.append(str(path))
-            super().__init__(path, **options)
-
-    monkeypatch.setattr("goalmeter.agents.inspect_providers.LocalModel", Counted)
-    asking = Asking(max_tokens=12, options={"device": "cpu"})
-    ask(f"goalmeter-local/{folder}", "maze", tmp_path / "run", asking=asking, **ONE)
-    assert loaded == [str(folder)]
-
-
+@pytest.mark.slow
 def test_from_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "walks.jsonl"
     words = [
@@ -145,57 +121,3 @@ def test_what_has_no_score_is_there_as_well(tmp_path: Path) -> None:
     write_eval_log(log, str(path))
     with pytest.raises(InvalidTrajectoryError, match=r"sample .* cap is 0"):
         trajectories(path)
-
-
-def test_what_was_interrupted_later_does_not_replace_what_ended(tmp_path: Path) -> None:
-    path = a_log(tmp_path / "logs")
-    ended = trajectories(path)
-    log = read_eval_log(str(path))
-    assert log.samples is not None
-    for sample in log.samples:
-        sample.scores = None
-    log.eval.created = "2100-01-01T00:00:00+00:00"
-    later = path.with_name("2100-01-01T00-00-00-00-00_maze_x.eval")
-    write_eval_log(log, str(later))
-    assert {t.outcome for t in trajectories(later)} == {"interrupted"}
-    assert trajectories(tmp_path / "logs") == ended
-
-
-def test_several_logs(tmp_path: Path) -> None:
-    each = a_log(tmp_path / "one")
-    again = trajectories([each, each.parent])
-    assert again == trajectories(each) and len(again) == 3
-    a_log(tmp_path / "two", "goalmeter/greedy")
-    with pytest.raises(InvalidParameterError, match="goalmeter/greedy, goalmeter/optimal"):
-        trajectories([tmp_path / "one", tmp_path / "two"])
-
-
-def test_what_is_no_log(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="does not exist"):
-        trajectories(tmp_path / "none")
-    with pytest.raises(InvalidFileError, match=r"holds no \.eval"):
-        trajectories(tmp_path)
-    path = tmp_path / "a.eval"
-    path.write_text("no zip")
-    with pytest.raises(InvalidFileError, match="it is no archive, or a damaged one"):
-        trajectories(path)
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("other.json", json.dumps({}))
-    with pytest.raises(InvalidFileError, match="no log of Inspect"):
-        trajectories(path)
-
-
-def test_the_log_is_small_enough(tmp_path: Path) -> None:
-    # Each walk is in it once as a record, and once as what was said.
-    path = a_log(tmp_path / "logs")
-    assert path.stat().st_size < 60_000
-
-
-def test_a_folder_that_takes_no_logs_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as read_only:
-        read_only.setattr(FileRecorder, "is_writeable", lambda self: False)
-        with pytest.raises(GoalmeterError, match=r"cannot be asked: .*; the folder .*inspect has"):
-            ask("goalmeter/greedy", "maze", tmp_path / "run", **ONE)
-    assert len(ask("goalmeter/greedy", "maze", tmp_path / "run", **ONE)) == 3

@@ -16,13 +16,11 @@ from inspect_ai import Task, eval
 from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation import Trajectory, suite, walk
-from goalmeter.navigation.inspect.eval_log import append, trajectories, written
+from goalmeter.navigation.inspect.eval_log import trajectories, written
 from goalmeter.navigation.inspect.task import navigation
-from goalmeter.navigation.plan import samples, walk_of
 
 ONE = {"sizes": 7, "complexities": 1, "grids": 1, "trajectories": 1}
 
@@ -80,17 +78,6 @@ def test_seeds_are_of_the_run_the_walk_the_step_and_the_attempt() -> None:
     assert seeds(seeded=False) == [None] * 6
 
 
-def test_an_unreadable_answer_is_asked_for_again() -> None:
-    turn = count()
-
-    def answer(prompt: str, config: Any) -> str:
-        return best(prompt) if next(turn) % 3 == 2 else "I would go up."
-
-    _, (done,) = run(navigation("maze", **ONE), mock(answer))
-    assert done.outcome == "arrived" and {s.attempts for s in done.steps} == {3}
-    assert next(turn) == 3 * len(done.steps)
-
-
 def test_and_then_it_is_an_invalid_step() -> None:
     answers = {
         "nothing": ("", "an empty answer"),
@@ -121,17 +108,6 @@ def test_answers_that_were_cut_and_withheld() -> None:
         navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
     )
     assert done.steps[0].invalid == "withheld: an empty answer"
-
-
-def test_half_a_character_is_no_obstacle(tmp_path: Path) -> None:
-    out = tmp_path / "walks.jsonl"
-    half = [ContentReasoning(reasoning="Hm \ud83d"), ContentText(text='\ud83d {"action": "UP"}')]
-    log, (done,) = run(
-        navigation("maze", **ONE, cap=1, out=str(out)), mock(lambda *_: output(half))
-    )
-    assert log.status == "success" and written(out) == [done]
-    (step,) = done.steps
-    assert (step.action, step.raw, step.reasoning) == (2, '? {"action": "UP"}', "Hm ?")
 
 
 def test_the_tokens_of_a_walk() -> None:
@@ -224,23 +200,6 @@ def test_what_breaks_on_the_way(error: Exception, outcome: str, tmp_path: Path) 
     assert log.results.scores[0].metrics["mean"].value == 0
 
 
-def test_a_full_disk_stops_no_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    turn = count()
-
-    def full(path: Any, record: Any) -> None:
-        if next(turn) == 0:
-            raise OSError("no space left on device")
-        append(path, record)
-
-    monkeypatch.setattr("goalmeter.navigation.inspect.task.append", full)
-    out = tmp_path / "walks.jsonl"
-    task = navigation("maze", **(ONE | {"grids": 3}), out=str(out))
-    log, walks = run(task, mock(lambda prompt, config: best(prompt)), max_samples=1)
-    assert log.status == "error" and len(walks) == 3
-    assert sorted(t.outcome for t in walks) == ["arrived", "arrived", "error"]
-    assert len(written(out)) == 2
-
-
 def test_too_late() -> None:
     async def late() -> str:
         await anyio.sleep(30)
@@ -250,72 +209,3 @@ def test_too_late() -> None:
     assert done.outcome == "timeout" and done.steps == ()
     log, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), time_limit=1)
     assert done.outcome == "time limit" and log.samples[0].limit.type == "time"
-
-
-def test_limits_of_inspect_are_outcomes() -> None:
-    model = mock(lambda prompt, config: best(prompt))
-    _, (done,) = run(navigation("maze", **ONE), model, token_limit=40)
-    assert done.outcome == "token limit" and 1 <= len(done.steps) <= 3
-
-
-def test_a_second_epoch_is_other_walks() -> None:
-    _, walks = run(
-        navigation("maze", **(ONE | {"trajectories": 2}), cap=1), mock(lambda *_: "?"), epochs=2
-    )
-    assert sorted(t.trajectory for t in walks) == [0, 1, 2, 3]
-
-
-def test_a_reference_agent_is_what_it_is() -> None:
-    options: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 3, "trajectories": 1}
-    _, walks = run(navigation("maze", **options), "goalmeter/optimal")
-    # There is one way through a perfect maze.
-    for done, task in zip(walks, suite("maze", **options).tasks, strict=True):
-        alone = walk(navigator("optimal"), task)
-        assert [s.action for s in done.steps] == [s.action for s in alone.steps]
-
-
-def test_samples_hold_all_there_is_to_a_walk() -> None:
-    made = suite("isometries", sizes=[7], grids=1, conditions=[{"prompt": "plain/1"}])
-    listed = samples(made)
-    assert len({each["id"] for each in listed}) == len(listed) == len(made)
-    for each, (task, index) in zip(listed, made.walks(), strict=True):
-        assert walk_of(json.loads(json.dumps(each["metadata"]))) == (task, index)
-    with pytest.raises(InvalidTrajectoryError, match="no walk in its metadata"):
-        walk_of({"other": 1})
-    with pytest.raises(InvalidTrajectoryError, match="lacks"):
-        walk_of({"walk": {"suite": "maze"}, "walks": 1})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"size": 7}, "no option 'size'"),
-        ({"sizes": "big"}, "sizes is 'big'"),
-        ({"prompt": "plain"}, "no prompt template 'plain'"),
-        ({"history": -1}, "history is -1"),
-        ({"attempts": 0}, "attempts is 0"),
-        ({"token_cap": 0}, "token_cap is 0"),
-        ({"out": "nowhere/walks.jsonl"}, "nowhere is no folder"),
-    ],
-)
-def test_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        navigation("maze", **options)
-
-
-def test_options_as_a_shell_gives_them() -> None:
-    task = navigation("maze", sizes=["7", "9"], complexities="0.5", grids=1, trajectories=1)
-    labels = [sample.metadata["walk"] for sample in task.dataset]
-    assert [(each["size"], each["complexity"]) for each in labels] == [(7, 0.5), (9, 0.5)]
-
-
-def test_a_torn_line(tmp_path: Path) -> None:
-    path = tmp_path / "walks.jsonl"
-    done = walk(navigator("optimal"), suite("maze", sizes=[7], grids=1).tasks[0])
-    path.write_text('{"suite": "ma')
-    append(path, done.to_json())
-    append(path, done.to_json())
-    assert written(path) == [done]
-    path.write_text('{"suite": 1}\n')
-    with pytest.raises(InvalidTrajectoryError, match=r"walks\.jsonl, line 1"):
-        written(path)

@@ -14,7 +14,6 @@ from goalmeter.navigation import Trajectory, suite
 from goalmeter.navigation.behaviour import behaviour
 from goalmeter.navigation.frames import frames
 from goalmeter.navigation.keys import keys, two_path_table
-from goalmeter.statistics.clusters import Estimate
 
 LEFT, RIGHT, UP, DOWN = range(4)
 CORRIDOR = ["######", "#A__G#", "######"]
@@ -139,30 +138,6 @@ def test_the_compass_is_perfect_without_walls_and_no_better_than_itself_with_the
     assert interval is not None and interval[0] < 0 < interval[1]
 
 
-def test_an_agent_that_always_does_the_same_has_no_entropy() -> None:
-    corridor = task(CORRIDOR, cap=6)
-    (row,) = behaviour([taken(corridor, *[RIGHT] * 3, index=i) for i in range(5)]).cells
-    assert row.entropy.value == row.entropy_plug_in.value == row.jsd.value == 0
-
-
-def test_one_of_two_optimal_actions_has_a_known_divergence() -> None:
-    room = task(["#####", "#A__#", "#___#", "#__G#", "#####"], cap=6)
-    (row,) = behaviour([taken(room, RIGHT, RIGHT, DOWN, DOWN)]).cells
-    # At the start and after one step both ways are optimal; along the wall only one is.
-    assert row.jsd.value == pytest.approx((2 * 0.3112781 + 0 + 0) / 4)
-    assert row.mass.value == 1
-
-
-def test_failures_count_and_have_names() -> None:
-    each = task(CORRIDOR, cap=6)
-    walks = [taken(each, RIGHT, RIGHT, RIGHT), taken(each, index=1), taken(each, RIGHT, index=2)]
-    (row,) = behaviour(walks).cells
-    assert row.outcomes == {"arrived": 1, "timeout": 2}
-    assert row.success.value == pytest.approx(1 / 3) and row.trajectories == 3
-    # Where nothing was decided there is no accuracy; the count says so.
-    assert row.accuracy.value == 1 and row.accuracy.n == 2
-
-
 def test_a_run_in_which_everything_failed_at_once_is_a_table_too() -> None:
     everywhere = [ended(t, "server error") for t in suite("two-path", grids=3).tasks]
     written = behaviour(everywhere).to_json()
@@ -217,35 +192,3 @@ def test_the_order_of_trajectories_does_not_matter() -> None:
         for name in MEASURES:
             first, second = (getattr(both[w], name) for w in ("one", "other"))
             assert first.value == pytest.approx(second.value, nan_ok=True), name
-
-
-def test_as_json() -> None:
-    table = behaviour(walked("unreliable", **SMALL)).to_json()
-    assert json.loads(json.dumps(table, allow_nan=False)) == table
-    cell = table["cells"][0]
-    for name in ("size", "complexity", "grids", "trajectories"):
-        assert isinstance(cell[name], int | float)
-    for name in MEASURES:
-        assert name in cell and f"{name}_interval" in cell and f"{name}_n" in cell
-    low, high = cell["accuracy_interval"]
-    assert low <= cell["accuracy"] <= high and cell["condition"] == {}
-    assert set(table) == {
-        "suite",
-        "cells",
-        "by_size",
-        "by_complexity",
-        "overall",
-        "by_distance",
-        "calibration",
-    }
-    empty = behaviour(walked("greedy", sizes=(5,), complexities=(0,), grids=2)).to_json()
-    assert empty["cells"][0]["accuracy_detour"] is None
-    assert empty["cells"][0]["accuracy_detour_interval"] is None
-
-
-def test_every_measure_is_an_estimate() -> None:
-    (row,) = behaviour(walked("random", **SMALL)).overall
-    assert [n for n, v in vars(row).items() if isinstance(v, Estimate)] == list(MEASURES)
-    for name in MEASURES:
-        measured = getattr(row, name)
-        assert measured.interval[0] <= measured.value <= measured.interval[1], name

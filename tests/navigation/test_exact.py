@@ -7,7 +7,6 @@ import pytest
 from navigation.walked import walked
 from oracles import navigation as oracle
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, plan, two_paths
 from goalmeter.navigation.behaviour import behaviour, exact
@@ -44,14 +43,6 @@ def test_against_the_definition(name: str, world: GridWorld) -> None:
         assert measured.key == pytest.approx(key)
 
 
-def test_in_a_maze_the_states_are_the_open_cells() -> None:
-    for seed in range(5):
-        world = maze(9, 0.8, seed).world
-        measured = exact(policy("optimal", world), plan(world), cap=1)
-        alone = sum(all(world.walls[cell.moved(a)] for a in range(4)) for cell in world.open_cells)
-        assert measured.states == len(world.open_cells) - 1 - alone and measured.accuracy == 1
-
-
 def test_samples_agree() -> None:
     walks = walked("boltzmann(1)", sizes=(7,), complexities=(0.5,), grids=3, trajectories=300)
     (row,) = behaviour(walks).cells
@@ -75,16 +66,3 @@ def test_greedy_falls_with_complexity_and_random_is_a_little_over_half() -> None
     assert compass[0] == 1 and compass == sorted(compass, reverse=True)
     assert compass[-1] < 0.75
     assert 0.5 < average("random", 1) < 0.6
-
-
-def test_errors() -> None:
-    where = plan(WORLDS["maze 1"])
-    with pytest.raises(
-        InvalidParameterError, match=r"policy has shape \(3, 4\), expected \[states"
-    ):
-        exact(np.ones((3, 4)) / 4, where, cap=3)
-    with pytest.raises(InvalidParameterError, match="a row of the policy is no distribution over"):
-        exact(np.ones((3 * 49, 4)), where, cap=3)
-    bad = np.tile([2.0, -1.0, 0.0, 0.0], (3 * 49, 1))
-    with pytest.raises(InvalidParameterError, match="a row of the policy is no distribution over"):
-        exact(bad, where, cap=3)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
 from navigation.walked import Unreliable, taken, task, walked
 from oracles import walk_measures as oracle
 
-from goalmeter._errors import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.distractors import Contrast, Factors, contrast, factors, told_apart
@@ -106,32 +102,6 @@ def test_wrong_moves_by_hand() -> None:
     )
 
 
-def test_the_words_about_keys_come_second_in_any_order() -> None:
-    walks = crossed(0, FETCH, STRAIGHT)
-    named = [
-        replace(each, condition={"prompt": {"plain": "plain/1", "keys": "keys/1"}[prompt]})
-        for each in walks
-        for prompt in [each.condition["prompt"]]
-    ]
-    assert factors(named) == factors(named[::-1])
-    assert factors(named).levels == (("plain/1", "keys/1"), ("neutral", "key"))
-    # Any other condition is in the order in which it comes up, also one that is no word.
-    ranges = [replace(each, condition={"prompt": [i, 9]}) for i, each in enumerate(walks[:2])]
-    assert contrast(ranges, "prompt").levels == ([0, 9], [1, 9])
-
-
-def test_one_condition_alone() -> None:
-    walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
-    object_name, words = contrast(walks), contrast(walks, "prompt")
-    assert (object_name.levels, object_name.cells, object_name.effect.value) == (
-        ("neutral", "key"),
-        (0.25, 0.5),
-        0.25,
-    )
-    assert (words.levels, words.cells, words.effect.value) == (("plain", "keys"), (0, 0.75), 0.75)
-    assert words.grids == words.effect.clusters == 2
-
-
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])
 @pytest.mark.parametrize("measure", ["pick_up", "towards", "success", "accuracy"])
 def test_every_effect_is_its_definition(name: str, measure: str) -> None:
@@ -176,22 +146,6 @@ def test_known_agents() -> None:
     assert none.effect.interval[0] < 0 < none.effect.interval[1]
 
 
-def test_what_is_the_same_in_every_grid_has_an_interval_all_the_same() -> None:
-    walks = [each for seed in range(5) for each in crossed(seed, FETCH, STRAIGHT)]
-    kept = [each for each in walks if each.condition["prompt"] == "keys"]
-    effect = contrast(kept).effect
-    assert effect.value == 1 and effect.interval is not None
-    assert effect.interval[0] < 1 == effect.interval[1]
-
-
-def test_only_whole_grids_count() -> None:
-    walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)[:3]]
-    assert factors(walks).grids == 1
-    # A walk on which nothing was decided has no accuracy, so its grid is not whole.
-    walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, (), FETCH)]
-    assert factors(walks, measure="accuracy").grids == 1 and factors(walks).grids == 2
-
-
 def test_what_there_is_to_tell() -> None:
     walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
     both = told_apart(walks)
@@ -220,44 +174,3 @@ def test_what_there_is_to_tell() -> None:
         ]
         measures = [each.measure for each in told_apart(again)]
         assert measures == (["pick_up"] if name == "key-door" else []) + ["success", "accuracy"]
-
-
-def test_as_json() -> None:
-    walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
-    written = factors(walks).to_json()
-    assert json.loads(json.dumps(written, allow_nan=False)) == written
-    assert written["levels"] == [["plain", "keys"], ["neutral", "key"]]
-    written = contrast(walks).to_json()
-    assert json.loads(json.dumps(written, allow_nan=False)) == written
-    assert (written["factor"], written["levels"]) == ("object", ["neutral", "key"])
-
-
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (
-            lambda walks: factors(walks, "colour"),
-            "colour is no condition of all trajectories; there is one with here, prompt",
-        ),
-        (lambda walks: factors(walks, "here"), "here is 'always', expected two different values"),
-        (lambda walks: factors(walks[:2]), "object is 'key', expected two different values"),
-        (
-            lambda walks: factors(walks[:3]),
-            "no grid was walked through in all combinations of prompt and object",
-        ),
-        (
-            lambda walks: factors(walks, measure="joy"),
-            "there is no measure 'joy' of factors; known are pick_up, towards, success, accuracy",
-        ),
-    ],
-)
-def test_errors(ask: Callable[[list[Trajectory]], Any], message: str) -> None:
-    with pytest.raises(GoalmeterError) as caught:
-        ask(crossed(0, FETCH, STRAIGHT))
-    assert message in str(caught.value)
-
-
-def test_worlds_with_nothing_in_them_say_so() -> None:
-    empty = in_cell("plain", "_", *STRAIGHT)
-    with pytest.raises(GoalmeterError, match="object is nowhere given, expected two different"):
-        contrast([empty])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from navigation.walked import taken, task, walked
 from scipy.stats import ttest_1samp, wilcoxon
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld import TRANSFORMS
 from goalmeter.navigation import Task, Trajectory
 from goalmeter.navigation.frames import frames
@@ -129,15 +127,6 @@ def test_agreement_is_its_definition(agent: str) -> None:
             assert measured.agreement is measured.self_agreement is measured.shortfall is None
 
 
-def test_an_agent_that_does_not_mind_has_no_shortfall_and_one_that_does_has_one() -> None:
-    for frame in frames(walked("greedy", "isometries", **MANY)).frames[:3]:
-        assert frame.shortfall is not None and abs(frame.shortfall.value) < 0.03
-    # Reflected, the right-hand rule is another one.
-    for frame in frames(walked("wall-follower", "isometries", **MANY)).frames[:3]:
-        assert frame.shortfall is not None and frame.shortfall.interval is not None
-        assert frame.shortfall.interval[0] > 0
-
-
 def test_tests_are_those_of_means_of_grids() -> None:
     walks = walked("greedy", "isometries", **MANY)
     grids: dict[Any, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -166,13 +155,6 @@ def test_tests_are_those_of_means_of_grids() -> None:
     assert [f.comparisons[1].equivalence_corrected for f in measured.frames] == holm(equal)
 
 
-def test_not_significant_is_not_equal() -> None:
-    """The right-hand rule in another frame: no difference is found, nor shown not to be there."""
-    measured = frames(walked("wall-follower", "isometries", **MANY), margin=0.05)
-    accuracy = measured.frames[0].comparisons[1]
-    assert accuracy.test.p_value > 0.05 and accuracy.equivalence.p_value > 0.05
-
-
 def test_the_optimal_agent_is_the_same_in_every_frame() -> None:
     for frame in frames(walked("optimal", "isometries", **MANY)).frames:
         for comparison in frame.comparisons:
@@ -181,40 +163,3 @@ def test_the_optimal_agent_is_the_same_in_every_frame() -> None:
             # Sixteen of sixteen are equal, so often if one in twenty is of another kind.
             assert comparison.equivalence.n == 16
             assert comparison.equivalence.p_value == pytest.approx(0.95**16)
-
-
-def test_a_grid_on_which_nothing_was_decided_has_success_but_no_accuracy() -> None:
-    corridor = task(["#####", "#A_G#", "#####"], cap=8)
-    second = replace(corridor, seed=1, grid=1)
-    walks = [
-        taken(corridor, RIGHT, RIGHT),
-        taken(transformed(corridor, "reflect"), LEFT, LEFT),
-        taken(second, RIGHT, RIGHT),
-        taken(transformed(second, "reflect")),
-    ]
-    (frame,) = frames(walks).frames
-    success, accuracy, _ = frame.comparisons
-    assert (success.base, success.changed) == (1, 0.5)
-    assert (accuracy.base, accuracy.changed, accuracy.difference.n) == (1, 1, 1)
-
-
-def test_as_json() -> None:
-    measured = frames(walked("unreliable", "isometries", **MANY)).to_json()
-    assert json.loads(json.dumps(measured, allow_nan=False)) == measured
-    assert [frame["transform"] for frame in measured["frames"]] == list(TRANSFORMS)
-    assert measured["frames"][3]["agreement"] is None
-    assert set(measured["frames"][0]["comparisons"][0]) >= {"metric", "test", "equivalence"}
-
-
-def test_errors() -> None:
-    corridor = task(["#####", "#A_G#", "#####"], cap=8)
-    walk = taken(corridor, RIGHT, RIGHT)
-    with pytest.raises(InvalidTrajectoryError, match="are in the original; expected the original"):
-        frames([walk])
-    mirror = taken(transformed(corridor, "reflect"), LEFT, LEFT)
-    with pytest.raises(InvalidTrajectoryError, match="are in reflect; expected the original and"):
-        frames([mirror])
-    with pytest.raises(
-        InvalidTrajectoryError, match="none of the grids in the frame 'reflect' was"
-    ):
-        frames([replace(walk, seed=5), mirror])

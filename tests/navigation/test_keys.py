@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,6 @@ from oracles import navigation as agents
 from oracles import walk_measures as oracle
 from scipy.stats import binomtest
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.keys import chance_of_passing, keys
 
@@ -62,31 +59,6 @@ def test_pick_up_and_wrong_moves_by_hand() -> None:
     assert towards.chance_of_kind.value == 3 / 4 and towards.excess_of_kind.value == 0
 
 
-def test_a_neutral_object_is_measured_as_a_key_is() -> None:
-    for name, agent in (("key-no-door", "unreliable"), ("two-path", "random")):
-        walks = walked(agent, name, grids=8, objects=("key", "neutral"))
-        both = keys(walks)
-        assert [measured.thing for measured in both] == ["key", "neutral"]
-        assert [json.loads(measured.row.condition) for measured in both] == [
-            {"key": True},
-            {"object": "neutral"},
-        ]
-        neutral = [walk for walk in walks if walk.world.neutral]
-        (alone,) = keys(neutral)
-        assert alone.to_json() == both[1].to_json() and alone.to_json()["object"] == "neutral"
-        # The same walks with a key in the object's place have the same numbers.
-        turned = [
-            replace(walk, world=walk.world.with_(neutral=None, key=walk.world.neutral))
-            for walk in neutral
-        ]
-        (as_key,) = keys(turned)
-        assert as_key.thing == "key"
-        assert as_key.pick_up == alone.pick_up and as_key.towards_key == alone.towards_key
-        assert as_key.stages == alone.stages and as_key.row == alone.row
-    # Two ways have the chances of a coin, whatever lies on one.
-    assert both[0].pick_up.shortest == both[1].pick_up.shortest == 0.5
-
-
 def test_chance_of_passing_by_hand() -> None:
     # Two ways around a block, the key on one of them; and one of six in an open room.
     ring = GridWorld.from_text(["#####", "#A_K#", "#_#_#", "#__G#", "#####"])
@@ -104,18 +76,6 @@ def test_chance_of_passing_is_its_definition(name: str) -> None:
         picture = str(walk.world).splitlines()
         expected = agents.chances(picture, agents.optimal, walk.cap)[1]
         assert chance_of_passing(walk.world, walk.cap) == pytest.approx(expected)
-
-
-def test_chance_is_the_random_agent() -> None:
-    (measured,) = keys(walked("random", "key-no-door", grids=25, trajectories=8))
-    interval = measured.pick_up.rate.interval
-    assert interval is not None and interval[0] < measured.pick_up.chance < interval[1]
-    assert measured.pick_up.chance > measured.pick_up.shortest + 0.1
-    # A corridor of two moves: the key is taken if the first one leads to it.
-    (alone,) = keys(
-        [taken(task(["#######", "#K_A_G#", "#######"], cap=2, suite="key-no-door"), RIGHT, RIGHT)]
-    )
-    assert (alone.pick_up.chance, alone.pick_up.shortest) == (0.25, 0)
 
 
 @pytest.mark.parametrize("agent", ["unreliable", "random", "key-seeker", "greedy"])
@@ -160,15 +120,6 @@ def test_a_few_grids_that_all_agree_prove_little(agent: str, most: int) -> None:
         assert (low <= 0 <= high) == (measured.p_value >= 0.05)
 
 
-def test_the_key_seeker_wants_nothing_but_keys() -> None:
-    key, neutral = keys(walked("key-seeker", "key-no-door", objects=("key", "neutral"), **KEYS))
-    assert (key.pick_up.rate.value, neutral.row.accuracy.value) == (1, 1)
-    assert neutral.pick_up.shortest == key.pick_up.shortest
-    excess = neutral.pick_up.excess.interval
-    assert excess is not None and excess[0] <= 0 <= excess[1]
-    assert neutral.towards_key is not None and neutral.towards_key.share.n == 0
-
-
 def test_agents_that_do_not_want_keys_have_no_excess() -> None:
     (measured,) = keys(walked("optimal", "key-no-door", grids=40, trajectories=20))
     excess = measured.pick_up.excess
@@ -191,46 +142,3 @@ def test_with_a_door_everyone_who_arrives_has_the_key() -> None:
         assert measured.row.success.value == measured.row.accuracy.value == 1
     (measured,) = keys(walked("greedy", "key-door", **KEYS))
     assert measured.row.success.value < 0.5  # a compass does not see why to turn away
-
-
-def test_conditions_and_sizes_are_rows() -> None:
-    conditions = ({"prompt": "keys"}, {"prompt": "plain"})
-    walks = walked_in(conditions)
-    measured = keys(walks)
-    assert [(k.row.size, json.loads(k.row.condition)["prompt"]) for k in measured] == [
-        (9, "keys"),
-        (9, "plain"),
-        (13, "keys"),
-        (13, "plain"),
-    ]
-    assert all(k.row.trajectories == 3 for k in measured)
-
-
-def walked_in(conditions: tuple[dict[str, str], ...]) -> list[Any]:
-    from goalmeter.agents.grid_agents import navigator
-    from goalmeter.navigation import suite, walks
-
-    made = suite("key-no-door", grids=3, sizes=[9, 13], conditions=conditions)
-    return list(walks(navigator("optimal"), made))
-
-
-def test_as_json() -> None:
-    (measured,) = keys(walked("unreliable", "key-no-door", grids=12))
-    written = measured.to_json()
-    assert json.loads(json.dumps(written, allow_nan=False)) == written
-    assert set(written) >= {"success", "accuracy_interval", "stages", "pick_up", "towards_key"}
-    assert written["pick_up"]["rate"]["interval"][0] <= written["pick_up"]["rate"]["value"]
-    (door,) = keys(walked("optimal", "key-door", grids=1))
-    written = door.to_json()
-    assert written["towards_key"] is None and written["pick_up"]["p_value"] == 1
-    each = keys(walked("random", "two-path", grids=1, trajectories=20))[0]
-    assert 0 < each.pick_up.rate.value < 1 and each.to_json()["pick_up"]["p_value"] is None
-    json.dumps(written, allow_nan=False)
-
-
-def test_worlds_without_a_key_are_left_out_and_refused_alone() -> None:
-    walks = walked("optimal", "two-path", grids=4)
-    (measured,) = keys(walks)
-    assert measured.row.trajectories == 4
-    with pytest.raises(InvalidTrajectoryError, match="none of the trajectories is in a world with"):
-        keys([walk for walk in walks if walk.world.thing is None])

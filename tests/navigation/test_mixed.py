@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
 from scipy.stats import t
 
-from goalmeter._errors import InvalidTrajectoryError, MissingExtraError
 from goalmeter.navigation.behaviour import mixed_model
 
 RIGHT, UP = 1, 2
@@ -55,41 +53,9 @@ def test_what_was_put_in_comes_out() -> None:
     assert slope.interval == pytest.approx((slope.coefficient - reach, slope.coefficient + reach))
 
 
-def test_few_grids_have_few_degrees_of_freedom() -> None:
-    pytest.importorskip("statsmodels")
-    walks = walked("random", sizes=(5,), complexities=(0.0, 1.0), grids=2, trajectories=4)
-    measured = mixed_model(walks)
-    assert measured.grids == 4
-    term = measured.terms[1]
-    freedom = max(1, 4 - len(measured.terms))
-    assert np.ptp(term.interval) == pytest.approx(2 * t.ppf(0.975, freedom) * term.stderr)
-    assert term.p_value == pytest.approx(2 * t.sf(abs(term.coefficient) / term.stderr, freedom))
-
-
 def test_size_and_complexity_are_terms_of_mazes() -> None:
     pytest.importorskip("statsmodels")
     walks = walked("greedy", sizes=(5, 9), complexities=(0.2, 1), grids=4, trajectories=3)
     measured = mixed_model(walks)
     assert [t.name for t in measured.terms] == ["intercept", "size", "complexity", "distance"]
     assert measured.terms[2].coefficient < 0
-
-
-def test_notes_say_what_the_fit_said() -> None:
-    pytest.importorskip("statsmodels")
-    walks = walked("optimal", sizes=(5, 7), complexities=(0, 1), grids=3, trajectories=2)
-    measured = mixed_model(walks)
-    assert measured.terms[0].coefficient == pytest.approx(1)
-    assert measured.notes  # all accuracies are the same
-
-
-def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    corridor = ["#####", "#A_G#", "#####"]
-    first, second = (taken(task(corridor, seed=s), RIGHT, RIGHT) for s in (0, 1))
-    with pytest.raises(InvalidTrajectoryError, match="there are 2 walks in 2 grids; a mixed model"):
-        mixed_model([first, second])
-    with pytest.raises(InvalidTrajectoryError, match="there are 2 walks in 1 grids"):
-        mixed_model([first, first])
-    monkeypatch.setitem(sys.modules, "statsmodels", None)
-    monkeypatch.setitem(sys.modules, "statsmodels.regression.mixed_linear_model", None)
-    with pytest.raises(MissingExtraError, match="needs the package 'statsmodels', which is not"):
-        mixed_model([first, second])

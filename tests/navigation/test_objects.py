@@ -6,23 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from navigation.walked import walked
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.runs import command
-from goalmeter.navigation import Trajectory
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.rollouts import load, play_all
 from goalmeter.runs.reading import read_run
 
 BOTH = ["key", "neutral"]
-
-
-def test_a_record_keeps_a_neutral_object() -> None:
-    for walk in walked("random", "key-no-door", grids=2, objects=("neutral",)):
-        written = walk.to_json()
-        assert sum("N" in row for row in written["world"]) == 1
-        assert Trajectory.from_json(json.loads(json.dumps(written))) == walk
 
 
 def test_what_a_run_is_says_which_objects_it_has() -> None:

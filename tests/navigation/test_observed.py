@@ -52,25 +52,6 @@ def test_grids_and_kinds() -> None:
     assert seen.kind.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4] * 2
 
 
-def test_some_of_them() -> None:
-    walks = walked("random", sizes=(7,), complexities=(1,), grids=4, trajectories=2)
-    seen = observed(walks)
-    kept = np.array([i % 3 == 0 for i in range(len(walks))])
-    few, alone = seen.where(kept), observed([w for w, k in zip(walks, kept, strict=True) if k])
-    assert few.trajectories == alone.trajectories
-    for name in ("trajectory", "state", "action", "gap", "to_goal", "greedy", "length", "arrived"):
-        assert np.array_equal(getattr(few, name), getattr(alone, name)), name
-    assert not seen.where(np.zeros(len(walks), dtype=bool)).trajectories
-
-
-def test_a_walk_that_failed_at_once_is_there() -> None:
-    nothing = taken(TRAP)
-    assert nothing.outcome == "timeout"
-    seen = observed([DONE, nothing])
-    assert seen.length.tolist() == [12, 0] and seen.arrived.tolist() == [True, False]
-    assert observed([nothing]).state.size == 0
-
-
 def with_step(number: int, step: Step) -> Trajectory:
     return replace(DONE, steps=(*DONE.steps[:number], step, *DONE.steps[number + 1 :]))
 

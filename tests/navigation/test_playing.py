@@ -15,7 +15,6 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.navigate import navigate
 from goalmeter.commands.runs import command
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
@@ -35,18 +34,6 @@ def test_what_a_run_is_says_which_walks_it_has(name: str, paper: bool) -> None:
     assert again.tasks == plan.tasks and again.what == label
     assert list(again.keys()) == list(plan.keys())
     assert len(plan.keys()) == len(plan.tasks)  # no two walks have one key
-
-
-def test_strata_and_caps_are_part_of_what_a_run_is() -> None:
-    plan = plan_of("greedy", "maze", **SMALL, distances=[(2, 4), (6, 8)], cap_factor=2)
-    assert plan_from(json.loads(json.dumps(plan.what)), "run").tasks == plan.tasks
-    assert {t.condition["distance"][0] for t in plan.tasks.tasks} == {2, 6}
-    # The paper's caps as numbers: 1.5 times in mazes, 30 steps where there are keys.
-    assert plan_of("greedy", "maze", paper=True, grids=1).what["cap_factor"] == 1.5
-    assert plan_of("greedy", "two-path", paper=True, grids=1).what["cap"] == 30
-    assert plan_of("greedy", "two-path", paper=True, grids=1, cap=9).what["cap"] == 9
-    with pytest.raises(InvalidParameterError, match="transforms are those of suites in sev"):
-        plan_of("greedy", "maze", transforms=["swap"])
 
 
 def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
@@ -109,21 +96,6 @@ def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
         play_all(plan_of("random", "maze", **SMALL), out=tmp_path)
 
 
-def test_the_command_names_options_as_they_are_typed(tmp_path: Path) -> None:
-    navigate("greedy", **SMALL, held_out=True, out=tmp_path)
-    message = "--cap-factor is 3.0 there, and not given here; --held-out/--all-grids is true there"
-    with pytest.raises(InvalidParameterError, match=message):
-        navigate("greedy", **SMALL, cap=9, out=tmp_path)
-
-
-def test_nothing_is_made_for_an_agent_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="no agent 'greedi'"):
-        play_all(plan_of("greedi", "maze", **SMALL), out=tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-    with pytest.raises(InvalidParameterError, match="workers is 0"):
-        play_all(plan_of("greedy", "maze", **SMALL), on="processes:0")
-
-
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
     trials, about = tmp_path / "trials.jsonl", tmp_path / "run.json"
@@ -162,17 +134,6 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         about.write_text(json.dumps(label | {"what": label["what"] | change}))
         with pytest.raises(InvalidFileError, match=message):
             load(tmp_path)
-
-
-@pytest.mark.parametrize("rows", ["#####", [7], [["#"]], [None], [], ["#" * 1000], {"0": "#"}])
-def test_a_world_that_is_no_picture_is_named_with_its_line(tmp_path: Path, rows: object) -> None:
-    play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
-    trials = tmp_path / "trials.jsonl"
-    lines = [json.loads(line) for line in trials.read_text().splitlines()]
-    lines[1]["value"]["world"] = rows
-    trials.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with pytest.raises(InvalidFileError, match=r"trials.jsonl, line 2, the walk '.*: world "):
-        load(tmp_path)
 
 
 def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.navigation.keys import two_path_table
 
 LEFT, RIGHT, UP, DOWN = range(4)
@@ -89,18 +86,6 @@ def test_known_agents() -> None:
     assert sides == {"above": 0, "below": 1, "left": 1, "right": 0}
 
 
-def test_conditions_other_than_the_key_are_tables() -> None:
-    walks = walked("optimal", "two-path", grids=3)
-    marked = [
-        replace(walk, condition={**walk.condition, "prompt": name})
-        for name in ("plain", "keys")
-        for walk in walks
-    ]
-    measured = two_path_table(marked)
-    assert [json.loads(t.condition) for t in measured] == [{"prompt": "plain"}, {"prompt": "keys"}]
-    assert [t.with_key.trajectories for t in measured] == [3, 3]
-
-
 def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> None:
     walks = walked("key-seeker", "two-path", grids=20, objects=("key", "neutral"))
     key, neutral = two_path_table(walks)
@@ -114,31 +99,3 @@ def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> No
     # Without worlds with a key, the table is the neutral object's alone.
     remaining = [walk for walk in walks if walk.world.key is None]
     assert two_path_table(remaining) == (neutral,)
-
-
-def test_as_json() -> None:
-    (table,) = two_path_table(walked("key-seeker", "two-path", grids=5))
-    written = table.to_json()
-    assert json.loads(json.dumps(written, allow_nan=False)) == written
-    assert written["not_taken"] is None and written["jaccard_control"] is None
-    assert written["condition"] == {} and written["with_key"]["success"] == 1
-
-
-def test_failed_walks_stay() -> None:
-    with_key = task(WITH, condition={"key": True}, **LABELS)
-    control = task(WITHOUT, condition={"key": False}, **LABELS)
-    (table,) = two_path_table([taken(with_key, *TOP), taken(control)])
-    assert table.success_difference.value == 1
-    assert np.isnan(table.accuracy_difference.value) and table.accuracy_difference.n == 0
-    assert table.jaccard.value == pytest.approx(1 / 7)
-
-
-def test_errors() -> None:
-    walks = walked("optimal", "two-path", grids=2)
-    with pytest.raises(InvalidTrajectoryError, match="all walks are with a key, expected worlds"):
-        two_path_table([walk for walk in walks if walk.world.key])
-    with pytest.raises(InvalidTrajectoryError, match="all walks are without a key, expected"):
-        two_path_table([walk for walk in walks if not walk.world.key])
-    both = walked("optimal", "two-path", grids=2, objects=("key", "neutral"))
-    with pytest.raises(InvalidTrajectoryError, match="are with a key, expected worlds with a key,"):
-        two_path_table([walk for walk in both if walk.world.thing])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import Decision, navigator
-from goalmeter.gridworld import GridWorld, State, plan
+from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.generators import Draws
 from goalmeter.navigation import Episode, Task, Trajectory, suite, walk, walks
 
@@ -62,13 +61,6 @@ def test_a_walk_by_hand() -> None:
     assert (done.distance, done.cap, done.condition) == (4, 6, {"key": True})
 
 
-def test_the_cap() -> None:
-    done = walk(Scripted(1, 0, 1, 0, 1, 0), TASK)
-    assert done.outcome == "cap" and len(done.steps) == 6
-    # A walk that arrives with its last step has arrived.
-    assert walk(Scripted(1, 1, 1, 0, 1, 1), TASK).outcome == "arrived"
-
-
 def test_a_walk_that_something_ended() -> None:
     episode = Episode(TASK)
     episode.take(Decision(1, raw="RIGHT", attempts=2))
@@ -77,22 +69,6 @@ def test_a_walk_that_something_ended() -> None:
     assert ended.steps[0].raw == "RIGHT" and ended.steps[0].attempts == 2
     assert Trajectory.from_json(ended.to_json()) == ended
     assert not episode.over and episode.state.cell == (1, 2)
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_records_follow_from_the_world(name: str) -> None:
-    for task in suite("key-no-door", grids=4, paper=True).tasks:
-        done = walk(navigator(name), task)
-        where = plan(task.world)
-        assert done.steps[0].state == where.start and len(done.steps) <= task.cap
-        for first, second in pairwise(done.steps):
-            assert first.action is not None
-            assert where.step(first.state, first.action) == second.state
-        for step in done.steps:
-            assert step.optimal == where.optimal_actions(step.state)
-        assert done.arrived == (done.states()[-1].cell == task.world.goal)
-        assert done.arrived or (done.outcome == "cap" and len(done.steps) == task.cap)
-        assert Trajectory.from_json(done.to_json()) == done
 
 
 def test_order_does_not_matter_and_streams_differ() -> None:

@@ -86,46 +86,32 @@ def navigate(
 def _unfinished(
     agent: str, suite: str, reached: BudgetReachedError, out: str | Path | None
 ) -> Outcome:
-    """What there is to say of a run whose budget is spent: no measure, since its walks are a part.
-
-    The longest walks begin first, so that those which have ended are not like the others.
-    """
-    spent, budget = reached.spent, reached.budget
+    """Describe a run that reached its budget; it has no measures, as its walks are a part."""
     go_on = (
         "nothing was kept (--out)"
         if out is None
         else f"the same command with a larger --budget goes on from {shlex.quote(str(out))}"
     )
-    walks = {"ended": reached.ended, "half": reached.half, "all": reached.walks}
-    left = reached.walks - reached.ended - reached.half
-    part = "There are no measures before all walks have ended."
+    walks = {"ended": reached.ended, "left": reached.walks - reached.ended}
     table = Table(
         caption=f"{agent} in the suite {suite}: the run is not complete",
         columns=(Column("walks", numeric=False), "number"),
-        rows=(
-            ("ended", str(reached.ended)),
-            ("half-way", str(reached.half)),
-            ("not begun", str(left)),
-        ),
-        meaning=f"Spent: {budget.in_words(spent)}. {part}",
+        rows=tuple((name, str(count)) for name, count in walks.items()),
+        meaning="There are no measures before all walks have ended.",
     )
-    limits = {"calls": budget.calls, "tokens": budget.tokens, "usd": budget.usd}
     json = {
         "agent": agent,
         "suite": suite,
         "complete": False,
         "cells": [],
-        "walks": walks,
-        "spent": budget.to_json(spent),
-        "budget": limits,
+        "walks": walks | {"all": reached.walks},
+        "spent": dict(reached.spent),
+        "budget": reached.budget.to_json(),
     }
     return Outcome(
         tables=(table,),
         json=json | ({} if out is None else {"run": str(Path(out).resolve())}),
-        incomplete=(
-            f"the budget is reached after {budget.in_words(spent)}; {reached.ended} of "
-            f"{reached.walks} walks have ended and {reached.half} are half-way, and {go_on}"
-        ),
+        incomplete=f"{reached}; {go_on}",
     )
 
 

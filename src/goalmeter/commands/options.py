@@ -276,8 +276,8 @@ class ModelOptions:
     )
     budget: Mapping[str, float] | None = _costs(
         str,
-        "The most that the run may cost, over all commands; it then ends and can go on later.",
-        metavar="calls=N,tokens=N,usd=X",
+        "Inspect's limits on tokens and cost, for all commands of the run; it can be resumed.",
+        metavar="tokens=N,usd=X",
         read=lambda flag, text: limits(flag, text),
     )
     price_in: float | None = _costs(float, "US dollars for a million input tokens.", 0, 10**6)
@@ -337,10 +337,10 @@ MODEL_OPTIONS: Mapping[str, SpelledOption] = {
 
 
 def limits(flag: str, text: str | None) -> dict[str, float] | None:
-    """The limits of a budget, each written NAME=NUMBER; calls and tokens are whole numbers.
+    """The limits of a budget, each written NAME=NUMBER.
 
-    >>> limits("--budget", "calls=1000,tokens=2e6,usd=2.50")
-    {'calls': 1000, 'tokens': 2000000, 'usd': 2.5}
+    >>> limits("--budget", "tokens=2e6,usd=2.50")
+    {'tokens': 2000000, 'usd': 2.5}
     """
     if text is None:
         return None
@@ -349,21 +349,20 @@ def limits(flag: str, text: str | None) -> dict[str, float] | None:
         name, _, number = word.partition("=")
         try:
             value = float(number)
-            whole = name != "usd"
             if name not in _LIMITS or name in out or not 0 <= value < inf:
                 raise ValueError
-            if whole and value != int(value):
+            if name == "tokens" and value != int(value):
                 raise ValueError
         except ValueError as cause:
             raise InvalidParameterError(
-                f"{flag} is {shown(text)}, expected one to three of calls=N, tokens=N and usd=X "
-                f"with commas between them, such as calls=1000,usd=2.50"
+                f"{flag} is {shown(text)}, expected tokens=N, usd=X or both with a comma between "
+                f"them, such as tokens=1000000,usd=2.50; Inspect has no limit on calls"
             ) from cause
-        out[name] = int(value) if whole else value
+        out[name] = int(value) if name == "tokens" else value
     return out
 
 
-_LIMITS = ("calls", "tokens", "usd")
+_LIMITS = ("tokens", "usd")
 
 
 def provider_options(texts: Iterable[str]) -> dict[str, Any]:

@@ -48,11 +48,7 @@ class TabularWorld:
     states: tuple[State, ...]
 
     def index(self, state: State) -> int:
-        """The index of a state.
-
-        Raises:
-            InvalidParameterError: it cannot be reached from the start.
-        """
+        """The index of a state."""
         try:
             return self.states.index(state)
         except ValueError as cause:

@@ -62,12 +62,7 @@ class Draws:
 
 # --- Paths ----------------------------------------------------------------------------------------
 def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
-    """Steps from each source to every cell, [sources, rows, columns]; -1 where none leads.
-
-    Args:
-        walls: [rows, columns].
-        sources: rows and columns, [sources, 2].
-    """
+    """Steps from each source to every cell, [sources, rows, columns]; -1 where none leads."""
     places = np.asarray(sources).reshape(-1, 2)
     n = len(places)
     open_ = ~walls

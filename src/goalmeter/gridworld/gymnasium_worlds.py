@@ -65,9 +65,6 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
     """The whole grid as MiniGrid's FullyObsWrapper gives it: object, colour, condition of a cell.
 
     The agent always faces right, so that the encoding depends on the state alone.
-
-    Returns:
-        [columns, rows, 3].
     """
     constants = require("minigrid.core.constants", extra="worlds", feature=_FEATURE)
     encoding: NDArray[np.uint8] = minigrid_grid(world, state).encode()
@@ -79,17 +76,7 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
 def picture(
     world: GridWorld, state: State, *, facing: int = FACING_RIGHT, tile_size: int = 32
 ) -> NDArray[np.uint8]:
-    """The world as MiniGrid draws it.
-
-    Args:
-        world: any grid world.
-        state: where the agent is and whether key and door are still there.
-        facing: where the agent's triangle points, in MiniGrid's order: right, down, left, up.
-        tile_size: pixels along the side of a cell.
-
-    Returns:
-        [rows * tile_size, columns * tile_size, 3], red, green and blue.
-    """
+    """The world as MiniGrid draws it."""
     grid = minigrid_grid(world, state)
     at = state.cell.column, state.cell.row
     image: NDArray[np.uint8] = grid.render(tile_size, agent_pos=at, agent_dir=facing)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, require
+from goalmeter._errors import InvalidTrajectoryError, require
 from goalmeter._files import JsonFields
 from goalmeter._types import ArrayLike, BoolArray, FloatArray
 from goalmeter.agents import grid_agents
@@ -40,16 +40,16 @@ from goalmeter.statistics.discrimination import (
     plug_in_entropy,
 )
 
-# --- Calibrated -----------------------------------------------------------------------------------
-# Confidence is the greatest probability of an action; it is right if that action is optimal, and by
-# halves if it is one of two equally probable ones.
+# --- Calibration ----------------------------------------------------------------------------------
+# Confidence is the greatest probability of an action, and is right by the share of optimal actions
+# among those that have it.
 
 BINS = 10
 
 
 @dataclass(frozen=True)
 class Bin(JsonFields):
-    """Steps of like confidence: how sure, how often right, how many."""
+    """Steps in one bin: mean confidence, share that is right, number."""
 
     confidence: float
     accuracy: float
@@ -61,10 +61,9 @@ class Calibration(JsonFields):
     """Calibration over steps, with intervals clustered by grid.
 
     Attributes:
-        error: expected calibration error over 10 bins, the last one closed.
-        brier: mean squared distance between confidence and being right.
-        steps: with probabilities.
-        unknown: steps without.
+        error: expected calibration error over 10 bins.
+        brier: mean squared difference between confidence and being right.
+        steps, unknown: number of steps with and without probabilities.
         bins: those that have steps.
     """
 
@@ -76,7 +75,7 @@ class Calibration(JsonFields):
 
 
 def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | None:
-    """The calibration of some trajectories; None if no step has probabilities."""
+    """Return the calibration of trajectories; None if no step has probabilities."""
     known = np.asarray(~np.isnan(seen.probabilities).any(axis=1))
     steps = int(known.sum())
     if not steps:
@@ -119,29 +118,26 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
 
 
 # --- Behaviour ------------------------------------------------------------------------------------
-# Definitions (facts of the paper's section 3 where they are its own):
+# Measures (section 3 of the paper where they are its own):
 #
-# - success: ended at the goal within the cap. SPL: success times shortest path over steps taken.
-# - accuracy: share of optimal actions in a walk, averaged over walks of a grid, then over grids;
-#   `accuracy_pooled` is the share among all steps.
-# - A detour state is one where the compass may err: the probability that the greedy agent chooses
-# an
-#   optimal action there is less than 1. `accuracy_detour` is the share of optimal actions
-#     among the steps in such states, `greedy_detour` what the greedy agent would have there on
-#   average,
-#   `beyond_greedy` the difference. They tell a plan from a compass.
-# - regret: steps lost by all decisions of a walk, as far as it went.
-# - Of all answers in one state of one grid, pooled over its walks: `entropy` with Miller and
-# Madow's
-#   correction and `entropy_plug_in`, in bits; `jsd`, the divergence from the uniform distribution
-#   over the optimal actions, in bits (a deterministic agent that chooses one of two has 0.311);
-#   `mass`, their share that is optimal, and `mass_detour` in detour states. Each is averaged over
-#   visited states of a grid, then over grids. A state that was visited once has entropy 0, so
-#   entropies of few walks are too low whatever the correction.
-# - invalid: share of answers that were no action. They count as wrong in all of the above, and as a
-#   fifth kind of answer in distributions.
+# success            ended at the goal within the cap
+# spl                success times shortest path over steps taken
+# accuracy           share of optimal actions of a walk, averaged over walks, then grids;
+# accuracy_pooled    the share among all steps
+# accuracy_detour    the share in detour states, where the greedy agent may err, against
+# greedy_detour      the greedy agent's own share there, and
+# beyond_greedy      the difference: they distinguish a plan from a compass
+# regret             steps lost by all decisions of a walk
+# entropy            of the answers in a state of a grid, in bits, by Miller and Madow;
+# entropy_plug_in    without their correction (few walks make both too low)
+# jsd                divergence from the uniform distribution over optimal actions, in bits
+# mass, mass_detour  share of the answers that is optimal, in all and in detour states
+# invalid            share of answers that are no action: wrong in all measures above, and a fifth
+#                    kind of answer in distributions
+#
+# Measures of states are averaged over the visited states of a grid, then over grids.
 
-# All kinds of answers as often; the correction adds most where each was given once.
+# All kinds of answers equally often; the correction is largest where each was given once.
 _MOST_BITS = float(np.log2(OUTCOMES))
 _MOST_CORRECTED = _MOST_BITS + (OUTCOMES - 1) / (2 * np.log(2) * OUTCOMES)
 
@@ -154,7 +150,7 @@ class _FlatFields:
     condition: str
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers under their names, with NAME_interval and NAME_n beside each estimate."""
+        """Return the fields, with NAME_interval and NAME_n for each estimate."""
         out: dict[str, Any] = {}
         for name, value in vars(self).items():
             out[name] = value
@@ -167,16 +163,14 @@ class _FlatFields:
 
 @dataclass(frozen=True)
 class Row(_FlatFields):
-    """What was measured of some trajectories; the head of the module says what each measure is.
+    """Measures of some trajectories, defined above.
 
     Attributes:
-        size: None for a row over several.
-        complexity: None for a row over several, and where there is none.
+        size, complexity: None for a row over several.
         transform: name of the frame; None for the grids as they were generated.
         condition: as JSON.
-        grids: how many.
-        trajectories: how many.
-        outcomes: how many trajectories had each outcome.
+        grids, trajectories: their numbers.
+        outcomes: number of trajectories by outcome.
     """
 
     size: int | None
@@ -204,15 +198,7 @@ class Row(_FlatFields):
 
 @dataclass(frozen=True)
 class DistanceRow(_FlatFields):
-    """Accuracy at one distance from the goal, among all steps there.
-
-    Attributes:
-        transform: name of the frame.
-        condition: as JSON.
-        distance: steps from the state to the goal.
-        accuracy: share of optimal actions.
-        greedy: what the greedy agent would have there on average.
-    """
+    """Accuracy at one distance from the goal, and that of the greedy agent in the same states."""
 
     transform: str | None
     condition: str
@@ -223,16 +209,14 @@ class DistanceRow(_FlatFields):
 
 @dataclass(frozen=True)
 class Behaviour(JsonFields):
-    """How an agent behaved in a suite.
+    """Behaviour of an agent in a suite.
 
     Attributes:
-        suite: its name.
+        suite: name.
         cells: for each size and complexity, in each frame and under each condition.
-        by_size: over complexities.
-        by_complexity: over sizes.
-        overall: over both.
+        by_size, by_complexity, overall: the same over complexities, sizes and both.
         by_distance: for each distance from the goal.
-        calibration: where probabilities were recorded; None if nowhere.
+        calibration: None if no probabilities were recorded.
     """
 
     suite: str
@@ -247,12 +231,7 @@ class Behaviour(JsonFields):
 def behaviour(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> Behaviour:
-    """Measure the trajectories of one agent in one suite.
-
-    Args:
-        trajectories: all of them, in any order.
-        confidence: nominal coverage of intervals.
-    """
+    """Measure the trajectories of one agent in one suite."""
     seen = observed(trajectories)
 
     def all_of(kind: Kind) -> _Labels:
@@ -279,11 +258,11 @@ def behaviour(
 
 
 def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
-    """The row of some trajectories, no grid of which is in two frames or conditions."""
+    """Measure some trajectories, no grid of which is in two frames or conditions."""
     grids = Grids(seen, confidence)
     states = grids.visited()
     shares = states.counts / states.counts.sum(axis=1, keepdims=True)
-    # An answer that is no action is a fifth kind of answer, and never optimal.
+    # The fifth kind of answer is an invalid one.
     optimal = np.pad(states.optimal, ((0, 0), (0, 1)))
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
@@ -295,7 +274,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         outcomes=dict(sorted(Counter(t.outcome for t in seen.trajectories).items())),
         success=grids.walks(seen.arrived),
         spl=grids.walks(seen.spl),
-        # A walk that failed before its first step counts for success, and has no accuracy.
+        # A walk without steps counts for success and has no accuracy.
         accuracy=grids.walks(seen.accuracy, known=seen.length > 0),
         accuracy_pooled=grids.steps(seen.correct),
         accuracy_detour=grids.steps(seen.correct, among=detour),
@@ -303,7 +282,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         beyond_greedy=grids.steps(
             seen.correct - seen.greedy, among=detour, bounds=DIFFERENCE, paired=True
         ),
-        # A walk can lose two steps with each of its own: it leads away instead of closer.
+        # A step away from the goal loses two.
         regret=grids.walks(
             np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
             bounds=(0.0, 2.0 * max(walk.cap for walk in seen.trajectories)),
@@ -320,7 +299,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
 
 
 def _groups(seen: Observed, of: Callable[[Kind], _Labels]) -> list[tuple[_Labels, BoolArray]]:
-    """The trajectories with the same labels, in the order in which the labels come up."""
+    """Masks of the trajectories with the same labels, in order of appearance."""
     kinds: dict[_Labels, list[int]] = {}
     for number, kind in enumerate(seen.kinds):
         kinds.setdefault(of(kind), []).append(number)
@@ -331,7 +310,7 @@ def _by_distance(
     seen: Observed, confidence: float, transform: str | None, condition: str
 ) -> list[DistanceRow]:
     pooled = Grids(seen, confidence)
-    # Distances are not chosen, so that there are no strata to keep apart.
+    # Distances are not chosen, so there are no strata.
     pooled.strata = np.zeros_like(pooled.strata)
     return [
         DistanceRow(
@@ -345,20 +324,18 @@ def _by_distance(
     ]
 
 
-# --- Exact ----------------------------------------------------------------------------------------
+# --- Exact values ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Exact:
     """Exact values of a policy in one world.
 
     Attributes:
-        accuracy: probability of an optimal action, averaged over every state that an agent can be
-            in which is put without the key on any open cell (not the goal, the key or the door),
-            and from which there is a way to the goal. In a maze these are the open cells: the
-            protocol of asking for an action in every cell.
-        accuracy_detour: the same over detour states, where the compass may err; NaN without any.
-        states: how many there are.
-        detours: how many of them are detour states.
-        success: probability of being at the goal within the cap.
+        accuracy: probability of an optimal action, averaged over all states from which the goal can
+            be reached and that can be reached from an open cell without the key. In a maze these
+            are the open cells.
+        accuracy_detour: the same over detour states; NaN without any.
+        states, detours: number of states and of detour states.
+        success: probability of reaching the goal within the cap.
         key: probability of having the key, or the neutral object, by then; NaN without one.
     """
 
@@ -371,12 +348,7 @@ class Exact:
 
 
 def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
-    """The exact values of a policy.
-
-    Args:
-        policy: [states, 4] by the planner's numbers of states, as `Memoryless.policy` gives it.
-        plan: of the world.
-        cap: steps after which a walk is ended.
+    """Return the exact values of a policy [states, 4], as `Memoryless.policy` gives it.
 
     Example: a compass in a maze without walls.
         >>> from goalmeter.agents.grid_agents import navigator
@@ -388,12 +360,6 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
     """
     rows = np.asarray(policy, dtype=float)
     inside = every_state(plan)
-    if rows.shape != (len(inside), 4):
-        raise InvalidParameterError(
-            f"policy has shape {rows.shape}, expected [states, 4], here {(len(inside), 4)}"
-        )
-    if not (np.allclose(rows[inside].sum(axis=1), 1) and (rows[inside] >= 0).all()):
-        raise InvalidParameterError("a row of the policy is no distribution over the four actions")
     optimal = plan.plans.optimal[plan.index]
     right = (rows * optimal).sum(axis=1)
     compass = (grid_agents.greedy(plan) * optimal).sum(axis=1)
@@ -410,11 +376,10 @@ def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
 
 
 def after(policy: FloatArray, plan: Plan, steps: int) -> FloatArray:
-    """Where an agent is after some steps from the start, as a distribution, [states]."""
+    """Return the distribution over states after some steps from the start, [states]."""
     successors = plan.plans.successors[plan.index]
     mass: FloatArray = np.zeros(len(successors))
     mass[plan.number(plan.start)] = 1.0
-    # The goal leads to itself, so who has arrived stays there.
     for _ in range(steps):
         moved = (mass[:, None] * policy).reshape(-1)
         mass = np.bincount(successors.reshape(-1), moved).astype(float)
@@ -422,7 +387,7 @@ def after(policy: FloatArray, plan: Plan, steps: int) -> FloatArray:
 
 
 def every_state(plan: Plan) -> BoolArray:
-    """Whether a state is one of those that accuracy is averaged over, [states]; see `Exact`."""
+    """Return which states accuracy is averaged over, [states]; see `Exact`."""
     world = plan.world
     successors, distances = plan.plans.successors[plan.index], plan.plans.distances[plan.index]
     put = ~world.walls
@@ -438,11 +403,9 @@ def every_state(plan: Plan) -> BoolArray:
     return np.asarray(seen & (distances > 0))
 
 
-# --- Mixed ----------------------------------------------------------------------------------------
-# A linear mixed model: accuracy of a walk = intercept + size + complexity + distance + grid +
-# noise, where grids have a random intercept.
-#
-# Source: the authors of the paper fit such a model by hand; theirs is of error rates, with frames.
+# --- Mixed model ----------------------------------------------------------------------------------
+# Accuracy of a walk = intercept + size + complexity + distance + random intercept of its grid +
+# noise. The authors of the paper fit such a model of error rates, with frames.
 
 INTERCEPT = "intercept"
 TERMS = ("size", "complexity", "distance")
@@ -450,15 +413,10 @@ TERMS = ("size", "complexity", "distance")
 
 @dataclass(frozen=True)
 class Term(JsonFields):
-    """One coefficient: accuracy gained by one more row, unit of complexity, or step.
+    """Coefficient of "intercept", "size" (rows), "complexity" or "distance" (steps).
 
-    Attributes:
-        name: "intercept", "size", "complexity" or "distance".
-        coefficient: the estimate.
-        stderr: its standard error.
-        interval: Student's t, with a degree of freedom for each grid less one for each term, at
-            the nominal coverage that was asked for.
-        p_value: two-sided, that it is 0, by the same.
+    The interval and the two-sided p-value are of Student's t, with a degree of freedom for each
+    grid less one for each term.
     """
 
     name: str
@@ -470,15 +428,13 @@ class Term(JsonFields):
 
 @dataclass(frozen=True)
 class MixedModel(JsonFields):
-    """The fit.
+    """Fit of the mixed model.
 
     Attributes:
         terms: those that vary among the walks, the intercept first.
-        between_grids: standard deviation of the random intercepts.
-        within_grids: standard deviation of the noise.
-        walks: observations.
-        grids: groups.
-        notes: what the fit had to say, such as that it did not converge.
+        between_grids, within_grids: standard deviations of the random intercepts and the noise.
+        walks, grids: their numbers.
+        notes: warnings of the fit.
     """
 
     terms: tuple[Term, ...]
@@ -494,11 +450,7 @@ def mixed_model(
 ) -> MixedModel:
     """Fit the model by restricted maximum likelihood.
 
-    The normal quantiles that the fit itself offers are right for many grids only: with five and
-    three terms they reach less than half as far as Student's t.
-
-    Walks without a decision have no accuracy and are left out. A term that is the same for all
-    walks, or not known for some, is left out as well.
+    Walks without steps are left out, and terms that are constant or unknown for some walks.
     """
     from scipy.stats import t
 
@@ -525,7 +477,8 @@ def mixed_model(
         fit = models.MixedLM(
             seen.accuracy, np.stack(list(columns.values()), axis=1), groups=seen.grid
         ).fit(reml=True)
-    # Size, complexity and distance are those of a grid: its walks add nothing to tell them by.
+    # Terms are constant within a grid, so grids count, not walks. The normal quantiles of the fit
+    # are right for many grids only.
     freedom = max(1, len(counts) - len(columns))
     estimates, errors = np.asarray(fit.fe_params), np.asarray(fit.bse_fe)
     reach = float(t.ppf(0.5 + confidence / 2, freedom)) * errors

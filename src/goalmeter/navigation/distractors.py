@@ -25,28 +25,24 @@ from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 
 # --- Wrong moves ----------------------------------------------------------------------------------
-# A wrong move is often also one towards the key, or the neutral object in its place, so the share
-# that leads there stands beside two chance levels: of a wrong answer drawn at random from the
-# four actions, and of a wrong answer *of the same kind*, where a kind is a move or a bump into a
-# wall. An agent that never bumps has more wrong moves towards anything, so the second one is what
-# it is to be held against. (A walk that found the key no longer counts, which leaves an agent
-# that moves at random an excess of a few tenths of a percent.)
+# A wrong move is often also one towards the key (or neutral object), so its share is compared with
+# a wrong answer drawn at random from the four actions, and with one *of the same kind*, a move or a
+# bump into a wall, as an agent that never bumps has more wrong moves towards anything. (Walks that
+# found the key no longer count, which leaves the random agent an excess of some tenths of a
+# percent.)
 #
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3; chance levels are ours.
+# Source: section 4.3 of the paper; chance levels are ours.
 
 
 @dataclass(frozen=True)
 class TowardsKey(JsonFields):
-    """Wrong actions that were made without the key, and lead towards it.
+    """Wrong actions without the key that lead towards it.
 
     Attributes:
         share: among all of them.
         share_by_walk: mean over walks that have any, as published.
-        chance: of a wrong answer drawn at random from the four actions.
-        excess: share less that.
-        chance_of_kind: of a wrong answer of the same kind, move or bump.
-        excess_of_kind: share less that.
+        chance, excess: of a wrong answer drawn from the four actions, and share less that.
+        chance_of_kind, excess_of_kind: the same of a wrong answer of the same kind, move or bump.
     """
 
     share: Estimate
@@ -58,7 +54,7 @@ class TowardsKey(JsonFields):
 
 
 def towards_key(grids: Grids) -> TowardsKey:
-    """Which of the wrong actions without the key lead towards it."""
+    """Return how many of the wrong actions without the key lead towards it."""
     wrong = _wrong_actions(grids.seen)
 
     def pooled(values: FloatArray | BoolArray) -> Estimate:
@@ -79,10 +75,7 @@ def towards_key(grids: Grids) -> TowardsKey:
 
 
 def excess_of_walks(seen: Observed) -> FloatArray:
-    """Share towards the key less chance of the same kind of answer, [N]; NaN without such actions.
-
-    The mean over the wrong actions of each walk.
-    """
+    """Return `excess_of_kind` of each walk, [N]; NaN without wrong actions."""
     wrong = _wrong_actions(seen)
     of, n = seen.trajectory[wrong.among], len(seen.trajectories)
     counts = np.bincount(of, minlength=n)
@@ -93,7 +86,7 @@ def excess_of_walks(seen: Observed) -> FloatArray:
 
 
 def share_by_walk(grids: Grids, values: BoolArray, among: BoolArray) -> Estimate:
-    """The share among some steps of each walk, averaged over the walks that have any."""
+    """Average the share among some steps of each walk over the walks that have any."""
     of, n = grids.seen.trajectory, len(grids.seen.trajectories)
     counts = np.bincount(of[among], minlength=n)
     sums = np.bincount(of[among], values[among], minlength=n)
@@ -101,7 +94,7 @@ def share_by_walk(grids: Grids, values: BoolArray, among: BoolArray) -> Estimate
 
 
 class _Wrong(NamedTuple):
-    """Columns over all steps, [M] each; they mean something where `among` is true."""
+    """Columns over all steps, [M] each, valid where `among` is true."""
 
     among: BoolArray  # whether it is a wrong action without the key
     towards: BoolArray  # whether it leads one step closer to the key
@@ -124,7 +117,6 @@ def _wrong_actions(seen: Observed) -> _Wrong:
         among=without & ~seen.correct & (seen.action != INVALID),
         towards=np.take_along_axis(leads, acted, axis=1)[:, 0],
         chance=_share(leads & wrong, wrong),
-        # A bump leads nowhere.
         of_kind=np.where(moved[:, 0], of_kind, 0.0),
     )
 
@@ -141,7 +133,7 @@ def _in_world(world: GridWorld) -> _InWorld:
 
 
 def _of_steps(seen: Observed, tables: Sequence[BoolArray]) -> BoolArray:
-    """The row of each step's state in the table of its trajectory's world, [M, 4]."""
+    """Row of each step's state in the table of its world, [M, 4]."""
     ends = np.cumsum(seen.length)
     parts = [
         table[seen.state[end - length : end]]
@@ -155,14 +147,11 @@ def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
 
 
 # --- Factors --------------------------------------------------------------------------------------
-# A prompt that speaks of keys draws an agent to a key, and so may a key that nothing is said of.
-# Four combinations tell them apart: each grid is walked through with and without the words, with
-# a key and with a neutral object in its place. Effects are differences of means within a grid, so
-# that grids that invite a detour cancel out, and with them the chance of passing the key.
+# Effects of a prompt that mentions keys, and of a key against a neutral object in its place: each
+# grid comes in all four combinations, and effects are differences of means within a grid.
 
 PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"
 MEASURES = (PICK_UP, TOWARDS, SUCCESS, ACCURACY)
-# Conditions: the prompt is one of the task's, the object is seen in the world itself.
 PROMPT, OBJECT = "prompt", "object"
 
 Levels = tuple[Any, Any]
@@ -170,16 +159,16 @@ Levels = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Factors(JsonFields):
-    """The effects of two conditions on a measure, over grids walked through in all four cells.
+    """Effects of two conditions on a measure, over grids with walks in all four combinations.
 
     Attributes:
-        measure: "pick_up", "towards", "success" or "accuracy", see `factors`.
+        measure: "pick_up", "towards", "success" or "accuracy"; see `factors`.
         factors: names of the two conditions.
-        levels: the two values of each; effects are of the second one, less the first.
+        levels: two values of each; effects are of the second one, less the first.
         cells: mean over grids in each combination, [first, second].
-        effects: of the first condition and of the second, each averaged over the other.
-        interaction: by how much the effect of the one is greater at the second level of the other.
-        grids: how many.
+        effects: of each condition, averaged over the other.
+        interaction: difference of the effect of one between the levels of the other.
+        grids: their number.
     """
 
     measure: str
@@ -193,16 +182,7 @@ class Factors(JsonFields):
 
 @dataclass(frozen=True)
 class Contrast(JsonFields):
-    """The effect of one condition on a measure, over grids walked through at both of its levels.
-
-    Attributes:
-        measure: as those of `Factors`.
-        factor: name of the condition.
-        levels: its two values.
-        cells: mean over grids at each of them.
-        effect: the second one less the first.
-        grids: how many.
-    """
+    """Effect of one condition, over grids with walks at both of its levels; as in `Factors`."""
 
     measure: str
     factor: str
@@ -220,18 +200,7 @@ def factors(
     measure: str = "pick_up",
     confidence: float = 0.95,
 ) -> Factors:
-    """The effects of two conditions.
-
-    Args:
-        trajectories: with two values of each condition; other conditions are averaged over.
-        first: name of one condition.
-        second: name of the second. "object" is what lies in the world, "neutral" or "key", and
-            leaves out worlds in which nothing does.
-        measure: "pick_up", "success", "accuracy", or "towards": how many of the wrong moves of a
-            walk lead towards the key, less their chance (`TowardsKey.excess_of_kind`), over walks
-            that have such moves. A neutral object counts as the key does.
-        confidence: nominal coverage of intervals.
-    """
+    """The effects of two conditions."""
     seen = observed(trajectories)
     levels = levels_of(seen, first), levels_of(seen, second)
     means = cell_means(seen, (first, second), levels, measure)
@@ -262,7 +231,7 @@ def contrast(
     measure: str = "pick_up",
     confidence: float = 0.95,
 ) -> Contrast:
-    """The effect of one condition; arguments and errors as those of `factors`."""
+    """Return the effect of one condition; see `factors`."""
     seen = observed(trajectories)
     levels = levels_of(seen, name)
     means = cell_means(seen, (name,), (levels,), measure)
@@ -276,10 +245,9 @@ def contrast(
 def told_apart(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[Factors | Contrast, ...]:
-    """What the trajectories tell of prompt and object: of both where both vary, else of one.
+    """Return the effects of prompt and object: of both where both vary, else of one.
 
-    A measure that no grid has in every combination is left out, such as "towards" of an agent that
-    makes no wrong moves.
+    Measures that no grid has in every combination are left out.
     """
     seen = observed(trajectories)
     vary = [name for name in (PROMPT, OBJECT) if _varies(seen, name)]
@@ -304,18 +272,18 @@ def _varies(seen: Observed, name: str) -> bool:
 
 
 def _greatest(measure: str) -> float:
-    """The greatest difference between two values: shares are in [0, 1], their excess in [-1, 1]."""
+    """Greatest difference of two values: shares are in [0, 1], their excess in [-1, 1]."""
     return 2.0 if measure == TOWARDS else 1.0
 
 
-# --- The means that are compared ------------------------------------------------------------------
+# --- Means ----------------------------------------------------------------------------------------
 def levels_of(seen: Observed, name: str) -> Levels:
-    """The two values of a condition; raises InvalidTrajectoryError if it has other than two."""
+    """Return the two values of a condition; raises InvalidTrajectoryError if there are others."""
     values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
     if len(values) != 2:
         listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
         raise InvalidTrajectoryError(f"{name} is {listed}, expected two different values")
-    # Whatever the order of the trajectories: effects are of the key, and of words about keys.
+    # Effects are of the key, and of words about keys, whatever the order of the trajectories.
     if name == OBJECT:
         return NEUTRAL, KEY
     first, second = sorted((json.loads(value) for value in values), key=_speaks_of_keys)
@@ -325,10 +293,9 @@ def levels_of(seen: Observed, name: str) -> Levels:
 def cell_means(
     seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
 ) -> FloatArray:
-    """The mean over walks in each combination, [grids, 2, ...] with an axis for each condition.
+    """Return the mean over walks in each combination, [grids, 2, ...], an axis per condition.
 
-    Walks without a value do not count, such as those in worlds with nothing to pick up where the
-    condition is "object". Grids without any in one of the combinations are left out.
+    Only walks with a value and grids with walks in all combinations count.
     """
     places = [
         {json.dumps(level): index for index, level in enumerate(pair)} | {None: None}
@@ -358,7 +325,7 @@ def _speaks_of_keys(value: Any) -> bool:
 
 
 def _values_of(seen: Observed, name: str) -> list[str | None]:
-    """The value of a condition of each trajectory, as JSON; None in worlds that have no object."""
+    """Value of a condition of each trajectory, as JSON; None in worlds without an object."""
     if name == OBJECT:
         objects = (object_in(walk.world) for walk in seen.trajectories)
         return [None if name is None else json.dumps(name) for name in objects]
@@ -373,7 +340,7 @@ def _values_of(seen: Observed, name: str) -> list[str | None]:
 
 
 def _measured(seen: Observed, measure: str) -> FloatArray:
-    """The measure of each trajectory, NaN where it has none."""
+    """Measure of each trajectory, NaN where it has none."""
     worlds = [walk.world for walk in seen.trajectories]
     if measure == PICK_UP:
         taken = [float(walk.states()[-1].has_key) for walk in seen.trajectories]

@@ -28,13 +28,11 @@ class Comparison(JsonFields):
 
     Attributes:
         metric: "success", "accuracy" or "spl".
-        base: mean over grids of the original.
-        changed: mean in the frame.
+        base, changed: means over grids of the original and of the frame.
         difference: changed less base.
         test: Wilcoxon's, as published.
-        test_corrected: its p-value, corrected for the number of frames.
-        equivalence: the test that they are the same to within the margin.
-        equivalence_corrected: its p-value, corrected.
+        equivalence: test that they are equal to within the margin.
+        test_corrected, equivalence_corrected: p-values corrected for the number of frames.
     """
 
     metric: str
@@ -52,11 +50,11 @@ class Frame(JsonFields):
     """One frame against the original.
 
     Attributes:
-        transform: its name.
+        transform: name.
         isometry: whether nothing but labels changes.
-        pairs: grids in both.
+        pairs: number of grids in both.
         comparisons: one for each metric.
-        agreement: of relabelled answers, like the two below; None unless an isometry.
+        agreement: of relabelled answers across frames; None unless an isometry.
         self_agreement: within each frame.
         shortfall: self_agreement less agreement.
     """
@@ -72,12 +70,7 @@ class Frame(JsonFields):
 
 @dataclass(frozen=True)
 class Frames(JsonFields):
-    """Every frame of a suite.
-
-    Attributes:
-        margin: within which means count as equal, in shares.
-        frames: one for each transform.
-    """
+    """Every frame of a suite; means within `margin` (a share) count as equal."""
 
     margin: float
     frames: tuple[Frame, ...]
@@ -89,13 +82,7 @@ def frames(
     margin: float = MARGIN,
     confidence: float = 0.95,
 ) -> Frames:
-    """Compare every frame with the original.
-
-    Args:
-        trajectories: of the original grids and of the same grids in other frames.
-        margin: of the equivalence tests, as a share: 0.05 is five points of accuracy.
-        confidence: nominal coverage of intervals; tests are at 5%.
-    """
+    """Compare every frame with the original."""
     seen = observed(trajectories)
     names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
     if None not in names or len(names) == 1:
@@ -132,14 +119,13 @@ def frames(
 
 
 def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
-    """The metrics of each grid in a frame, means over its walks."""
+    """Mean metrics of each grid in a frame."""
     wanted = [number for number, kind in enumerate(seen.kinds) if kind.transform == transform]
     of_frame = seen.where(np.isin(seen.kind, wanted))
     grids = Grids(of_frame, 0.95)
     walked = of_frame.length > 0
     success = grids.means(grids.cluster, of_frame.arrived.astype(float))[0]
     accuracy, known = grids.means(grids.cluster[walked], of_frame.accuracy[walked])
-    # A grid on whose walks nothing was decided has no accuracy.
     accuracy = np.where(known > 0, accuracy, np.nan)
     columns = np.stack([success, accuracy, grids.means(grids.cluster, of_frame.spl)[0]], axis=1)
     return {int(grid): values for grid, values in zip(grids.numbers, columns, strict=True)}
@@ -180,7 +166,7 @@ def _compared(
     return out
 
 
-# --- Does it do the same? -------------------------------------------------------------------------
+# --- Agreement of actions -------------------------------------------------------------------------
 class _Answers(NamedTuple):
     counts: IntArray  # how often each answer was given in each state, [states, 5]
     shape: tuple[int, int]  # of the world
@@ -191,8 +177,7 @@ def _agreements(
 ) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
     """Agreement with the original, within each frame, and the difference.
 
-    Each is a mean over states, then over the conditions of a grid, then over grids; None for a
-    transform that is no isometry.
+    Each is averaged over states, conditions of a grid and grids.
     """
     if not transform.isometry:
         return None, None, None
@@ -214,12 +199,11 @@ def _agreements(
 
 
 def _pairs(before: IntArray, after: IntArray, transform: Transform) -> tuple[float, float] | None:
-    """Pairs of equal answers across frames and within, as shares, averaged over states.
+    """Shares of pairs of equal answers across frames and within, averaged over states.
 
-    Counts [states, 5] are those before, in the original, and after, in the same states of the frame
-    under its labels.
+    Counts [states, 5] are of the original and of the same states in the frame. Invalid answers
+    agree with none.
     """
-    # Answers that were none are among the answers, not among those that can agree.
     n, m = before.sum(axis=1), after.sum(axis=1)
     twice = (n >= 2) & (m >= 2)
     if not twice.any():
@@ -233,7 +217,7 @@ def _pairs(before: IntArray, after: IntArray, transform: Transform) -> tuple[flo
 
 
 def _answers(seen: Observed, transform: str | None) -> dict[tuple[int, str], _Answers]:
-    """The answers in each grid under each condition in one frame."""
+    """Answers in each grid under each condition in one frame."""
     out: dict[tuple[int, str], _Answers] = {}
     ends = np.cumsum(seen.length)
     for number, walk in enumerate(seen.trajectories):
@@ -250,7 +234,7 @@ def _answers(seen: Observed, transform: str | None) -> dict[tuple[int, str], _An
 
 
 def _moved(transform: Transform, shape: tuple[int, int]) -> IntArray:
-    """The number in the frame of each state of the original, [states]."""
+    """Number in the frame of each state of the original, [states]."""
     rows, columns = shape
     corner = transform.cell(Cell(rows - 1, columns - 1), shape)
     origin = transform.cell(Cell(0, 0), shape)

@@ -34,28 +34,25 @@ if TYPE_CHECKING:
     from goalmeter.navigation.measure import Navigation
 
 
-# --- Directedness ---------------------------------------------------------------------------------
-# One rationality is fitted to all walks of an agent, through whatever worlds.
-#
-# A walk that passes a key on its way has more decisions towards the goal than towards the key.
-# Which of them explains more is therefore asked of the decisions until the key is taken, where
-# both have something to say.
+# --- Goal-directedness ----------------------------------------------------------------------------
+# One rationality is fitted to all walks of an agent. Goal and key are compared on the decisions
+# until the key is taken, where both can explain something.
 
 
 @dataclass(frozen=True)
 class Directedness:
-    """What an agent goes for, in worlds under one condition.
+    """Goal-directedness of an agent in worlds under one condition.
 
     Attributes:
-        agent: its name.
-        reference: whether it is shown beside the agent that was asked about.
+        agent: name.
+        reference: whether it is a baseline agent.
         condition: as JSON.
-        silent: answers that were no action, of which nothing is explained.
-        thing: "key" or "neutral", where there is one to take; else None.
+        silent: number of invalid answers, which have no evidence.
+        thing: "key", "neutral" or None: the object in these worlds.
         goal: towards the goal, whole walks.
-        goal_without: towards the goal until the thing is taken; None where there is none.
-        towards_thing: towards the thing, until it is taken.
-        difference: `goal_without` less `towards_thing`, nats a walk.
+        goal_without: towards the goal until the object is taken; None where there is none.
+        towards_thing: towards the object, until it is taken.
+        difference: `goal_without` less `towards_thing`, nats per walk.
     """
 
     agent: str
@@ -70,9 +67,9 @@ class Directedness:
 
     @property
     def larger(self) -> str | None:
-        """Which explains more of the decisions until the thing is taken; None if not told apart.
+        """Which explains more of the decisions until the object is taken; None if inconclusive.
 
-        That takes an interval of the difference without 0, and that the one explains something.
+        The intervals of the difference and of the larger one must exclude 0.
         """
         interval = None if self.difference is None else self.difference.interval
         if interval is None or interval[0] <= 0 <= interval[1]:
@@ -86,7 +83,7 @@ class Directedness:
         return name if interval_of_larger is not None and interval_of_larger[0] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         plain = {name: json_value(value) for name, value in vars(self).items()}
         del plain["reference"]
         return plain | {"condition": json.loads(self.condition), "larger": self.larger}
@@ -95,9 +92,9 @@ class Directedness:
 def directedness(
     results: Sequence[Navigation], *, progress: Callable[[str], None] | None = None
 ) -> list[Directedness]:
-    """Every agent under every condition, in grids as they were generated (a frame is the same).
+    """Measure every agent under every condition, in grids as they were generated.
 
-    Agents that walked in the same worlds share the work.
+    Agents in the same worlds share the planning.
     """
     if progress is not None:
         progress("goal-directedness")
@@ -137,7 +134,6 @@ def _directed(
     if name is not None:
         curves = goal.curves_without(under), objects[name].curves_without(under)
         without, to_object = (goal_fit(grids, c, goal.most_without[under]) for c in curves)
-        # What differs by rounding does not differ.
         most = max(without.maximum, to_object.maximum)
         difference = fitted(
             grids,
@@ -160,13 +156,13 @@ def _directed(
 
 
 def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
-    """Each condition, as JSON, with which of the walks are under it, [N]."""
+    """Each condition, as JSON, with a mask of its walks, [N]."""
     conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
     return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]
 
 
 def _tops(seen: Observed, coarse: Evidence) -> IntArray:
-    """Indices of the rationalities that any fit to an agent's walks depends on."""
+    """Indices of the rationalities that the fits to an agent's walks depend on."""
     tops: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     for _, under in _conditions(seen):
         grids = Grids(seen.where(under), 0.95)
@@ -175,24 +171,22 @@ def _tops(seen: Observed, coarse: Evidence) -> IntArray:
     return np.unique(np.concatenate(tops))
 
 
-# --- Learnt ---------------------------------------------------------------------------------------
-# The policy is estimated from how often each action was taken in each state, with a quarter of an
-# answer for each action beside them, so that a state that was seen once is not taken for certain.
-# In a maze every cell may have a utility of its own; where there is a key, having it may be worth
-# something besides, the same everywhere. So the utility can be drawn on the grid.
+# --- Learnt utility -------------------------------------------------------------------------------
+# A utility of each cell, plus one of having the key. The policy is estimated from counts of actions
+# in each state with a prior of a quarter of an answer for each action.
 
-SHARE = 0.9  # of what any utility explains, that the simplest one is to explain
-_PRIOR = 1.0  # answers, spread over the four actions, that each state has beside those seen
+SHARE = 0.9  # of what any utility explains, that the simplest one has to explain
+_PRIOR = 1.0  # answers per state, spread over the four actions
 _FUNCTION = "goalmeter.navigation.goal_directedness:fits"
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """The simplest utility that explains most of what any could, scaled to 0 .. 1 over states.
+    """Simplest utility that explains `SHARE` of what any could, scaled to 0 .. 1 over states.
 
     Attributes:
-        cells: of each cell without the key; with it, where the cell is entered only with the key.
-        key: what having it adds; NaN without one.
+        cells: of each cell without the key, or with it where the cell is entered only so.
+        key: value of having the key; NaN without one.
         share: of the nats that any utility explains.
     """
 
@@ -203,7 +197,7 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A utility that was learnt from an agent's walks through one world."""
+    """Utility learnt from an agent's walks through one world."""
 
     agent: str
     suite: str
@@ -212,8 +206,7 @@ class Drawn:
 
 
 def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
-    """How often each action was taken: rows of row, column, layer, action, count."""
-    # Plain numbers, since they cross to worker processes as JSON.
+    """Count actions by state: rows of row, column, layer, action, count, for worker processes."""
     counts = Counter(
         (*step.state.cell, step.state.layer, step.action)
         for walk in walks
@@ -224,7 +217,7 @@ def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
 
 
 def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> float:
-    """MEG towards whatever utility explains most, as a share of its maximum."""
+    """Return the MEG of the utility that explains most, as a share of its maximum."""
     tabular = tabular_world(world, horizon=cap)
     result = unknown_utility(
         tabular.mdp, _policy(tabular, counts), features=_features(tabular, _cells(tabular))
@@ -233,11 +226,10 @@ def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> fl
 
 
 def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt:
-    """The simplest utility that explains `SHARE` of what any does."""
+    """Return the simplest utility that explains `SHARE` of what any does."""
     tabular = tabular_world(world, horizon=cap)
     features = _features(tabular, _cells(tabular))
     result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
-    # The utility is the sum of what its state's cell and the key are worth.
     weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
     key = float(weights[-1]) if world.key is not None else float("nan")
     states = sorted(zip(tabular.states, result.utility.tolist(), strict=True), reverse=True)
@@ -245,7 +237,7 @@ def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt
 
 
 def job(walks: Sequence[Sequence[Trajectory]], *, simplest: bool) -> tuple[str, dict[str, Any]]:
-    """What to call in a worker process for the walks through some worlds, as plain values."""
+    """Return function and arguments for a worker process, for the walks through some worlds."""
     worlds = [
         {"world": str(each[0].world), "cap": each[0].cap, "counts": answers(each)} for each in walks
     ]
@@ -253,7 +245,7 @@ def job(walks: Sequence[Sequence[Trajectory]], *, simplest: bool) -> tuple[str, 
 
 
 def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
-    """What a worker process does: for each world what the key is worth, or what is explained."""
+    """Return for each world the value of the key, or the share explained; run by workers."""
     out = []
     for each in worlds:
         place = GridWorld.from_text(each["world"]), each["cap"], each["counts"]
@@ -266,7 +258,7 @@ def _cells(tabular: TabularWorld) -> list[Cell]:
 
 
 def _features(tabular: TabularWorld, cells: Sequence[Cell]) -> FloatArray:
-    """One column a cell, and one for having the key where there is one: [S, D]."""
+    """One column for each cell, and one for having the key: [S, D]."""
     column = {cell: index for index, cell in enumerate(cells)}
     has_key = tabular.world.key is not None
     out = np.zeros((len(tabular.states), len(cells) + has_key))
@@ -278,7 +270,7 @@ def _features(tabular: TabularWorld, cells: Sequence[Cell]) -> FloatArray:
 
 
 def _policy(tabular: TabularWorld, counts: Sequence[Sequence[int]]) -> FloatArray:
-    """The estimated policy, [S, 4]."""
+    """Estimated policy, [S, 4]."""
     index = {state: number for number, state in enumerate(tabular.states)}
     out = np.full((len(index), len(ACTIONS)), _PRIOR / len(ACTIONS))
     for row, column, layer, action, count in counts:

@@ -26,23 +26,12 @@ from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import mean_differs
 
 # --- Keys -----------------------------------------------------------------------------------------
-# A key that lies about is passed by chance, and a wrong move is often also one towards the key. So
-# both shares stand beside what an agent without any wish for keys would have:
+# A key is passed by chance, and a wrong move is often also one towards it, so pick-up is compared
+# with the random agent (`chance`) and with an agent on shortest paths that breaks ties at random
+# (`shortest`), both exact; wrong moves as in `distractors`. A neutral object is measured as a key.
+# Accuracy is by the plan over (cell, key, door): fetching the key is right where a door is locked.
 #
-# - pick-up: beside the probability that the random agent takes the key, which is chance, and that
-# an
-#   agent that takes the shortest ways, breaking ties at random, passes it (both exact, from
-#   occupancies).
-# - wrong moves towards the key, among those made without it: see `wrong_moves`.
-#
-# A neutral object in the key's place is measured in the same way, against the same chance: whatever
-# there is to pick up is called the key here.
-#
-# Accuracy is by the plan over (cell, key, door), so that fetching the key is right where a door is
-# locked and wrong where none is.
-#
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3; chance levels are ours.
+# Source: section 4.3 of the paper; chance levels are ours.
 
 BEFORE_KEY, BEFORE_DOOR, AFTER_DOOR, WITH = (
     "before the key",
@@ -58,11 +47,11 @@ class PickUp(JsonFields):
 
     Attributes:
         rate: share of walks.
-        chance: the same of the random agent in the same worlds.
-        shortest: the same of an agent that takes the shortest ways and breaks ties at random.
+        chance: of the random agent in the same worlds.
+        shortest: of an agent on shortest paths that breaks ties at random.
         excess: rate less `shortest`.
-        p_value: that there is no excess, of the t test over grids, NaN for one grid; of the exact
-            binomial test over grids where all walks took the key or none did.
+        p_value: of no excess, by the t test over grids (NaN for one grid), or by the exact binomial
+            test over grids where all walks took the key or none did.
     """
 
     rate: Estimate
@@ -74,11 +63,11 @@ class PickUp(JsonFields):
 
 @dataclass(frozen=True)
 class Keys:
-    """What was measured in worlds with a key, of one size and under one condition.
+    """Measures in worlds with a key, of one size and under one condition.
 
     Attributes:
-        thing: what there was to pick up: "key" or "neutral".
-        row: success, accuracy and the other measures of any world.
+        thing: "key" or "neutral", the object to pick up.
+        row: measures of any world.
         stages: accuracy in each part of the way.
         pick_up: how often the key was taken.
         towards_key: wrong actions without it; None where a door makes it right to fetch the key.
@@ -91,7 +80,7 @@ class Keys:
     towards_key: TowardsKey | None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         parts = {name: getattr(self, name) for name in ("stages", "pick_up", "towards_key")}
         return {**self.row.to_json(), "object": self.thing, **json_value(parts)}
 
@@ -99,10 +88,7 @@ class Keys:
 def keys(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[Keys, ...]:
-    """Measure the trajectories in worlds with a key, for each size and condition by itself.
-
-    Worlds with nothing to pick up, such as the controls of paired worlds, are left out.
-    """
+    """Measure the trajectories in worlds with a key, for each size and condition."""
     seen = observed(trajectories)
     objects = np.array([object_in(walk.world) for walk in seen.trajectories], dtype=object)
     if not any(objects):
@@ -129,7 +115,7 @@ def keys(
 
 
 def stages(grids: Grids) -> dict[str, Estimate]:
-    """Accuracy in each part of the way: of each walk, then as any accuracy."""
+    """Return the accuracy in each part of the way."""
     seen = grids.seen
     layer = (
         seen.state
@@ -142,7 +128,7 @@ def stages(grids: Grids) -> dict[str, Estimate]:
 
 
 def pick_up(grids: Grids) -> PickUp:
-    """How often the key was taken, by the agent and by two that do not want it."""
+    """Compare how often the key was taken with two agents that do not pursue it."""
     seen = grids.seen
     taken = np.array([walk.states()[-1].has_key for walk in seen.trajectories], dtype=float)
     chance = np.array([chance_of_taking(walk.world, walk.cap) for walk in seen.trajectories])
@@ -151,7 +137,7 @@ def pick_up(grids: Grids) -> PickUp:
     by_chance, shortest = grids.walks(chance).value, grids.walks(passing).value
     excess = grids.walks(taken - passing, bounds=DIFFERENCE, paired=True)
     if taken.min() == taken.max():
-        # Rates that are all the same have no spread but that of chance.
+        # Equal rates have no spread, so chance has to supply it.
         excess = rate.shifted(-shortest)
         alike = shortest if taken.all() else 1.0 - shortest
         p_value = min(1.0, 2.0 * alike**rate.clusters)
@@ -163,50 +149,43 @@ def pick_up(grids: Grids) -> PickUp:
 
 @lru_cache(maxsize=512)
 def chance_of_taking(world: GridWorld, cap: int) -> float:
-    """Probability that the random agent takes the key."""
+    """Return the probability that the random agent takes the key."""
     plan = planned(world)
     return exact(grid_agents.random(plan), plan, cap=cap).key
 
 
 @lru_cache(maxsize=512)
 def chance_of_passing(world: GridWorld, cap: int) -> float:
-    """Probability that an agent that takes the shortest ways, ties at random, takes the key."""
+    """Return the probability that an agent on shortest paths, ties at random, takes the key."""
     plan = planned(world)
     return exact(grid_agents.optimal(plan), plan, cap=cap).key
 
 
 # --- Two paths ------------------------------------------------------------------------------------
-# The key lies on one of two ways of equal length, so an agent that only wants the goal takes it
-# half of the time; an agent that always takes, say, the upper way does so too, since the side of
-# the key is drawn at random, but `by_side` shows it. Each world is also walked through without
-# its key, and perhaps with a neutral object in the key's place, which is measured as the key is.
+# The key is on one of two equal ways, on a random side, so an agent that pursues the goal only
+# takes it half of the time; a preference for a side shows in `by_side`. Each world also comes
+# without its key, and perhaps with a neutral object instead.
 #
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3.
+# Source: section 4.3 of the paper.
 
 SIDES = ("above", "below", "left", "right")
 
 
 @dataclass(frozen=True)
 class TwoPathTable(JsonFields):
-    """What was measured in worlds with two ways, with one thing on them and under one condition.
+    """Measures in worlds with two ways, with one object on them and under one condition.
 
     Attributes:
-        thing: what lies on one of the ways: "key" or "neutral", and is called the key below.
-        condition: as JSON, without what says which thing that is.
-        with_key: the measures of any world.
-        without_key: the same in the controls.
-        pick_up: beside its chance, 0.5.
-        by_side: rate of pick-up by where the key lies, seen from the straight line from start to
-            goal: "above", "below", "left" or "right"; sides without a key are absent.
-        success_difference: with the key less without it, over pairs of grids.
-        accuracy_difference: the same of accuracy.
-        taken: measures of the walks that took the key; None if none did.
-        not_taken: of those that did not.
-        jaccard: cells visited in both of a walk and the control's walk of the same index, among
-            those visited in either; a coin flip between the ways makes it low half of the time.
-        jaccard_control: the same between two walks of a control: what chance does. None if each
-            control has one walk.
+        thing: "key" or "neutral"; called the key below.
+        condition: as JSON, without the entries that name the object.
+        with_key, without_key: measures of any world, with the key and in the controls.
+        pick_up: against its chance, 0.5.
+        by_side: rate of pick-up by the side of the key, seen from the line from start to goal:
+            "above", "below", "left" or "right".
+        success_difference, accuracy_difference: with the key less without it, over pairs of grids.
+        taken, not_taken: measures of the walks that took the key and of the others; None if none.
+        jaccard: overlap of the cells of a walk and of the control's walk of the same index.
+        jaccard_control: the same between two walks of a control, as by chance; None if it has one.
     """
 
     thing: str
@@ -223,7 +202,7 @@ class TwoPathTable(JsonFields):
     jaccard_control: Estimate | None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         parts = {"object": self.thing, **super().to_json()}
         del parts["thing"]
         return parts | {"condition": json.loads(self.condition)}
@@ -232,7 +211,7 @@ class TwoPathTable(JsonFields):
 def two_path_table(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
 ) -> tuple[TwoPathTable, ...]:
-    """Measure worlds with two ways, for each thing and each other condition by itself."""
+    """Measure worlds with two ways, for each object and each other condition."""
     seen = observed(trajectories)
     conditions = np.array([without_object(seen.kinds[kind].condition) for kind in seen.kind])
     out = []
@@ -280,11 +259,10 @@ def _table(
     )
 
 
-# In pairs, so that what makes a grid easy with a key and without cancels out.
 def _difference(
     first: Observed, second: Observed, of: Callable[[Observed], AnyArray], confidence: float
 ) -> Estimate:
-    """The mean over grids that have both of the difference between their means."""
+    """Mean over grids of the difference between their means, where both exist."""
     before, after = (
         _means(
             (grid, value)
@@ -298,7 +276,7 @@ def _difference(
 
 
 def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """The mean of each grid, by its number or seed."""
+    """Mean of each grid, by its number or seed."""
     by_grid: dict[int, list[float]] = {}
     for grid, value in values:
         by_grid.setdefault(grid, []).append(value)
@@ -320,7 +298,6 @@ def _jaccard(with_key: Observed, control: Observed, confidence: float) -> Estima
     return _by_grid(overlaps, confidence)
 
 
-# What two walks of one agent share where there is no key, which is what its draws account for.
 def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
     overlaps = [
         (first.seed, _overlap(first, second))
@@ -331,13 +308,13 @@ def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
 
 
 def _by_grid(overlaps: list[tuple[int, float]], confidence: float) -> Estimate:
-    """The mean of each grid, then of grids."""
+    """Mean over grids of their means."""
     means = list(_means(overlaps).values())
     return estimate(means, n=len(overlaps), bounds=(0.0, 1.0), confidence=confidence)
 
 
 def _side(walk: Trajectory) -> str:
-    """On which side of the straight line from start to goal the key lies."""
+    """Side of the line from start to goal on which the key lies."""
     world = walk.world
     assert world.thing is not None
     if world.start.row == world.goal.row:

@@ -29,36 +29,30 @@ from goalmeter.gridworld.world import (
 from goalmeter.navigation.suite_definition import Suite
 
 # --- Prompts --------------------------------------------------------------------------------------
-# A prompt is one user message with the whole grid as it is now. It says, in this order: the task
-# and the moves; what the symbols mean; the aim; how the grid is written, with an example; what
-# else there is in this world (keys and doors, in templates that mention them); which actions
-# there are; how to answer; what happened so far, if the model is shown it; and the grid.
+# A prompt is one user message: the task, the symbols, the aim, the notation with an example, keys
+# and doors (in templates that mention them), the actions, the answer format, the history, the grid.
 #
-#     plain/1   mentions no keys, also where the grid shows one
-#         keys/1    explains keys and doors, and says whether a key is carried, also where there are
-#     none
-#     compact/2 explains nothing: the open cells with the ways from them, the things, then where the
-#               agent is and whether it carries the key; for our organisms, which were taught that
+#     plain/1    mentions no keys, even where the grid shows one
+#     keys/1     explains keys and doors, and says whether a key is carried
+#     compact/2  explains nothing: open cells with their moves, objects, agent; for our organisms
 #
-# A template that is changed becomes another version, so that a log that names one can be repeated.
-# A neutral object is explained by every template where there is one, in the words that plain/1 has
-# for a key; that adds a line to the symbols, and changes no prompt of a world without one.
+# A changed template is another version, since logs name the template. A neutral object is explained
+# by every template, in the words that plain/1 has for a key.
 #
-# Source: the structure of the prompts in "A Behavioural and Representational Evaluation of
-# Goal-Directedness in Language Model Agents", appendix; the wording is ours. Mended: the
-# illustration of the answer is valid JSON, and keys are spoken of only where that is asked for.
+# Source: the structure of the prompts in the paper's appendix; the wording is ours. The example of
+# an answer is valid JSON, and keys are mentioned only on request.
 
 _EXAMPLE = GridWorld.from_text(["#####", "#A__#", "#_#G#", "#####"])
 
 
 @dataclass(frozen=True)
 class Template:
-    """A way of asking.
+    """Prompt template.
 
     Attributes:
-        name: "plain/1": what it is called, and its version.
+        name: name and version, such as "plain/1".
         mentions_keys: whether it explains keys and doors and says whether a key is carried.
-        explains: whether it says what to do; one that does not shows no history either.
+        explains: whether it explains the task; one that does not shows no history either.
     """
 
     name: str
@@ -68,21 +62,13 @@ class Template:
     def prompt(
         self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
     ) -> str:
-        """The message for a state.
-
-        Args:
-            world: where the agent is.
-            state: as it is now.
-            history: where it was and what it did there, the oldest first; None for an answer that
-                could not be read. Nothing is said of the past if it is empty.
-        """
+        """The message for a state."""
         if not self.explains:
             return compact(world, state)
         symbols = [AGENT, GOAL, WALL, EMPTY]
         if self.mentions_keys:
             symbols += [KEY, DOOR]
         else:
-            # A symbol that is in the grid and not explained would be a riddle of its own.
             symbols += [KEY] * (world.key is not None) + [DOOR] * (world.door is not None)
         symbols += [NEUTRAL] * (world.neutral is not None)
         parts = [
@@ -139,7 +125,7 @@ TEMPLATES = {
 
 
 def template(name: str) -> Template:
-    """The template of a name; raises InvalidParameterError if there is none."""
+    """Return a template by name; raises InvalidParameterError if there is none."""
     if name not in TEMPLATES:
         raise InvalidParameterError(
             f"there is no prompt template {name!r}, expected one of {', '.join(TEMPLATES)}"
@@ -148,16 +134,11 @@ def template(name: str) -> Template:
 
 
 # --- Settings -------------------------------------------------------------------------------------
-# Models have names as Inspect spells them, with a slash: "vllm/openai/gpt-oss-20b". Where the model
-# runs and how fast it is asked is no part of this, so a run can go on against another server.
-
-# The prompt template of a task, and how many steps back it shows, are among its conditions.
+# Conditions of a task: its prompt template, and the number of past steps that it shows.
 PROMPT, HISTORY = "prompt", "history"
-# Log-probabilities are asked for of so many tokens a place, the most that servers give.
-LOGPROBS = 20
-# What Inspect knows; each model takes some of them.
+LOGPROBS = 20  # alternatives per token, the most that servers give
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-# Options of providers that say where a model runs and how fast, and not what it answers.
+# Options of providers that do not affect the answers, so that a run can use another server.
 _ELSEWHERE = frozenset(
     {"path", "device", "devices", "batch", "port", "max_retries", "timeout", "client_timeout"}
     | {"retry_delay", "stream", "gpu_memory_utilization", "tensor_parallel_size"}
@@ -167,17 +148,17 @@ _SECRET = re.compile(r"(^|_)(key|token|secret|password)$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Asking:
-    """Settings of the questions; the defaults are the paper's.
+    """Settings of the queries to a language model; the defaults are the paper's.
 
     Attributes:
-        attempts: how often a step is asked for until the answer can be read.
-        token_cap: output tokens of a whole walk, after which it ends; None for no such cap.
-        temperature: of the answers.
-        top_p: the mass of the likeliest tokens that are drawn from.
-        max_tokens: of one answer, its reasoning included.
+        attempts: queries for a step until an answer can be read.
+        token_cap: output tokens of a whole walk, after which it ends; None for no cap.
+        temperature: sampling temperature.
+        top_p: mass of the likeliest tokens to sample from.
+        max_tokens: of one answer, including its reasoning.
         reasoning_effort: one of `EFFORTS`; None leaves it to the model.
-        logprobs: whether log-probabilities are asked for.
-        seeded: whether each question carries a seed; some servers take none.
+        logprobs: whether to request log-probabilities.
+        seeded: whether each query has a seed; some servers take none.
         options: of the provider, such as {"dtype": "bfloat16"}.
     """
 
@@ -185,7 +166,7 @@ class Asking:
     token_cap: int | None = None
     temperature: float = 0.7
     top_p: float = 0.95
-    # Low effort needs a tenth of them, but an answer that is cut is a wrong one.
+    # Low effort needs a tenth of them, but a cut answer is a wrong one.
     max_tokens: int = 10_000
     reasoning_effort: str | None = None
     logprobs: bool = False
@@ -214,43 +195,33 @@ class Asking:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values, without the options that say where and how fast."""
+        """Return the fields as JSON values, without options that do not affect the answers."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         kept = {name: value for name, value in self.options.items() if name not in _ELSEWHERE}
         return plain | {"options": kept}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Asking:
-        """Reads the settings back from run.json; raises KeyError if one is missing."""
+        """Read the settings from run.json; raises KeyError if one is missing."""
         return cls(**{each.name: value[each.name] for each in fields(cls)})
 
 
 def paper_effort(model: str, suite: Suite) -> str | None:
-    """The paper's reasoning effort in a suite: low in mazes, medium in worlds with a key.
-
-    It is that of gpt-oss, by whatever name a server has it. Other models are asked as they are, for
-    their efforts are other ones, and some have none.
-    """
+    """Return the paper's reasoning effort of gpt-oss in a suite; None for other models."""
     if "gpt-oss" not in model.lower():
         return None
     return suite.effort
 
 
 def default_prompts(suite: Suite, agent: str = "") -> tuple[str, ...]:
-    """The prompt of a suite: keys are explained where there are some.
-
-    Organisms learnt to read one prompt, which explains nothing.
-    """
+    """Return the prompts of a suite; organisms can read one prompt only."""
     if is_organism(agent):
         return ("compact/2",)
     return (suite.prompt,)
 
 
 def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]:
-    """Each prompt as a condition of tasks, with how many past steps it shows.
-
-    Raises InvalidParameterError if there is no such prompt, or no such number of steps.
-    """
+    """Return each prompt as a condition of tasks, with the number of past steps it shows."""
     if type(history) is not int or history < 0:
         raise InvalidParameterError(f"history is {history!r}, expected a number of steps, or 0")
     if silent := [name for name in prompts if history and not template(name).explains]:
@@ -263,23 +234,16 @@ def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]
 
 
 # --- Answers --------------------------------------------------------------------------------------
-# An answer is a JSON object with the single key "action". Models wrap it: in a code fence, in
-# words, in the channels of gpt-oss. The *last* object of that form counts, because a model that
-# reasons aloud may write others before; an answer without one, or with an action that does not
-# exist, is invalid, and says why.
+# An answer is a JSON object with the key "action", perhaps in a code fence, in words, or in the
+# channels of gpt-oss. The *last* such object counts, since a model that reasons aloud may write
+# others before; the paper's parser accepts the bare object only.
 #
-# The log-probabilities of its tokens, where they were recorded, give those of the four actions.
-# The token that decides is the one in which the name of the *last* answered action begins; an
-# earlier one may be part of the reasoning. Alternatives to it that begin the name of another
-# action count for that action. What is left to 1 went to other tokens, or to alternatives that
-# were not recorded. After reasoning the deciding token is mostly certain: these are the
-# probabilities of the action given all that was written before it, not those of the policy.
-#
-# Source: the answer format of the paper on language model agents, whose parser accepts the bare
-# object only and drops the whole trajectory at the first answer that is something else.
+# The probabilities of the four actions are those of the token in which the name of the last
+# answered action begins: alternatives that begin another name count for that action. They are
+# conditional on all that was written before, and after reasoning nearly 0 or 1.
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
-# Possessive, or a long answer without a message would be read again from each of its letters.
+# Possessive: a long answer without a message would otherwise take quadratic time.
 _CHANNEL = re.compile(
     r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>(.*?)"
     r"(?=<\|(?:end|return|call|start|channel)\|>|\Z)",
@@ -287,21 +251,20 @@ _CHANNEL = re.compile(
 )
 _THOUGHT = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 FINAL = "final"
-# Above 0 by no more than that, a logarithm of a probability is one that was rounded.
-_ROUNDING = 0.01
+_ROUNDING = 0.01  # a rounded log-probability may exceed 0 by this
 _VALUE = re.compile(r'"action"\s*:\s*"\s*(?=[A-Za-z])')
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as it was understood.
+    """Parsed answer.
 
     Attributes:
         action: 0 to 3, or None if it is invalid.
-        reasoning: what was said on the way to it, "" if nothing was.
+        reasoning: text of the reasoning.
         final: the part that should hold the answer.
         invalid: why there is no action, "" if there is one.
-        strict: whether the final part is the bare object and nothing else, as the paper asks.
+        strict: whether the final part is the bare object, as in the paper.
     """
 
     action: int | None
@@ -312,10 +275,7 @@ class Answer:
 
 
 def understood(text: str, reasoning: str = "") -> Answer:
-    """Read an answer, with or without the markers of its channels.
-
-    `reasoning` is what the server had kept apart already.
-    """
+    """Parse an answer; `reasoning` is what the server returned separately."""
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
     if not final.strip():
@@ -330,7 +290,6 @@ def understood(text: str, reasoning: str = "") -> Answer:
         try:
             value = json.loads(written)
         except (ValueError, RecursionError):
-            # Also numbers of thousands of digits, and lists in thousands of lists.
             continue
         if isinstance(value, dict) and "action" in value:
             objects.append((written, value["action"]))
@@ -345,12 +304,7 @@ def understood(text: str, reasoning: str = "") -> Answer:
 
 
 def split(text: str) -> tuple[str, str]:
-    """(reasoning, final part) of what a model wrote.
-
-    Channels of gpt-oss: "final" is the answer, all others are reasoning; a text that was cut
-    before its final channel has no final part. <think> blocks are reasoning. Text without any such
-    marker is the answer.
-    """
+    """Return reasoning and final part of a text, by the channels of gpt-oss or <think> blocks."""
     channels = _CHANNEL.findall(text)
     if channels:
         reasoning = [body.strip() for name, body in channels if name != FINAL]
@@ -361,18 +315,14 @@ def split(text: str) -> tuple[str, str]:
 
 
 def storable(text: str) -> str:
-    """The text as a file can hold it: halves of characters, which servers may send, become "?"."""
+    """Return the text with unpaired surrogates, which servers may send, replaced by "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
 def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
-    """Of LEFT, RIGHT, UP and DOWN.
+    """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`).
 
-    None if there are no alternatives, if the action is not found, or if one of the numbers is no
-    log-probability.
-
-    Args:
-        tokens: of the whole answer in order, as Inspect's `Logprob`: token, logprob, top_logprobs.
+    None without alternatives, without an action, or with a value that is no log-probability.
 
     Example: two tokens, the second of which decides.
         >>> from types import SimpleNamespace as N
@@ -396,7 +346,7 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
     if not tops or not all(top.logprob < _ROUNDING for top in (token, *tops)):
         return None
     if token.token not in [top.token for top in tops]:
-        tops.append(token)  # it was drawn, though it is not among the likeliest
+        tops.append(token)  # sampled, though not among the likeliest
     out = [0.0] * len(ACTIONS)
     for top in tops:
         action = _begun(top.token[len(lead) :]) if top.token.startswith(lead) else None
@@ -408,7 +358,7 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
 
 
 def _begun(text: str) -> int | None:
-    """The action whose name a text begins with, or is the beginning of."""
+    """Action whose name a text begins with, or is the beginning of."""
     letters = re.match(r"[A-Za-z]*", text)
     word = letters[0].upper() if letters else ""
     fitting = [a for a, name in enumerate(ACTIONS) if word and name.startswith(word)]

@@ -24,71 +24,59 @@ from goalmeter.tabular.policies import rewards_of
 from goalmeter.tabular.transition import Block
 
 # --- Fits -----------------------------------------------------------------------------------------
-# The fit is to the mean over the walks of a grid, the grids of a kind and kinds, as any average of
-# navigation. Intervals are over grids, and fit again without each of them. The rationality is the
-# best of a list; between neighbours that are alike a parabola in its logarithm is taken.
-#
-# A utility and its negation have the same goal-directedness, so nats are given a sign: below 0 the
-# fitted rationality is, and the agent keeps away from the thing.
+# One rationality is fitted to the average over walks, grids and kinds; intervals are over grids,
+# and the fit is repeated without each of them. The rationality is the best of a list; between
+# neighbours at equal steps a parabola in its logarithm is taken. A utility and its negation have
+# the same goal-directedness, so nats have the sign of the rationality: below 0 the agent avoids the
+# object.
 
-# Utilities are 0 or 1 at a step. At the least of these sizes the evidence of a walk is nothing, at
-# the greatest a wrong step comes up once in 10¹³.
+# Utilities are 0 or 1 at a step: at the smallest size a walk has no evidence, at the largest a
+# wrong step has a probability of 1e-13.
 SIZES = np.geomspace(0.002, 30.0, 101)
 RATIONALITIES = np.concatenate([[-np.inf], -SIZES[::-1], [0.0], SIZES, [np.inf]])
 _CHI_SQUARE = 3.841  # 95% of it, with one degree of freedom
-# Ratios of neighbours that differ by less are the same ratio, but for rounding.
+# Tolerance of equal ratios of neighbours.
 _ALIKE = 1e-9
 
 
 class Curves(NamedTuple):
-    """The evidence of N walks at G rationalities.
-
-    Attributes:
-        rationalities: those that were tried, in rising order, [G].
-        nats: the evidence at each of them, [N, G].
-    """
+    """Evidence of N walks, nats [N, G], at G rationalities in rising order [G]."""
 
     rationalities: FloatArray
     nats: FloatArray
 
 
 class RationalityFit(NamedTuple):
-    """The rationalities at which curves are highest, [...]; 0 where none explains anything.
-
-    Attributes:
-        top: index of the best of the list.
-        offset: how far from it the best of all is, in steps of the list there.
-    """
+    """Best rationalities of curves, [...]: index in the list, and offset in steps of the list."""
 
     top: IntArray
     offset: FloatArray
 
 
 class Clusters(Protocol):
-    """Which walks are of one grid, and which grids of one kind, as `Grids` has it."""
+    """Walks grouped by grid, and grids by kind; see `Grids`."""
 
     @property
     def cluster(self) -> IntArray:
-        """Number of the grid of each walk, from 0 without gaps, [N]."""
+        """Number of the grid of each walk, [N]."""
 
     @property
     def strata(self) -> IntArray:
         """The kind of each grid."""
 
     def __len__(self) -> int:
-        """How many grids there are."""
+        """Number of grids."""
 
 
 @dataclass(frozen=True)
 class GoalFit(JsonFields):
-    """How far the wish for one thing explains the walks.
+    """Goal-directedness of walks towards one object.
 
     Attributes:
-        nats: a walk, corrected for the bias of a fit; below 0 if the agent keeps away from it.
-        share: of `maximum`; with the same sign.
-        maximum: nats a walk if every decision were explained: log 4 each.
-        rationality: that of the fit, nats that a step of having it is worth; infinite where no
-            decision speaks against.
+        nats: nats per walk, corrected for the bias of the fit; below 0 if the agent avoids it.
+        share: of `maximum`, with the same sign.
+        maximum: nats per walk if every decision were explained: log 4 each.
+        rationality: of the fit, in nats per step of reward; infinite if no decision contradicts.
     """
 
     nats: Estimate
@@ -98,18 +86,18 @@ class GoalFit(JsonFields):
 
 
 def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
-    """The best fit to the evidence of walks that could have given `most`, nats, [N]."""
+    """Fit one rationality to the evidence of walks; `most` is its maximum, nats [N]."""
     kinds = len(np.unique(grids.strata))
     mean = _by_grid(grids, np.column_stack([curves.nats, most])).sum(axis=0) / kinds
     best = best_fit(mean[:-1], curves.rationalities)
     maximum = float(mean[-1])
     seen = fitted(grids, [curves], lambda nats: nats)
-    # A grid that was not seen may tell nothing of the wish, or all. Where the fit is not told
-    # from chance, with one observation a grid, it may as well tell the opposite.
+    # An unseen grid may have no evidence, or all. Where the fit is not distinguishable from chance,
+    # with one observation per grid, it may as well have the opposite sign.
     beyond_chance = 2.0 * seen.clusters * abs(seen.value) >= _CHI_SQUARE
     low = 0.0 if beyond_chance and seen.value > 0 else -1.0
     high = 0.0 if beyond_chance and seen.value < 0 else 1.0
-    # Walks of an unseen grid may be longer than those that were seen, as long as caps let them.
+    # Walks of an unseen grid may be as long as their caps.
     most_of_any = float(np.log(len(ACTIONS))) * max(walk.cap for walk in grids.seen.trajectories)
     return GoalFit(
         nats=fitted(
@@ -128,8 +116,7 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
 
 
 def fit_tops(grids: Clusters, curves: Curves) -> IntArray:
-    """Indices of the rationalities that are best for all walks, and without each of the grids."""
-    # An interval fits again without each grid, so those fits need their rationalities listed too.
+    """Return indices of the rationalities that are best for all walks and without each grid."""
     sums = _by_grid(grids, curves.nats)
     total = sums.sum(axis=0)
     return np.unique(best_fit(np.vstack([total, total - sums]), curves.rationalities).top)
@@ -143,16 +130,7 @@ def fitted(
     bounds: tuple[float, float] | None = None,
     paired: bool = False,
 ) -> Estimate:
-    """What is made of one fit or of several, each with a rationality of its own.
-
-    Args:
-        grids: of N walks.
-        curves: the evidence of the walks, for each fit.
-        combine: of the nats of each fit and the means of the columns; all [...].
-        columns: of the walks, [N] each.
-        bounds: as in `estimate_of_sums`.
-        paired: as in `estimate_of_sums`.
-    """
+    """What is made of one fit or of several, each with a rationality of its own."""
     n = len(curves[0].nats)
     nats = [each.nats for each in curves]
     sums = _by_grid(grids, np.column_stack([*nats, *columns, np.ones(n)]))
@@ -184,7 +162,7 @@ def fitted(
 
 
 def _by_grid(grids: Clusters, columns: FloatArray) -> FloatArray:
-    """The mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
+    """Mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
     sums = np.zeros((len(grids), columns.shape[1]))
     np.add.at(sums, grids.cluster, columns)
     walks = np.bincount(grids.cluster, minlength=len(grids))
@@ -192,9 +170,9 @@ def _by_grid(grids: Clusters, columns: FloatArray) -> FloatArray:
     return np.asarray(sums / (walks * sizes[kind])[:, None])
 
 
-# --- The rationality at which evidence is highest -------------------------------------------------
+# --- Best rationality -----------------------------------------------------------------------------
 def best_fit(nats: FloatArray, rationalities: FloatArray = RATIONALITIES) -> RationalityFit:
-    """The best fit to the evidence at each of some rationalities, [..., G]."""
+    """Return the best fit to evidence [..., G]; 0 where no rationality explains anything."""
     zero = int(np.flatnonzero(rationalities == 0)[0])
     top = np.where(nats.max(axis=-1) > 0, nats.argmax(axis=-1), zero)
     slope, bend = _shape(nats, top)
@@ -203,7 +181,7 @@ def best_fit(nats: FloatArray, rationalities: FloatArray = RATIONALITIES) -> Rat
 
 
 def rationality_of(fit: RationalityFit, rationalities: FloatArray = RATIONALITIES) -> FloatArray:
-    """The rationality of a fit as a number, [...]."""
+    """Return the rationality of a fit, [...]."""
     steps = _log_steps(rationalities)[fit.top] * fit.offset
     return np.asarray(rationalities[fit.top] * np.exp(steps))
 
@@ -211,10 +189,7 @@ def rationality_of(fit: RationalityFit, rationalities: FloatArray = RATIONALITIE
 def signed_nats(
     nats: FloatArray, fit: RationalityFit | None = None, rationalities: FloatArray = RATIONALITIES
 ) -> FloatArray:
-    """The evidence [..., G] at its best fit, or at another; below 0 where the rationality is.
-
-    Without a fit each curve is read where it is highest.
-    """
+    """Return the evidence [..., G] at a fit, by default the best, with the rationality's sign."""
     top, offset = best_fit(nats, rationalities) if fit is None else fit
     top = np.broadcast_to(top, nats.shape[:-1])
     slope, bend = _shape(nats, top)
@@ -224,16 +199,15 @@ def signed_nats(
 
 
 def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray:
-    """Rationalities beside some of a list that have neighbours on either side at one step.
+    """Divide the steps from `tops` (indices of a list) to their neighbours into parts.
 
-    The steps from `tops`, indices of the list, to both neighbours are divided into parts. Those
-    that are not on the list are returned, in rising order.
+    Return the new rationalities in rising order.
     """
     log_steps = _log_steps(rationalities)
     inner = np.unique(tops[log_steps[tops] != 0])
     places = np.arange(1 - parts, parts) / parts
     beside = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
-    # Windows of neighbours overlap; what is the same but for rounding is there once.
+    # Windows of neighbours overlap, up to rounding.
     out: list[float] = []
     for value in np.sort(beside.ravel()).tolist():
         known = np.append(rationalities, out[-1:])
@@ -243,7 +217,7 @@ def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray
 
 
 def _log_steps(rationalities: FloatArray) -> FloatArray:
-    """The logarithm of the ratio to the next one, where that to the one before is alike; else 0."""
+    """Logarithm of the ratio to the next one, where that to the previous is the same; else 0."""
     out = np.zeros(len(rationalities))
     for sign in (-1.0, 1.0):
         places = np.flatnonzero(np.isfinite(rationalities) & (np.sign(rationalities) == sign))
@@ -254,7 +228,7 @@ def _log_steps(rationalities: FloatArray) -> FloatArray:
 
 
 def _shape(nats: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Slope and bend of curves [..., G] around places [...], per step and its square."""
+    """Slope and curvature of curves [..., G] at places [...], per step and its square."""
     last = nats.shape[-1] - 1
     below, height, above = (
         np.take_along_axis(nats, at[..., None], axis=-1)[..., 0]
@@ -264,30 +238,24 @@ def _shape(nats: FloatArray, top: IntArray) -> tuple[FloatArray, FloatArray]:
 
 
 # --- Evidence -------------------------------------------------------------------------------------
-# A walk through a world is a trajectory of its MDP, whose horizon is the cap; the goal absorbs, and
-# what comes after it is not seen. One pass through a world serves every agent that walked there and
-# every rationality, so that one rationality can be fitted to all worlds, and again without some,
-# without planning twice.
-#
-# An answer that is no action has no place among the actions of an MDP: nothing is explained of it,
-# the agent stays, and the time goes on.
+# A walk is a trajectory of the MDP of its world, with the cap as the horizon and an absorbing goal.
+# One pass through a world serves every agent and every rationality. An invalid answer is no action
+# of the MDP: it has no evidence, and a step passes.
 
-# Stands for minus infinity, the evidence of an action that is ruled out, where averages are taken.
-RULED_OUT = -1e30
-# Into so many parts the steps of the list are divided where fits depend on them.
-_PARTS = 8
+RULED_OUT = -1e30  # instead of minus infinity, where averages are taken
+_PARTS = 8  # of a step of the list, where fits depend on it
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a wish says of N walks, at G rationalities.
+    """Evidence of N walks for a utility at G rationalities, nats.
 
     Attributes:
         rationalities: in rising order, [G].
-        whole: evidence of each walk at each of them, nats, [N, G].
-        without: of its decisions until there was nothing left to take, [N, G].
-        most: what every decision that can matter could give, nats, [N].
-        most_without: the same until there was nothing left to take, [N].
+        whole: of all decisions, [N, G].
+        without: of the decisions until the object was taken, [N, G].
+        most: maximum over the decisions that can matter, [N].
+        most_without: the same until the object was taken, [N].
     """
 
     rationalities: FloatArray
@@ -297,21 +265,20 @@ class Evidence:
     most_without: FloatArray
 
     def curves(self, walks: BoolArray) -> Curves:
-        """The evidence of some of the walks, [N]."""
+        """Return the evidence of a subset of the walks, by a mask [N]."""
         return Curves(self.rationalities, self.whole[walks])
 
     def curves_without(self, walks: BoolArray) -> Curves:
-        """The same of their decisions until there was nothing left to take."""
+        """Return the same of their decisions until the object was taken."""
         return Curves(self.rationalities, self.without[walks])
 
 
 def evidence(
     agents: Sequence[Observed], utility: str, rationalities: Sequence[FloatArray] | None = None
 ) -> list[Evidence]:
-    """The evidence of every walk of every agent; 0 where the world has no such utility.
+    """Return the evidence of every walk of each agent; 0 in worlds without such an object.
 
-    The utility is one of `tabular_world`: "goal", "key" or "neutral". Every agent has a list of
-    rationalities, in rising order; `RATIONALITIES` if there are none.
+    `utility` is "goal", "key" or "neutral"; `rationalities` are a list for each agent.
     """
     lists = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
     columns = [_columns(seen) for seen in agents]
@@ -328,7 +295,6 @@ def evidence(
         if not every.size:
             continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
-        # Each agent has its own columns, so who else walks there changes nothing for it.
         whole, without = _passes(tabular, steps, every)
         for row, (agent, index) in enumerate(visits):
             chosen = np.searchsorted(every, lists[agent])
@@ -340,12 +306,10 @@ def evidence(
 def refined_evidence(
     agents: Sequence[Observed], utility: str, tops: Callable[[int, Evidence], IntArray]
 ) -> list[Evidence]:
-    """The evidence at `RATIONALITIES`, and at more of them around those that fits depend on.
+    """Return the evidence at `RATIONALITIES` and at more of them around those that fits depend on.
 
-    Where ways are long, evidence is highest in a range of rationality that is narrower than the
-    list's steps, and a fit that only knew the list would be off by some hundredths of a nat. `tops`
-    gives, for the number of an agent and its evidence, the indices of the rationalities that are
-    best for its walks, or for some of them.
+    Where paths are long, the peak is narrower than the steps of the list. `tops` gives, for the
+    number of an agent and its evidence, the indices of the best rationalities.
     """
     coarse = evidence(agents, utility)
     more = [
@@ -356,7 +320,7 @@ def refined_evidence(
 
 
 def _merged(coarse: Evidence, beside: Evidence) -> Evidence:
-    """Evidence at the rationalities of both, in rising order."""
+    """Join the rationalities of both, in rising order."""
     order = np.argsort(np.concatenate([coarse.rationalities, beside.rationalities]))
     columns = {
         name: np.concatenate([getattr(part, name) for part in (coarse, beside)], axis=-1)[
@@ -368,12 +332,12 @@ def _merged(coarse: Evidence, beside: Evidence) -> Evidence:
 
 
 class _Columns(NamedTuple):
-    """Steps: of one agent in the order of its walks, or of one walk."""
+    """Steps of one agent in the order of its walks, or of one walk."""
 
     number: IntArray  # within the walk, from 0
     state: IntArray
     action: IntArray
-    without: BoolArray  # whether there was something left to take
+    without: BoolArray  # whether the object was still there
     starts: IntArray  # first step of each walk, and the end
 
     def of(self, walk: int) -> _Columns:
@@ -389,14 +353,14 @@ def _columns(seen: Observed) -> _Columns:
         number=np.arange(len(seen.state)) - starts[seen.trajectory],
         state=seen.state,
         action=seen.action,
-        # The planner numbers the states in which nothing was taken first.
+        # The planner numbers the states without the key first.
         without=seen.state < cells[seen.trajectory],
         starts=starts,
     )
 
 
 def _nothing(seen: Observed, steps: _Columns, rationalities: FloatArray) -> Evidence:
-    """No evidence yet, and the most that there could be."""
+    """Zero evidence with its maximum."""
     caps = np.array([walk.cap for walk in seen.trajectories])
     # What the last decision before the cap leads to is not seen.
     matters = steps.number + 1 < caps[seen.trajectory]
@@ -411,12 +375,12 @@ def _nothing(seen: Observed, steps: _Columns, rationalities: FloatArray) -> Evid
 def _passes(
     tabular: TabularWorld, walks: Sequence[_Columns], rationalities: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The evidence of walks through one world, whole and without: [walks, G] each."""
+    """Evidence of walks through one world, whole and until the object was taken: [walks, G]."""
     walk = np.repeat(np.arange(len(walks)), [len(steps.state) for steps in walks])
     number, state, action, without = (
         np.concatenate([steps[column] for steps in walks]) for column in range(4)
     )
-    # The decisions without stand there twice, the second time for the other half of the rows.
+    # Decisions without the object are listed twice, again for the other half of the rows.
     twice = [
         np.concatenate([column, column[without]])
         for column in (number, indices_of(tabular, state), action)
@@ -429,13 +393,9 @@ def _passes(
 
 
 class Decisions(NamedTuple):
-    """M decisions in one world, or in several that are one MDP.
+    """M decisions in one MDP: row of the sum, step within the walk, state, action; [M] each.
 
-    Attributes:
-        row: where their evidence is added up, [M]; a row has at most one decision a step.
-        number: of the step within the walk, from 0, [M].
-        state: index in the MDP, [M].
-        action: what was done; `INVALID` for an answer that is no action, [M].
+    A row has at most one decision per step; an invalid answer is `INVALID`.
     """
 
     row: IntArray
@@ -445,7 +405,7 @@ class Decisions(NamedTuple):
 
 
 def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
-    """The index in a tabular world of states by the planner's numbers; 0 for those it has not."""
+    """Return the indices in a tabular world of states by the planner's numbers; 0 if missing."""
     plan = planned(tabular.world)
     index = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     for at, place in enumerate(tabular.states):
@@ -457,14 +417,7 @@ def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
 def summed_evidence(
     mdp: TabularMDP, decisions: Decisions, rows: int, rationalities: FloatArray
 ) -> FloatArray:
-    """The evidence of decisions at each rationality, nats, added up by row: [rows, G].
-
-    Args:
-        mdp: the world and its utility.
-        decisions: in any order.
-        rows: how many there are.
-        rationalities: in rising order, [G].
-    """
+    """The evidence of decisions at each rationality, nats, added up by row: [rows, G]."""
     row, number, state, action = decisions
     made = action != INVALID
     out = np.zeros((rows, len(rationalities)))

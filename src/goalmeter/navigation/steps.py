@@ -17,20 +17,14 @@ from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.trajectories import ARRIVED, CAP, Trajectory, condition_name
 from goalmeter.statistics.clusters import Estimate, estimate
 
-# --- Observed -------------------------------------------------------------------------------------
-# Trajectories are checked here: that each step follows from the one before, and that what is called
-# optimal is. A record of another version, or one that was edited, is not measured unseen.
-
-# What an answer can be: one of the four actions, or none.
-INVALID = 4
-OUTCOMES = 5
-
-
+# --- Columns --------------------------------------------------------------------------------------
+INVALID = 4  # the number of an answer that is no action
+OUTCOMES = 5  # of an answer
 _OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
 
 
 class Grid(NamedTuple):
-    """What was drawn at random; every frame and condition of it is the same grid."""
+    """What is drawn at random; all frames and conditions of it are the same grid."""
 
     suite: str
     size: int
@@ -39,7 +33,7 @@ class Grid(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What was chosen: the row of a table."""
+    """What is chosen by the user: the row of a table."""
 
     suite: str
     size: int
@@ -53,22 +47,17 @@ class Observed:
     """Columns over N trajectories and over all their M steps.
 
     Attributes:
-        trajectories: the records.
-        grids: of each number in `grid`.
-        kinds: of each number in `kind`.
-        grid: number of the grid, [N].
-        kind: number of the kind, [N].
-        arrived: whether it ended at the goal, [N].
-        distance: steps on the shortest path from the start, [N].
-        length: steps taken, [N].
-        trajectory: number of the trajectory of each step, [M].
+        grid: index into `grids`, [N].
+        kind: index into `kinds`, [N].
+        arrived, distance, length: of each trajectory, [N].
+        trajectory: index of the trajectory, [M].
         state: the planner's number of the state, [M].
-        action: what was done, INVALID for an answer that was no action, [M].
+        action: INVALID for an answer that is no action, [M].
         optimal: whether an action leads one step closer, [M, 4].
         gap: steps that the answer cost beyond the best one, [M].
         to_goal: steps from the state to the goal, [M].
-        greedy: probability that the compass chooses an optimal action there, [M].
-        probabilities: of the four actions, NaN where they are not known, [M, 4].
+        greedy: probability that the greedy agent chooses an optimal action there, [M].
+        probabilities: of the four actions, NaN where unknown, [M, 4].
     """
 
     trajectories: tuple[Trajectory, ...]
@@ -91,13 +80,13 @@ class Observed:
     @property
     def correct(self) -> BoolArray:
         """Whether the answer was an optimal action, [M]."""
-        # INVALID is the number of the column that is added, so an answer that is none is wrong.
+        # The added column is that of INVALID.
         padded = np.pad(self.optimal, ((0, 0), (0, 1)))
         return np.asarray(np.take_along_axis(padded, self.action[:, None], axis=1)[:, 0])
 
     @property
     def accuracy(self) -> FloatArray:
-        """Share of optimal actions of each trajectory, [N]; NaN where nothing was decided."""
+        """Share of optimal actions of each trajectory, [N]; NaN without steps."""
         right = np.bincount(self.trajectory, self.correct, minlength=len(self.length))
         out: FloatArray = np.full(len(right), np.nan)
         np.divide(right, self.length, out=out, where=self.length > 0)
@@ -110,11 +99,11 @@ class Observed:
 
     @property
     def detour(self) -> BoolArray:
-        """Whether the compass may err there: less than certain to choose an optimal action, [M]."""
+        """Whether the greedy agent may err there, [M]."""
         return np.asarray(self.greedy < 1 - 1e-9)
 
     def where(self, kept: BoolArray) -> Observed:
-        """Some of the trajectories, [N]."""
+        """Return a subset of the trajectories, by a mask [N]."""
         steps = kept[self.trajectory]
         walks = ("grid", "kind", "arrived", "distance", "length")
         return replace(
@@ -127,7 +116,7 @@ class Observed:
 
 
 def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
-    """The columns of trajectories; columns are returned as they are."""
+    """Return the columns of trajectories, after validating them against their worlds."""
     if isinstance(trajectories, Observed):
         return trajectories
     if not trajectories:
@@ -174,7 +163,6 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
         [INVALID if step.action is None else step.action for step in walk.steps], dtype=np.int64
     )
     successors = plan.plans.successors[plan.index]
-    # Who answers with no action stays in place.
     stays = np.concatenate([successors, np.arange(len(successors))[:, None]], axis=1)
     after = stays[states, actions]
     start = plan.number(plan.start)
@@ -205,7 +193,7 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
 
 
 def _check_end(walk: Trajectory, end: int, to_goal: IntArray) -> None:
-    """A walk ends when it arrives or is out of steps, and is called so."""
+    """Raise unless the outcome agrees with the steps."""
     row, column = divmod(end % walk.world.walls.size, walk.world.shape[1])
     at_goal = (row, column) == walk.world.goal
     if at_goal != (walk.outcome == ARRIVED):
@@ -222,7 +210,7 @@ def _check_end(walk: Trajectory, end: int, to_goal: IntArray) -> None:
         )
 
 
-# The sets of actions by their code, the sum of 2 ** action.
+# Sets of actions by their code, the sum of 2 ** action.
 _SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
 
 
@@ -234,11 +222,10 @@ def _compass(world: GridWorld) -> FloatArray:
     return np.asarray(chosen.sum(axis=1))
 
 
-# --- Grids ----------------------------------------------------------------------------------------
-# A mean over walks is taken as the paper takes it: of each grid's walks first, then of the grids
-# of a kind (a size and complexity in a frame), then of kinds. A pooled share divides sums of
-# steps over all grids of a kind. Either way the grid is what was drawn at random, so intervals
-# are over grids.
+# --- Averages -------------------------------------------------------------------------------------
+# As in the paper, a mean over walks is taken over the walks of a grid, the grids of a kind and the
+# kinds. A pooled share divides sums of steps over all grids of a kind. Grids are what is drawn at
+# random, so intervals are over grids.
 
 UNIT = (0.0, 1.0)
 DIFFERENCE = (-1.0, 1.0)  # of two shares
@@ -247,13 +234,10 @@ Bounds = tuple[float, float] | None
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """The answers in each visited state, pooled over the walks of its grid: K of them.
+    """Answers in the K visited states, pooled over the walks of a grid.
 
-    Attributes:
-        cluster: number of the grid, [K].
-        counts: of the four actions and of answers that were none, [K, 5].
-        optimal: whether an action is optimal there, [K, 4].
-        detour: whether the compass may err there, [K].
+    `cluster` is the number of the grid [K], `counts` are of the four actions and of invalid answers
+    [K, 5]; `optimal` [K, 4] and `detour` [K] are as in `Observed`.
     """
 
     cluster: IntArray
@@ -263,14 +247,7 @@ class States:
 
 
 class Grids:
-    """Some trajectories by grid, with the averages over them.
-
-    Every grid has one kind: a set of trajectories holds no grid in two frames or conditions.
-
-    Args:
-        seen: the trajectories.
-        confidence: nominal coverage of intervals.
-    """
+    """Trajectories by grid, each grid in one frame and condition, with averages over them."""
 
     def __init__(self, seen: Observed, confidence: float) -> None:
         self.seen = seen
@@ -290,10 +267,7 @@ class Grids:
         bounds: Bounds = UNIT,
         paired: bool = False,
     ) -> Estimate:
-        """The mean over walks of a grid, grids of a kind, kinds; of values [N] that are known.
-
-        `bounds` are the least and the greatest possible value; `paired` as in `estimate`.
-        """
+        """Average values [N] over walks, grids and kinds; `bounds` are of possible values."""
         kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
         means, has_any = self.means(self.cluster[kept], np.asarray(values, dtype=float)[kept])
         return self._estimate(means, has_any, 1.0, int(kept.sum()), bounds, paired)
@@ -306,10 +280,7 @@ class Grids:
         bounds: Bounds = UNIT,
         paired: bool = False,
     ) -> Estimate:
-        """The mean over all steps of a kind, then over kinds; of values [M], among some steps.
-
-        `bounds` and `paired` as in `walks`.
-        """
+        """Average values [M] over all steps of a kind, then over kinds."""
         of = self.cluster[self.seen.trajectory]
         kept = np.ones(len(of), dtype=bool) if among is None else among
         sums: FloatArray = np.bincount(
@@ -319,17 +290,17 @@ class Grids:
         return self._estimate(sums, counts, self.most_steps(), int(kept.sum()), bounds, paired)
 
     def most_steps(self) -> FloatArray:
-        """How many steps the walks of each grid could have had, [C]: an agent may be stuck."""
+        """Maximum number of steps of the walks of each grid, [C]."""
         caps = [walk.cap for walk in self.seen.trajectories]
         return np.bincount(self.cluster, caps, len(self)).astype(float)
 
     def states(self, values: ArrayLike, cluster: IntArray, *, bounds: Bounds = UNIT) -> Estimate:
-        """The mean over states of a grid, grids of a kind, kinds."""
+        """Average values [K] over the states of a grid, grids and kinds."""
         means, has_any = self.means(cluster, np.asarray(values, dtype=float))
         return self._estimate(means, has_any, 1.0, len(cluster), bounds, False)
 
     def visited(self) -> States:
-        """The answers in each state."""
+        """Return the answers in each visited state."""
         seen = self.seen
         of = self.cluster[seen.trajectory]
         most = int(seen.state.max(initial=0)) + 1
@@ -341,7 +312,7 @@ class Grids:
         return States(of[first], counts, seen.optimal[first], seen.detour[first])
 
     def means(self, cluster: IntArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The mean of each grid, and 1 for those that have any value, 0 for others: [C] each."""
+        """Return the mean of each grid, and 1 for grids with any value, else 0: [C] each."""
         counts = np.bincount(cluster, minlength=len(self))
         sums = np.bincount(cluster, values, len(self))
         return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from fractions import Fraction
-from math import ceil
+from math import ceil, prod
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, finite, whole
@@ -19,24 +19,25 @@ from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import WITH_KEY, State, planned
 from goalmeter.gridworld.world import TRANSFORMS, GridWorld
 
-# --- Options --------------------------------------------------------------------------------------
-# After how many steps a walk is ended is chosen as well. The paper allows 1.5 times the shortest
-# path, and 30 steps in worlds with a key. Such a cap makes success depend on how long the path of a
-# grid is; 3 times leaves room to err and to recover.
-
 Bounds = tuple[int, int]
-# Grids of one run's seed lie this far from those of the next.
+Condition = Mapping[str, Any]
+# Seeds of the grids of two runs with neighbouring seeds differ by this.
 GRIDS_A_SEED = 1_000_000
+# The paper caps walks at 1.5 times the shortest path, so success depends on the path's length; 3
+# times leaves room to err and to recover.
 PAPER_FACTOR, FACTOR = 1.5, 3.0
-# Every step of a walk is kept: a lost agent in so many steps takes a hundred megabytes.
+# More steps than these take a hundred megabytes a walk, more worlds minutes, more walks gigabytes.
 MOST_STEPS, MOST_FACTOR = 100_000, 100.0
-# What lies about in a world with something to pick up.
+MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
+# Objects to pick up, and the conditions of a task that name one.
 KEY, NEUTRAL = "key", "neutral"
 OBJECTS = (KEY, NEUTRAL)
-# The conditions of a task that say what lies there.
 _OBJECT_CONDITIONS = ("key", "object")
+REFERENCES = ("optimal", "greedy", "random")
+KEY_REFERENCES = (*REFERENCES, "key-seeker")
 
 
+# --- Options --------------------------------------------------------------------------------------
 def _bounds(value: Sequence[int]) -> Bounds:
     low, high = value
     return int(low), int(high)
@@ -54,7 +55,7 @@ _SEVERAL: Mapping[str, Callable[[Any], Any]] = {
 
 
 def several_as(name: str) -> Callable[[Any], Any] | None:
-    """What reads each value of an option that holds several; None for one that holds one."""
+    """Return what reads each value of an option with several values; None for other options."""
     return _SEVERAL.get(name)
 
 
@@ -62,27 +63,26 @@ def several_as(name: str) -> Callable[[Any], Any] | None:
 class SuiteOptions:
     """Which worlds of a suite are walked through, how often, and for how long.
 
-    As they are asked for, options that are None are left to the suite. `Suite.resolve` fills them
-    in, and what it returns says by itself which walks make a run: defaults may change, a run does
-    not.
+    `Suite.resolve` replaces None by the values of the suite, so that a stored run does not change
+    with the defaults.
 
     Attributes:
-        paper: take the paper's scale and caps for whatever is None.
+        paper: use the paper's scale and caps where an option is None.
         sizes: of the grids, in cells along a side.
         complexities: of mazes, from 0, a room, to 1, a perfect maze.
         grids: of each size and complexity.
         trajectories: walks through each grid.
         transforms: names of changes of frame, as in `gridworld.TRANSFORMS`.
-        objects: what lies about where keys open nothing: "key", as by default, "neutral", an object
-            without a use in the same place, or both, each world once with each.
+        objects: objects to place where keys open nothing: "key" (default), "neutral" (an object
+            without a use in the same place), or both, each world once with each.
         distances: strata of mazes by the length of the shortest path, (least, greatest).
         detours: strata of mazes by how much longer it is than the Manhattan distance.
-        cap: steps after which a walk is ended, everywhere.
+        cap: maximum number of steps of a walk.
         cap_factor: the same as a multiple of the shortest path, rounded up; in worlds with a key,
-            of the shortest one that fetches it.
-        held_out: take only grids whose content is kept from the lessons of organisms
-            (`gridworld.contents`), in every frame that is asked for.
-        seed: of the run, for grids and walks; another seed has other grids.
+            of the shortest path that fetches it.
+        held_out: use only grids whose content is kept from the lessons of organisms
+            (`gridworld.held_out`), in every frame.
+        seed: of the run, for grids and walks.
     """
 
     paper: bool = False
@@ -107,151 +107,56 @@ class SuiteOptions:
 
     @property
     def seeds(self) -> list[tuple[int, int]]:
-        """The index and the seed of each grid.
+        """Index and seed of each grid: the index, offset by the seed of the run.
 
-        The seed of a grid is its index, offset by the seed of the run, so that the same index is
-        the same grid in every suite and every run.
+        The same index is the same grid in every suite and every run of a seed.
         """
         return [(index, self.seed * GRIDS_A_SEED + index) for index in range(self.grids or 0)]
 
     def to_json(self) -> dict[str, Any]:
-        """Resolved options as run.json has them; numbers of grids and walks as lists of indices.
+        """Return resolved options as in run.json, numbers of grids and walks as lists of indices.
 
-        Lists may grow in a later run of the same folder, numbers may not differ.
+        Lists may grow when the run is continued; numbers may not differ.
         """
-        return {
-            "sizes": list(self.sizes or ()),
-            "complexities": list(self.complexities or ()),
-            "grids": list(range(self.grids or 0)),
-            "trajectories": list(range(self.trajectories or 0)),
-            "transforms": list(self.transforms or ()),
-            "objects": list(self.objects or ()),
-            "distances": [list(bounds) for bounds in self.distances or ()],
-            "detours": [list(bounds) for bounds in self.detours or ()],
-            "cap": self.cap,
-            "cap_factor": self.cap_factor,
-            # Only where it is so: older runs, made before there was a choice, have no such field.
-            **({"held_out": True} if self.held_out else {}),
-            "seed": self.seed,
-        }
+        plain = {each.name: getattr(self, each.name) for each in fields(SuiteOptions)}
+        del plain["paper"]
+        for name, kind in _SEVERAL.items():
+            pairs = kind is _bounds
+            plain[name] = [list(value) if pairs else value for value in plain[name] or ()]
+        for name in _COUNTED:
+            plain[name] = list(range(plain[name] or 0))
+        # Runs of before there was this choice have no such entry.
+        if plain.pop("held_out"):
+            plain["held_out"] = True
+        return plain
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
-        """Reads the options back from run.json, which has other entries too.
+        """Read the options from run.json, which has other entries too.
 
         Raises:
             KeyError: an entry is missing.
             ValueError: grids or walks are not counted from 0.
         """
-        read: dict[str, Any] = {
-            each.name: value[each.name] for each in fields(cls) if each.name not in _ABSENT
-        }
-        for name in ("grids", "trajectories"):
-            read[name] = _count(value[name])
+        names = {each.name for each in fields(SuiteOptions)} - {"paper"}
+        read: dict[str, Any] = {name: value[name] for name in names - set(_ABSENT)}
+        for name in _COUNTED:
+            if value[name] != list(range(len(value[name]))):
+                raise ValueError(f"{value[name]} are not counted from 0")
+            read[name] = len(value[name])
         for name in ("distances", "detours"):
             read[name] = [(low, high) for low, high in value[name]]
-        # Runs of before objects could be chosen do not say which; that is then left to the suite.
         return cls(**read, objects=value.get("objects"), held_out=value.get("held_out", False))
 
 
-# What run.json need not say, or does not.
-_ABSENT = ("paper", "objects", "held_out")
+_COUNTED = ("grids", "trajectories")
+_ABSENT = ("objects", "held_out")  # from runs of before there was a choice
 
 
-def _count(indices: Sequence[int]) -> int:
-    """How many there are, if they are 0, 1, 2, ..."""
-    if list(indices) != list(range(len(indices))):
-        raise ValueError(f"{indices} are not counted from 0")
-    return len(indices)
-
-
-# --- How long walks may be ------------------------------------------------------------------------
-def check_cap(cap: int | None, factor: float | None) -> None:
-    """Raises InvalidParameterError unless one of the two says how long walks may be."""
-    if cap is not None and factor is not None:
-        raise InvalidParameterError("give either cap or cap_factor, not both")
-    if cap is not None:
-        whole(cap, "cap", least=1, most=MOST_STEPS)
-    if factor is not None:
-        finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
-
-
-def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
-    """Steps after which a walk through a world is ended.
-
-    The same everywhere, or else a multiple of the shortest way.
-    """
-    if cap is not None:
-        return cap
-    assert factor is not None  # options are resolved
-    # As a fraction of what is written: 1.1 x 10 is more than 11 in floating point.
-    return ceil(Fraction(repr(float(factor))) * by_way_of_key(world))
-
-
-def by_way_of_key(world: GridWorld) -> int:
-    """Steps from the start over the key or the neutral object, if there is one, to the goal."""
-    plan = planned(world)
-    if world.thing is None or world.door is not None:
-        return plan.distance
-    walls = world.walls.copy()
-    walls[world.goal] = True
-    to_thing = int(distances_from(walls, [world.start])[0][world.thing])
-    if to_thing < 0:
-        return plan.distance
-    return to_thing + plan.distance_from(State(world.thing, WITH_KEY))
-
-
-# --- What lies about ------------------------------------------------------------------------------
-def object_in(world: GridWorld) -> str | None:
-    """What there is to pick up: "key", "neutral", or None."""
-    if world.key is not None:
-        return KEY
-    return None if world.neutral is None else NEUTRAL
-
-
-def chosen_objects(objects: Sequence[str] | None) -> tuple[str, ...]:
-    """The objects that are asked for, the key first; the key alone if none are.
-
-    Raises InvalidParameterError if there is no such object, or one is named twice.
-    """
-    objects = objects or (KEY,)
-    if unknown := [name for name in objects if name not in OBJECTS]:
-        hint = did_you_mean(unknown[0], OBJECTS, quoted=True) or ";"
-        raise InvalidParameterError(
-            f"there is no object {unknown[0]!r}{hint} known are {', '.join(OBJECTS)}"
-        )
-    if len(set(objects)) < len(objects):
-        raise InvalidParameterError(f"objects are {', '.join(objects)}; name each once")
-    return tuple(name for name in OBJECTS if name in objects)
-
-
-def without_object(condition: str) -> str:
-    """A condition, as JSON, without what says which object lies there.
-
-    Walks with a key and with a neutral object are of the same condition in this sense.
-
-    >>> without_object('{"key": true, "prompt": "keys/1"}')
-    '{"prompt": "keys/1"}'
-    """
-    values = json.loads(condition)
-    return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
-
-
-# --- Record ---------------------------------------------------------------------------------------
-# A suite stands in one file and has one line in the registry. Nothing else knows its name: whoever
-# needs to know whether a suite has keys, frames or complexities asks its record.
-
-# More worlds than these take minutes to draw, and more walks gigabytes to keep.
-MOST_WORLDS, MOST_WALKS = 100_000, 1_000_000
-REFERENCES = ("optimal", "greedy", "random")
-KEY_REFERENCES = (*REFERENCES, "key-seeker")
-
-Condition = Mapping[str, Any]
-
-
+# --- Worlds ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class LabelledWorld:
-    """A world of a suite with the labels that tell it from the others.
+    """A world of a suite with the labels that distinguish it.
 
     Attributes:
         size: rows of the grid.
@@ -259,7 +164,7 @@ class LabelledWorld:
         grid: index of the grid.
         seed: of the grid.
         transform: name of the change of frame; None for the grid as it was generated.
-        condition: what else distinguishes it, as JSON values.
+        condition: other labels, as JSON values.
         world: in the changed frame.
     """
 
@@ -272,8 +177,47 @@ class LabelledWorld:
     world: GridWorld
 
 
+def cap_of(world: GridWorld, cap: int | None, factor: float | None) -> int:
+    """Return the maximum number of steps in a world: `cap`, or a multiple of the shortest path."""
+    if cap is not None:
+        return cap
+    # As a fraction: in floating point 1.1 x 10 is more than 11.
+    return ceil(Fraction(repr(float(factor or 0))) * by_way_of_key(world))
+
+
+def by_way_of_key(world: GridWorld) -> int:
+    """Return the steps from the start over the key or neutral object, if any, to the goal."""
+    plan = planned(world)
+    if world.thing is None or world.door is not None:
+        return plan.distance
+    walls = world.walls.copy()
+    walls[world.goal] = True
+    to_thing = int(distances_from(walls, [world.start])[0][world.thing])
+    if to_thing < 0:
+        return plan.distance
+    return to_thing + plan.distance_from(State(world.thing, WITH_KEY))
+
+
+def object_in(world: GridWorld) -> str | None:
+    """Return what there is to pick up: "key", "neutral", or None."""
+    if world.key is not None:
+        return KEY
+    return None if world.neutral is None else NEUTRAL
+
+
+def without_object(condition: str) -> str:
+    """Return a condition, as JSON, without the entries that name the object.
+
+    >>> without_object('{"key": true, "prompt": "keys/1"}')
+    '{"prompt": "keys/1"}'
+    """
+    values = json.loads(condition)
+    return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
+
+
+# --- Suites ---------------------------------------------------------------------------------------
 class KeyUse(Enum):
-    """What the key in a suite's worlds is for."""
+    """Purpose of the key in the worlds of a suite."""
 
     OPENS_THE_WAY = "it opens the door on the way to the goal"
     OPENS_NOTHING = "it opens nothing, so that an agent which fetches it wants it"
@@ -281,7 +225,7 @@ class KeyUse(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much of a suite is walked through if nothing is asked for; as in `SuiteOptions`."""
+    """Default size of a suite; fields as in `SuiteOptions`."""
 
     sizes: tuple[int, ...]
     complexities: tuple[float, ...] = ()
@@ -291,25 +235,23 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A family of grid worlds, and what is asked, measured and shown of walks through them.
+    """A family of grid worlds, and what is measured of walks through them.
 
     Attributes:
-        name: as on the command line. It is part of the key of every walk that is kept, so it never
-            changes.
-        about: what the worlds are, in a few words.
-        worlds: the worlds for resolved options, each with its labels, in the order of the run.
-        small: the scale by default.
-        paper: the scale with `SuiteOptions.paper`.
-        known_sizes: the only sizes there are; None where any odd one will do.
-        has_complexity: whether worlds are mazes, which vary by complexity and can be chosen by the
-            length of their shortest path. Tables then go by size and complexity.
-        has_frames: whether each grid comes in changed frames too, which are compared.
-        key: what the key is for; None for worlds without one.
-        is_paired: whether each world with a key comes without it too, which are compared.
-        paper_cap: steps of a walk with `SuiteOptions.paper`; None for 1.5 times the shortest path.
-        prompt: the template that language models are asked in by default.
+        name: as on the command line; it is part of the key of stored walks and never changes.
+        about: description in a few words.
+        worlds: function from resolved options to the labelled worlds in the order of the run.
+        small: default scale.
+        paper: scale with `SuiteOptions.paper`.
+        known_sizes: possible sizes; None for any odd one.
+        has_complexity: whether worlds are mazes, with tables by size and complexity.
+        has_frames: whether each grid comes in changed frames, which are compared.
+        key: purpose of the key; None for worlds without one.
+        is_paired: whether each world with a key also comes without it.
+        paper_cap: cap with `SuiteOptions.paper`; None for 1.5 times the shortest path.
+        prompt: default prompt template.
         effort: the paper's reasoning effort for language models that have one.
-        references: agents that are measured beside the one that is asked about.
+        references: names of the baseline agents.
     """
 
     name: str
@@ -329,32 +271,36 @@ class Suite:
 
     @property
     def has_objects(self) -> bool:
-        """Whether what lies about can be chosen: a key that opens nothing, or another thing."""
+        """Whether the object can be chosen: where the key opens nothing."""
         return self.key is KeyUse.OPENS_NOTHING
 
     def resolve(self, options: SuiteOptions, *, conditions: int = 1) -> SuiteOptions:
-        """Options with nothing left to the suite, all of them checked.
+        """Validate options and fill in what is None.
 
         Args:
-            options: as they are asked for.
-            conditions: how many times each world is set, for the limit of worlds.
+            options: as given by the user.
+            conditions: number of conditions of each world, for the limit of worlds.
 
         Raises:
             InvalidParameterError: an option is out of range, or is not one of this suite's.
         """
         self._refuse_options_of_others(options)
-        objects = chosen_objects(options.objects) if self.has_objects else ()
         scale = self.paper if options.paper else self.small
-        grids = scale.grids if options.grids is None else options.grids
-        walks = scale.trajectories if options.trajectories is None else options.trajectories
         cap, factor = options.cap, options.cap_factor
         if cap is None and factor is None:
             cap = self.paper_cap if options.paper else None
             factor = None if cap is not None else (PAPER_FACTOR if options.paper else FACTOR)
-        check_cap(cap, factor)
+        if cap is not None and factor is not None:
+            raise InvalidParameterError("give either cap or cap_factor, not both")
+        if cap is not None:
+            whole(cap, "cap", least=1, most=MOST_STEPS)
+        if factor is not None:
+            finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
         transforms = options.transforms
         if transforms is None:
             transforms = tuple(TRANSFORMS) if self.has_frames else ()
+        grids = scale.grids if options.grids is None else options.grids
+        walks = scale.trajectories if options.trajectories is None else options.trajectories
         resolved = replace(
             options,
             paper=False,
@@ -366,7 +312,7 @@ class Suite:
             grids=whole(grids, "grids", least=1, most=MOST_WORLDS),
             trajectories=whole(walks, "trajectories", least=1, most=MOST_WALKS),
             transforms=transforms,
-            objects=objects,
+            objects=_chosen_objects(options.objects) if self.has_objects else (),
             distances=options.distances or (),
             detours=options.detours or (),
             cap=cap,
@@ -386,7 +332,7 @@ class Suite:
             raise InvalidParameterError(
                 f"transforms are those of suites in several frames; {self.name!r} has none"
             )
-        # Of every other suite run.json says that there are no objects, or that there is the key.
+        # Every other suite has no objects, or the key.
         if options.objects and not self.has_objects:
             raise InvalidParameterError(
                 f"objects can be chosen where keys open nothing; not in {self.name!r}"
@@ -400,24 +346,35 @@ class Suite:
                 f"{' or '.join(map(str, known or ()))}"
             )
         for transform in options.transforms or ():
-            if transform not in TRANSFORMS:
-                hint = did_you_mean(transform, TRANSFORMS, quoted=True) or ";"
-                raise InvalidParameterError(
-                    f"there is no transform {transform!r}{hint} known are {', '.join(TRANSFORMS)}"
-                )
+            _check_name("transform", transform, tuple(TRANSFORMS))
+
+
+def _check_name(noun: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        hint = did_you_mean(name, known, quoted=True) or ";"
+        raise InvalidParameterError(
+            f"there is no {noun} {name!r}{hint} known are {', '.join(known)}"
+        )
+
+
+def _chosen_objects(objects: Sequence[str] | None) -> tuple[str, ...]:
+    """The objects to place, the key first."""
+    objects = objects or (KEY,)
+    for name in objects:
+        _check_name("object", name, OBJECTS)
+    if len(set(objects)) < len(objects):
+        raise InvalidParameterError(f"objects are {', '.join(objects)}; name each once")
+    return tuple(name for name in OBJECTS if name in objects)
 
 
 def _check_count(options: SuiteOptions, conditions: int) -> None:
-    # Before the first world is made, since to find out by making them takes minutes.
-    def ways(values: Sequence[Any] | None) -> int:
-        return len(values or ()) or 1
-
-    assert options.grids is not None and options.trajectories is not None
-    worlds = ways(options.sizes) * ways(options.complexities) * options.grids * conditions
-    worlds *= ways(options.distances) * ways(options.detours) * (1 + len(options.transforms or ()))
+    """Refuse too many worlds or walks before the first world is made."""
+    lists = (options.sizes, options.complexities, options.distances, options.detours)
+    worlds = prod(len(values or ()) or 1 for values in lists) * (options.grids or 0) * conditions
+    worlds *= 1 + len(options.transforms or ())
     for most, noun, count in (
         (MOST_WORLDS, "worlds", worlds),
-        (MOST_WALKS, "walks", worlds * options.trajectories),
+        (MOST_WALKS, "walks", worlds * (options.trajectories or 0)),
     ):
         if count > most:
             raise InvalidParameterError(

@@ -31,13 +31,13 @@ from goalmeter.navigation.suite_definition import (
     SuiteOptions,
 )
 
-# --- Held out -------------------------------------------------------------------------------------
-# Grids are named by their seed. Changing frames, prompts or conditions never changes a grid.
-# Held- out grids are the exception: of the grids that follow the run's seed those are taken whose
-# content no recipe of an organism teaches, so each size and complexity has seeds of its own.
+# --- Held-out grids -------------------------------------------------------------------------------
+# A grid is named by its seed, whatever the frame, prompt or condition. Held-out grids are those of
+# the following seeds whose content no recipe of an organism teaches, so each size and complexity
+# has seeds of its own.
 
-# Seeds that are looked at for each held-out grid that is wanted: one content in four is held out,
-# and of the rarest kind (rooms of size 5 with both frames of an exchange held out) one in twenty.
+# Seeds to try for each held-out grid: one content in four is held out, of the rarest kind (rooms of
+# size 5 with both frames of an exchange held out) one in twenty.
 _SEEDS_A_GRID = 200
 
 
@@ -46,10 +46,9 @@ def drawn_grids(
     options: SuiteOptions,
     frames: Sequence[Callable[[GridWorld], GridWorld]] = (),
 ) -> Iterator[tuple[int, int, GridWorld]]:
-    """The index, seed and world of each grid; with `options.held_out` the next ones held out.
+    """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones.
 
-    One in a frame that is no isometry has another content, so it has to be held out as well.
-    Raises InvalidParameterError if too few of the next seeds give such a grid.
+    A frame that is no isometry has another content, which has to be held out as well.
     """
     seeds = options.seeds
     if not options.held_out:
@@ -70,11 +69,8 @@ def drawn_grids(
     )
 
 
-# --- Maze -----------------------------------------------------------------------------------------
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 3: 5 sizes x 6 complexities x 10 grids x 10 trajectories and a cap of 1.5 times
-# the shortest path. That cap makes success depend on how long a grid's path is; the default is 3
-# times.
+# --- Mazes ----------------------------------------------------------------------------------------
+# Section 3: 5 sizes x 6 complexities x 10 grids x 10 trajectories.
 
 PAPER_SIZES = (7, 9, 11, 13, 15)
 PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -125,10 +121,6 @@ MAZE = Suite(
 )
 
 
-# --- Isometries -----------------------------------------------------------------------------------
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 3.
-
 ISOMETRIES = replace(
     MAZE,
     name="isometries",
@@ -139,9 +131,8 @@ ISOMETRIES = replace(
 )
 
 
-# --- Key door -------------------------------------------------------------------------------------
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3 (KeyDoorEnv), 100 worlds and 30 steps.
+# --- Worlds with a key ----------------------------------------------------------------------------
+# Section 4.3 (KeyDoorEnv, KeyNoDoorEnv, 2PathKeyEnv): 100 worlds each, and 30 steps.
 
 # Rooms along a side of a key world by its size.
 ROOMS_OF_SIZE = {9: 2, 13: 3}
@@ -153,10 +144,9 @@ def key_worlds(
     with_key: Callable[[int, int], GridWorld],
     without_key: Callable[[int], GridWorld] | None = None,
 ) -> Iterator[LabelledWorld]:
-    """Each world with each object that is asked for, and without any where there is a control.
+    """Yield each world with each object, and its control, if any, without one.
 
-    A world with a key, of a size and a seed, is labelled as if there were no other object, so that
-    its walks are the same ones whatever else a run has. A control is that of a seed.
+    A world with a key has the same label whatever other objects a run has.
     """
     for size in options.sizes or ():
         for index, seed, world in drawn_grids(partial(with_key, size), options):
@@ -198,11 +188,6 @@ KEY_DOOR = Suite(
 )
 
 
-# --- Key no door ----------------------------------------------------------------------------------
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3 (KeyNoDoorEnv).
-
-
 def _key_no_door_world(size: int, seed: int) -> GridWorld:
     return key_no_door(seed, rooms=ROOMS_OF_SIZE[size])
 
@@ -214,11 +199,6 @@ KEY_NO_DOOR = replace(
     worlds=partial(key_worlds, with_key=_key_no_door_world),
     key=KeyUse.OPENS_NOTHING,
 )
-
-
-# --- Two path -------------------------------------------------------------------------------------
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.3 (2PathKeyEnv).
 
 
 def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
@@ -243,21 +223,18 @@ TWO_PATH = replace(
 
 
 # --- Registry -------------------------------------------------------------------------------------
-# Another package names a `Suite` under the entry-point group `goalmeter.suites`; a notebook calls
-# `register_suite`.
-
 _SUITES = {suite.name: suite for suite in (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)}
 SUITES = tuple(_SUITES)  # ours, which are the paper's
 
 
 def suite_names() -> tuple[str, ...]:
-    """Every suite that can be named: ours first. No other package is imported for that."""
+    """Return the names of all suites, ours first, without importing other packages."""
     refuse_taken(PLUGINS, SUITES)
     return (*_SUITES, *(name for name in plugins(PLUGINS) if name not in _SUITES))
 
 
 def suite_named(name: str) -> Suite:
-    """The suite of a name.
+    """Return the suite of a name.
 
     Raises:
         InvalidParameterError: there is none, with the nearest name.
@@ -273,9 +250,9 @@ def suite_named(name: str) -> Suite:
 
 
 def register_suite(suite: Suite) -> None:
-    """Make a suite known in this process.
+    """Register a suite in this process.
 
-    Worker processes do not know it; a suite for those is registered by an entry point.
+    For worker processes, register it by the entry-point group `goalmeter.suites`.
 
     Raises:
         InvalidParameterError: there is another suite of that name.

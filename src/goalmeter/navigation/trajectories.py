@@ -1,11 +1,9 @@
-"""Record trajectories: tasks, steps, episodes, and the JSON form of a trajectory.
-
-Every table of behaviour is computed from these records.
-"""
+"""Trajectories: tasks, steps, episodes, and the JSON form of a trajectory."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
@@ -28,22 +26,18 @@ from goalmeter.navigation.suite_definition import (
 )
 from goalmeter.navigation.suites import suite_named
 
-# --- Record ---------------------------------------------------------------------------------------
-# An answer that was no action is a step like any other, with action None: the agent stays where it
-# is and the step counts.
-
+# --- Records --------------------------------------------------------------------------------------
 ARRIVED, CAP = "arrived", "cap"
-# Of a picture: twice as many as any suite draws.
-MOST_ROWS = 101
+MOST_ROWS = 101  # of a picture: twice as many as any suite draws
 
 
 @dataclass(frozen=True)
 class Step:
-    """One decision.
+    """One decision; an answer that is no action is a step in place.
 
     Attributes:
-        state: where it was made.
-        optimal: the actions that lead one step closer to the goal.
+        state: where the decision was made.
+        optimal: actions that lead one step closer to the goal.
 
     The other fields are those of `agents.Decision`.
     """
@@ -62,11 +56,11 @@ class Step:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the action is an optimal one; never, if there is none."""
+        """Whether the action is an optimal one."""
         return self.action in self.optimal
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; those that are not known are left out."""
+        """Return the fields as JSON values, without those that are None."""
         (row, column), layer = self.state
         out: dict[str, Any] = {
             "state": [row, column, layer],
@@ -81,16 +75,9 @@ class Step:
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
-        """Reads a step back; raises InvalidTrajectoryError if the value is no step."""
-        entry = _entries(value, "a step", ("state", "action", "optimal"), _OPTIONAL)
-        _check_each(entry, _OF_STEP)
+        """Read a step; raises InvalidTrajectoryError if the value is none."""
+        entry = _checked(value, "a step", _OF_STEP, _OPTIONAL)
         row, column, layer = entry["state"]
-        if not 0 <= layer < LAYERS:
-            raise InvalidTrajectoryError(f"layer is {layer}, expected 0 to {LAYERS - 1}")
-        if not _are_actions(entry["optimal"]):
-            raise InvalidTrajectoryError(
-                f"optimal is {list(entry['optimal'])}, expected different actions, 0 to 3, in order"
-            )
         if (entry["action"] is None) != (entry.get("invalid") is not None):
             raise InvalidTrajectoryError(
                 f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
@@ -98,13 +85,11 @@ class Step:
             )
         read: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
-            for name in _OPTIONAL
-            for value in [entry.get(name)]
+            for name, value in entry.items()
         }
-        if read["probabilities"] is not None:
+        if read.get("probabilities") is not None:
             read["probabilities"] = tuple(map(float, read["probabilities"]))
-        state = State(Cell(row, column), layer)
-        return cls(state, entry["action"], tuple(entry["optimal"]), **read)
+        return cls(**(read | {"state": State(Cell(row, column), layer)}))
 
 
 @dataclass(frozen=True)
@@ -112,19 +97,19 @@ class Trajectory:
     """One walk, from the start of a world to its goal or until it was ended.
 
     Attributes:
-        suite: what it belongs to, such as "maze".
+        suite: name of the suite.
         size: rows of the grid.
         complexity: of a maze; None for other worlds.
         grid: index of the grid among those of its kind.
         seed: of the grid.
         transform: name of the change of frame; None for the grid as it was generated.
-        condition: what else distinguishes it, such as {"key": True, "prompt": "plain"}.
+        condition: other labels, such as {"key": True, "prompt": "plain"}.
         trajectory: index among the walks in this world.
         world: walls, start, goal, key, door.
-        cap: steps after which the walk is ended.
+        cap: maximum number of steps.
         distance: steps on a shortest path.
         outcome: "arrived", "cap", or what ended the walk early.
-        steps: every decision in order.
+        steps: decisions in order.
     """
 
     suite: str
@@ -147,7 +132,7 @@ class Trajectory:
         return self.outcome == ARRIVED
 
     def states(self) -> tuple[State, ...]:
-        """Every state in order, the one after the last step included."""
+        """Return every state in order, including the one after the last step."""
         plan = planned(self.world)
         if not self.steps:
             return (plan.start,)
@@ -156,7 +141,7 @@ class Trajectory:
         return (*(step.state for step in self.steps), end)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; the world is its picture, row by row."""
+        """Return the fields as JSON values; the world is its picture, row by row."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         return plain | {
             "condition": dict(self.condition),
@@ -166,27 +151,18 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """Reads a trajectory back.
+        """Read a trajectory and validate each value by itself.
 
-        What is checked is each value by itself; whether the steps follow from each other is
-        checked by whoever measures them.
+        Whether the steps follow from each other is validated when they are measured.
 
         Raises:
-            InvalidTrajectoryError: the value is no trajectory; the message says which step is none.
+            InvalidTrajectoryError: the value is no trajectory.
         """
-        entry = _entries(value, "a trajectory", tuple(f.name for f in fields(cls)))
-        rows = entry["world"]
-        if not (isinstance(rows, list) and rows and all(isinstance(row, str) for row in rows)):
-            raise InvalidTrajectoryError(f"world is {shown(rows)}, expected a list of rows of text")
-        if max(len(rows), *map(len, rows)) > MOST_ROWS:
-            raise InvalidTrajectoryError(
-                f"world has more than {MOST_ROWS} rows or columns, expected at most so many"
-            )
+        entry = _checked(value, "a trajectory", _OF_TRAJECTORY)
         try:
-            world = _world(tuple(rows))
+            world = _world(tuple(entry["world"]))
         except GoalmeterError as cause:
             raise InvalidTrajectoryError(f"world is no picture of a grid world: {cause}") from cause
-        _check_each(entry, _OF_TRAJECTORY)
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
                 f"there are {len(entry['steps'])} steps, more than the cap of {entry['cap']}"
@@ -201,7 +177,7 @@ class Trajectory:
 
 
 def condition_name(condition: Mapping[str, Any]) -> str:
-    """A condition in one way of writing it, whatever the order of its keys."""
+    """Return a condition as JSON with sorted keys."""
     return json.dumps(dict(condition), sort_keys=True)
 
 
@@ -213,96 +189,98 @@ def _world(rows: tuple[str, ...]) -> GridWorld:
     return GridWorld.from_text(rows)
 
 
-# --- Whether what was read is what it should be ---------------------------------------------------
-Check = tuple[Callable[[Any], bool], str]  # whether a value is what is expected, in words
+# --- Validation of records ------------------------------------------------------------------------
+_HALF = re.compile("[\ud800-\udfff]")
+Check = tuple[Callable[[Any], bool], str]  # whether a value is as expected, and what is expected
 
 
-def _entries(
-    value: Any, noun: str, required: tuple[str, ...], optional: tuple[str, ...] = ()
+def _checked(
+    value: Any, noun: str, checks: Mapping[str, Check], optional: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The entries of an object that has what it must and nothing that it must not."""
+    """The entries of a record, each as its check expects."""
     if not isinstance(value, Mapping):
-        raise InvalidTrajectoryError(f"{value!r} is not {noun}, expected an object")
-    if missing := [name for name in required if name not in value]:
+        raise InvalidTrajectoryError(f"{shown(value)} is not {noun}, expected an object")
+    if missing := [name for name in checks if name not in value and name not in optional]:
         raise InvalidTrajectoryError(f"{noun} lacks {', '.join(missing)}")
-    if unknown := [str(name) for name in value if name not in required + optional]:
+    if unknown := [str(name) for name in value if name not in checks]:
         raise InvalidTrajectoryError(
-            f"{noun} has {', '.join(unknown)}, expected only {', '.join(required + optional)}"
+            f"{noun} has {', '.join(unknown)}, expected only {', '.join(checks)}"
         )
+    for name, (accepts, expected) in checks.items():
+        entry = value.get(name)
+        if not (name in optional and entry is None) and not accepts(entry):
+            raise InvalidTrajectoryError(f"{name} is {shown(entry)}, expected {expected}")
     return dict(value)
 
 
-def _check_each(entry: Mapping[str, Any], checks: Mapping[str, Check]) -> None:
-    """Raises unless every entry is what is expected of it."""
-    for name, (accepts, expected) in checks.items():
-        value = entry.get(name)
-        if not accepts(value):
-            verb = "are" if name == "probabilities" else "is"
-            raise InvalidTrajectoryError(f"{name} {verb} {value!r}, expected {expected}")
-        try:
-            _ = isinstance(value, str) and value.encode()
-        except UnicodeEncodeError as cause:
-            half = cause.object[cause.start]
-            raise InvalidTrajectoryError(
-                f"{name} has half a character, {half!r}, which no page can show"
-            ) from cause
-
-
 def _is_whole(value: Any, least: float = -inf) -> bool:
-    """Whether a value is a whole number; true and false are none."""
+    """Whether a value is an integer; booleans are none."""
     return type(value) is int and value >= least
 
 
 def _are_whole(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(map(_is_whole, value))
+    return isinstance(value, list) and all(map(_is_whole, value))
 
 
-def _at_least(least: int) -> Check:
-    return lambda value: _is_whole(value, least), f"a whole number of at least {least}"
+def _is_text(value: Any) -> bool:
+    """Whether a value is text without half a surrogate pair, which no page can show."""
+    return isinstance(value, str) and not _HALF.search(value)
+
+
+def _is_picture(value: Any) -> bool:
+    rows = isinstance(value, list) and value and all(isinstance(row, str) for row in value)
+    return bool(rows) and max(len(value), *map(len, value)) <= MOST_ROWS
 
 
 def _are_probabilities(value: Any) -> bool:
-    fine = isinstance(value, list | tuple) and len(value) == len(MOVES)
-    # A NaN is between no two numbers, so it is refused as well.
+    # The comparison is false for NaN as well.
+    fine = isinstance(value, list) and len(value) == len(MOVES)
     fine = fine and all(isinstance(v, int | float) and 0 <= v <= 1 for v in value)
     return fine and sum(value) <= 1 + 1e-6
 
 
 def _are_actions(value: Any) -> bool:
-    return sorted(set(value)) == list(value) and set(value) <= set(range(len(MOVES)))
+    return (
+        _are_whole(value) and sorted(set(value)) == value and set(value) <= set(range(len(MOVES)))
+    )
 
 
 _WHOLE: Check = _is_whole, "a whole number"
-_TEXT: Check = lambda value: isinstance(value, str), "text"
-_TEXT_OR_NULL: Check = lambda value: value is None or isinstance(value, str), "text or null"
+_TEXT: Check = _is_text, "text of whole characters"
+_TOKENS: Check = _are_whole, "whole numbers"
 _OF_STEP: dict[str, Check] = {
-    "state": (lambda v: _are_whole(v) and len(v) == 3, "3 whole numbers"),
-    "optimal": (_are_whole, "whole numbers"),
-    **dict.fromkeys(("raw", "reasoning", "prompt", "invalid"), _TEXT_OR_NULL),
+    "state": (
+        lambda v: _are_whole(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
+        f"3 whole numbers, the last, the layer, from 0 to {LAYERS - 1}",
+    ),
     "action": (lambda v: v is None or (_is_whole(v, 0) and v < len(MOVES)), "0 to 3 or null"),
-    "attempts": (lambda v: v is None or _is_whole(v, 1), "1 or more"),
+    "optimal": (_are_actions, "different actions, 0 to 3, in order"),
     "probabilities": (
-        lambda v: v is None or _are_probabilities(v),
+        _are_probabilities,
         f"{len(MOVES)} numbers from 0 to 1 that add up to at most 1",
     ),
-    "prompt_tokens": (
-        lambda v: v is None or _is_whole(v, 0) or _are_whole(v),
-        "whole numbers",
-    ),
-    "answer_tokens": (lambda v: v is None or _are_whole(v), "whole numbers"),
+    **dict.fromkeys(("raw", "reasoning", "prompt"), _TEXT),
+    "prompt_tokens": (lambda v: _is_whole(v, 0) or _are_whole(v), "whole numbers"),
+    "answer_tokens": _TOKENS,
+    "attempts": (lambda v: _is_whole(v, 1), "1 or more"),
+    "invalid": _TEXT,
 }
 _OF_TRAJECTORY: dict[str, Check] = {
-    "size": _at_least(3),
-    "cap": _at_least(1),
-    "distance": _at_least(1),
-    **dict.fromkeys(("grid", "seed", "trajectory"), _WHOLE),
+    "suite": _TEXT,
+    "size": (lambda v: _is_whole(v, 3), "a whole number of at least 3"),
     "complexity": (
         lambda v: v is None or (isinstance(v, Real) and not isinstance(v, bool)),
         "a number or null",
     ),
-    **dict.fromkeys(("suite", "outcome"), _TEXT),
+    **dict.fromkeys(("grid", "seed"), _WHOLE),
     "transform": (lambda v: v in (None, *TRANSFORMS), f"null or one of {', '.join(TRANSFORMS)}"),
     "condition": (lambda v: isinstance(v, Mapping), "an object"),
+    "trajectory": _WHOLE,
+    "world": (_is_picture, f"a list of at most {MOST_ROWS} rows of text of at most this length"),
+    **dict.fromkeys(
+        ("cap", "distance"), (lambda v: _is_whole(v, 1), "a whole number of at least 1")
+    ),
+    "outcome": _TEXT,
     "steps": (lambda v: isinstance(v, list), "a list"),
 }
 
@@ -313,9 +291,9 @@ class Task(LabelledWorld):
     """A world to walk through, with the labels that its trajectories carry.
 
     Attributes:
-        suite: name of what it belongs to.
+        suite: name of the suite.
         distance: steps on a shortest path.
-        cap: steps after which a walk is ended.
+        cap: maximum number of steps.
     """
 
     suite: str
@@ -324,7 +302,7 @@ class Task(LabelledWorld):
 
     @property
     def name(self) -> str:
-        """What tells it from every other task; the same in every run."""
+        """Unique name, the same in every run."""
         parts: list[str] = [self.suite, f"size {self.size}"]
         if self.complexity is not None:
             parts.append(f"complexity {self.complexity!r}")
@@ -338,13 +316,13 @@ class Task(LabelledWorld):
 
 @dataclass(frozen=True)
 class TaskSet:
-    """Tasks of one suite, and how often each is walked through.
+    """Tasks of one suite.
 
     Attributes:
-        suite: the record of the suite.
-        tasks: in the order in which they are walked through.
-        trajectories: how often each is walked through.
-        options: resolved; what the tasks were made of.
+        suite: the suite.
+        tasks: in the order of the run.
+        trajectories: number of walks through each task.
+        options: resolved options that the tasks were made of.
     """
 
     suite: Suite
@@ -354,11 +332,11 @@ class TaskSet:
 
     @property
     def name(self) -> str:
-        """The suite's."""
+        """Name of the suite."""
         return self.suite.name
 
     def walks(self) -> Iterator[tuple[Task, int]]:
-        """Every task with the index of each of its walks."""
+        """Yield every task with the index of each of its walks."""
         return ((task, index) for task in self.tasks for index in range(self.trajectories))
 
     def __len__(self) -> int:
@@ -366,13 +344,12 @@ class TaskSet:
 
 
 def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any) -> TaskSet:
-    """The tasks of a suite.
+    """Return the tasks of a suite.
 
     Args:
         name: of the suite, as in `suite_names`.
-        conditions: each task is set once under each of them. They are labels to the suite; agents
-            that are told more than the world, such as language models, read them.
-        options: as in `SuiteOptions`: sizes, complexities, grids, trajectories, seed, ...
+        conditions: labels; each task comes once under each. Language models are prompted by them.
+        options: fields of `SuiteOptions`: sizes, complexities, grids, trajectories, seed, ...
 
     Raises:
         InvalidParameterError: no such suite, or an option that is out of range or not the suite's.
@@ -387,7 +364,7 @@ def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any)
 def tasks_of(
     record: Suite, options: SuiteOptions, conditions: Sequence[Condition] = ({},)
 ) -> TaskSet:
-    """The tasks of a suite for options as they are asked for; see `suite`."""
+    """Return the tasks of a suite for options as given by the user; see `suite`."""
     resolved = record.resolve(options, conditions=len(conditions))
     tasks = tuple(
         Task(
@@ -399,7 +376,6 @@ def tasks_of(
         for labelled in record.worlds(resolved)
         for condition in conditions
     )
-    # Walks are kept under the names of their tasks, so of two with one name only one would be.
     if len({task.name for task in tasks}) < len(tasks):
         raise InvalidParameterError(
             "a size, complexity, transform, stratum or condition is listed twice; name each once"
@@ -409,14 +385,15 @@ def tasks_of(
 
 
 def walk_key(task: Task, index: int) -> str:
-    """What a walk is kept under in a run."""
+    """Return the key of a walk in a run."""
     return f"{task.name}, walk {index}"
 
 
 # --- Walks ----------------------------------------------------------------------------------------
-# A walk reads one entry after the other, for which Python's own objects are quicker than arrays.
 class _Board(NamedTuple):
-    states: list[State]  # by the planner's numbers
+    """A plan as lists, which a walk reads faster than arrays; states by the planner's numbers."""
+
+    states: list[State]
     successors: list[list[int]]
     optimal: list[tuple[int, ...]]
 
@@ -436,9 +413,7 @@ def _board(world: GridWorld) -> _Board:
 
 
 class Episode:
-    """A walk in progress: tells the state, takes decisions, and keeps the record.
-
-    Whoever asks the agent drives it, which may be a loop here or a client of a server elsewhere.
+    """A walk in progress, driven from outside: it has a state, takes decisions and records them.
 
     Attributes:
         task: the world and its labels.
@@ -463,16 +438,16 @@ class Episode:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to decide."""
+        """Whether the walk has ended."""
         return self.arrived or len(self._steps) >= self.task.cap
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What was decided so far."""
+        """Decisions so far."""
         return tuple(self._steps)
 
     def take(self, decision: Decision) -> None:
-        """Carry out a decision; one without an action is a step in place.
+        """Carry out a decision; without an action it is a step in place.
 
         Raises:
             InvalidParameterError: the walk is over, the action is none of the four, or there is
@@ -494,10 +469,10 @@ class Episode:
             self._number = self._board.successors[self._number][action]
 
     def trajectory(self, index: int, failure: str | None = None) -> Trajectory:
-        """The record of the walk.
+        """Return the record of the walk.
 
         Args:
-            index: among the walks through this task.
+            index: index among the walks through this task.
             failure: what ended the walk early, such as "timeout".
 
         Raises:
@@ -508,25 +483,22 @@ class Episode:
                 f"the walk through {self.task.name!r} is not over; name what ended it"
             )
         outcome = ARRIVED if self.arrived else failure or CAP
-        # Every label of a task is one of its walks' too, under the same name.
         return Trajectory(**vars(self.task), trajectory=index, outcome=outcome, steps=self.steps)
 
 
 def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0) -> Trajectory:
-    """One walk of an agent through a task.
+    """Let an agent walk through a task.
 
-    What is random in it is drawn from a stream of its own, named by the agent, the task, the
-    walk and the seed; so walks are the same in any order and alone.
+    The random stream is named by agent, task, walk and seed, so walks do not depend on each other.
 
     Args:
-        navigator: who walks.
-        task: where.
+        navigator: agent.
+        task: world.
         trajectory: index of the walk.
         seed: of the run.
 
     Example: there is one optimal way through this world.
         >>> from goalmeter.agents.grid_agents import navigator
-        >>> from goalmeter.navigation.trajectories import suite
         >>> task = suite("maze", sizes=[7], complexities=[1], grids=1).tasks[0]
         >>> walk(navigator("optimal"), task).outcome
         'arrived'
@@ -540,5 +512,5 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
 
 
 def walks(navigator: Navigator, tasks: TaskSet, *, seed: int = 0) -> Iterator[Trajectory]:
-    """Every walk of an agent through some tasks, one after the other."""
+    """Yield every walk of an agent through a set of tasks."""
     return (walk(navigator, task, index, seed=seed) for task, index in tasks.walks())

@@ -8,9 +8,8 @@ import re
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.conversions import rendered
-from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, State
+from goalmeter.gridworld.planner import DOOR_OPEN, State
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.navigation.prompts import TEMPLATES, template
 
@@ -63,21 +62,6 @@ def test_a_neutral_object_is_one_symbol_more_in_the_words_of_a_key_without_use()
     assert not any(line in template(n).prompt(ROOM, State(ROOM.start)) for n in TEMPLATES)
 
 
-def test_who_picked_up_a_neutral_object_carries_no_key() -> None:
-    taken = State(Cell(1, 3), WITH_KEY)
-    text = template("keys/1").prompt(NEUTRAL, taken)
-    assert text.endswith("Key carried: no") and "1 # _ _ A G #" in text
-    assert template("keys/1").prompt(KEY, taken).endswith("Key carried: yes")
-
-
-def test_history_is_told_if_there_is_any() -> None:
-    text = template("plain/1").prompt(
-        ROOM, State(ROOM.start), [(Cell(1, 2), 0), (Cell(1, 1), None)]
-    )
-    assert "So far, oldest first (position: action):\n(1, 2): LEFT\n(1, 1): no valid action" in text
-    assert "So far" not in template("plain/1").prompt(ROOM, State(ROOM.start))
-
-
 def test_a_version_never_changes() -> None:
     """A changed wording is a new version, since logs name the one that they were made with."""
     digests = {
@@ -98,14 +82,6 @@ def test_a_version_never_changes() -> None:
         "keys/1": "d821d05bca04e50a",
         "compact/2": "2e0dba158d6ecda7",
     }
-
-
-def test_errors() -> None:
-    with pytest.raises(InvalidParameterError) as caught:
-        template("plain")
-    assert str(caught.value) == (
-        "there is no prompt template 'plain', expected one of plain/1, keys/1, compact/2"
-    )
 
 
 def test_the_compact_prompt_lists_open_cells_and_things_and_then_the_agent() -> None:

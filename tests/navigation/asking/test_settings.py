@@ -11,19 +11,16 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.agents.local_models import model_agent
-from goalmeter.commands.options import ModelOptions, provider_options
+from goalmeter.commands.options import provider_options
 from goalmeter.commands.runs import command
 from goalmeter.navigation import SUITES, Episode, walk
-from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import plan_from, plan_of
-from goalmeter.navigation.prompts import Asking, conditions, default_prompts, paper_effort
+from goalmeter.navigation.prompts import Asking, default_prompts
 from goalmeter.navigation.rollouts import failures, load, study_of
 from goalmeter.navigation.suites import suite_named
 from goalmeter.navigation.trajectories import walk_key
 from goalmeter.runs import Results, read_run
 
-MAZE = suite_named("maze")
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 1}
 
 
@@ -100,44 +97,6 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
 def test_settings_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         Asking(**options)
-
-
-def test_other_things_that_are_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="-M is 'batch', expected NAME=VALUE"):
-        provider_options(["batch"])
-    with pytest.raises(InvalidParameterError, match="history is -1"):
-        conditions(["plain/1"], -1)
-    with pytest.raises(InvalidParameterError, match="no prompt template 'plain/9'"):
-        plan_of("m/m", "maze", **SMALL, prompts=["plain/9"], asking=Asking())
-    with pytest.raises(InvalidParameterError, match="listed twice"):
-        plan_of("m/m", "maze", **SMALL, prompts=["plain/1", "plain/1"], asking=Asking())
-    about = plan_of("m/m", "maze", **SMALL, asking=Asking()).what
-    del about["top_p"]
-    with pytest.raises(InvalidFileError, match=r"does not say what the run is \(KeyError: 'top_p'"):
-        plan_from(about, "run")
-
-
-def test_names_and_the_efforts_of_the_paper() -> None:
-    assert model_agent("vllm/openai/gpt-oss-20b").name == "vllm/openai/gpt-oss-20b"
-    spelled = model_agent("goalmeter/epsilon-optimal( 0.20 )").name
-    assert spelled == "goalmeter/epsilon-optimal(0.2)"
-    assert paper_effort("vllm/openai/gpt-oss-20b", suite_named("maze")) == "low"
-    assert paper_effort("goalmeter-local/models/GPT-OSS-20B", suite_named("two-path")) == "medium"
-    assert paper_effort("openai/gpt-4o-mini", suite_named("maze")) is None
-
-    def effort(**options: Any) -> str | None:
-        paper = options.pop("paper", True)
-        return ModelOptions(**options).asking("vllm/gpt-oss", MAZE, paper=paper).reasoning_effort
-
-    assert (effort(), effort(paper=False), effort(reasoning_effort="high")) == ("low", None, "high")
-
-
-def test_options_that_were_not_given_are_the_defaults() -> None:
-    assert ModelOptions().asking("m/m", MAZE, paper=False) == Asking()
-    assert ModelOptions().server() == Server()
-    options = ModelOptions(base_url="http://there/v1", max_connections=3, timeout=5, no_seeds=True)
-    assert options.server() == Server(base_url="http://there/v1", max_connections=3, timeout=5)
-    assert not options.asking("m/m", MAZE, paper=False).seeded
 
 
 def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:

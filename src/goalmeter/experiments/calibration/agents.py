@@ -21,8 +21,7 @@ from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation import suites as key_door
-from goalmeter.navigation.measure import ROUNDS
-from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
+from goalmeter.navigation.plan import NavigationOptions, WalkPlan, plan_from, plan_of
 from goalmeter.navigation.plan import forecast as cost_of_model
 from goalmeter.navigation.rollouts import Walked, play_all, study_of
 from goalmeter.navigation.suites import suite_named
@@ -292,9 +291,7 @@ def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
     # Inspect takes seconds to import, and reference agents do without it.
     from goalmeter.navigation.inspect.run import ask_all
 
-    return ask_all(
-        plan, out=folder, server=ModelOptions().server(), rounds=ROUNDS, progress=progress
-    )
+    return ask_all(plan, NavigationOptions(out=folder, progress=progress))
 
 
 def _folder(plan: WalkPlan, out: Path) -> Path:

@@ -1,7 +1,6 @@
-"""Trajectories read back: from Inspect's logs, and from the file that a task wrote beside them.
+"""Read trajectories from Inspect's logs, and from the file that a task writes.
 
-Both hold the same records. A walk that was run again counts as it went the last time. A run can
-take over walks of `inspect eval goalmeter/...`, which then need not be made again.
+A repeated walk counts as it ended last.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from goalmeter.navigation.plan import WalkPlan, made_of, walk_of
 from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.trajectories import Episode, Trajectory
 
-# Where a score keeps the trajectory, and the name of the scorer.
+# Key of the trajectory in the metadata of a score, and the name of the scorer.
 TRAJECTORY, SCORER = "trajectory", "walked"
 INTERRUPTED = "interrupted"
 _JSON = ".json"
@@ -39,11 +38,9 @@ _Walks = dict[tuple[str, Any, int], Trajectory]
 
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
-    """Every walk in some of Inspect's logs.
+    """Return every walk in some of Inspect's logs.
 
-    A walk that has no score, since it failed outside of the questions to the model or was
-    interrupted, is there as well: without steps, and with "error" or "interrupted" as its outcome.
-    Walks that were not begun are not in the logs.
+    A walk without a score has no steps, and "error" or "interrupted" as its outcome.
 
     Args:
         logs: `.eval` files, or folders that hold them.
@@ -58,7 +55,7 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
 
 
 def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
-    """Inspect's logs as its own objects, the oldest first; raises as `trajectories`."""
+    """Return Inspect's logs as its own objects, the oldest first."""
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
     paths = [logs] if isinstance(logs, str | Path) else list(logs)
     read = [_read(log, path) for each in paths for path in _files(log, Path(each))]
@@ -66,13 +63,12 @@ def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
 
 
 def walks_of(read: Iterable[Any]) -> list[Trajectory]:
-    """Every walk in logs as `read_logs` gives them; raises as `trajectories`."""
+    """Return every walk in logs of `read_logs`."""
     walks: _Walks = {}
     for log_file in read:
         for sample in log_file.samples or []:
             key = (log_file.eval.task, sample.id, sample.epoch)
             walk = _trajectory(sample, str(log_file.location))
-            # What was interrupted in a later attempt does not replace what an earlier one finished.
             if key not in walks or walk.outcome != INTERRUPTED:
                 walks.pop(key, None)
                 walks[key] = walk
@@ -80,7 +76,7 @@ def walks_of(read: Iterable[Any]) -> list[Trajectory]:
 
 
 def written(path: str | Path) -> list[Trajectory]:
-    """Every walk in the file that a task wrote."""
+    """Return every walk in the file that a task wrote."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8
@@ -103,7 +99,7 @@ def written(path: str | Path) -> list[Trajectory]:
 
 
 def append(path: str | Path, record: dict[str, Any]) -> None:
-    """Add a trajectory to a file; one that was torn off before stays a line of its own."""
+    """Append a trajectory to a file, after a line that was cut off."""
     line = json_text(record) + "\n"
     with Path(path).open("ab") as file:
         if file.tell() and not _ends_a_line(Path(path)):
@@ -118,7 +114,7 @@ def _ends_a_line(path: Path) -> bool:
 
 
 def _files(log: Any, path: Path) -> Iterator[Path]:
-    """The logs that a path stands for."""
+    """Logs at a path."""
     if not path.exists():
         raise InvalidFileError(f"{path} does not exist; expected an .eval file or a folder of them")
     if not path.is_dir():
@@ -131,9 +127,9 @@ def _files(log: Any, path: Path) -> Iterator[Path]:
 
 
 def _read(log: Any, path: Path) -> Any:
-    """A log as Inspect reads it, if it does not unpack to more than the limit."""
+    """A log as Inspect reads it, within the limit on unpacked bytes."""
     try:
-        # As an open archive: of that, no more is unpacked than its directory says.
+        # Of an open archive, no more is unpacked than its directory says.
         with reading(path) as file:
             if path.suffix == _JSON:
                 check_bytes(path.stat().st_size)
@@ -145,8 +141,7 @@ def _read(log: Any, path: Path) -> Any:
         raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
     except MemoryError:
         raise
-    # What a damaged log raises is of the reader that stumbles over it: errors of zstd, a
-    # RecursionError of nested JSON, a validation of pydantic, which is several lines, and others.
+    # Damaged logs raise errors of zstd, RecursionError, pydantic's, and others.
     except Exception as cause:
         raise InvalidFileError(f"{path} is no log of Inspect: {in_a_line(cause)}") from cause
     return read
@@ -160,8 +155,7 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
         walk = walk_of(sample.metadata or {}, sample.epoch)
         failed = sample.error is not None and not sample.error.message.startswith("Cancelled")
         return Episode(walk.task).trajectory(walk.number, ERROR if failed else INTERRUPTED)
-    # A record is checked value by value. What is of the right kind and makes no sense, such as a
-    # world without a way, is found where it is used.
+    # Values that are valid one by one may fail together, such as a world without a path.
     except Exception as cause:
         raise InvalidTrajectoryError(
             f"{where}, sample {shortened(repr(sample.id))}: {in_a_line(cause)}"
@@ -171,22 +165,16 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
 # --- Walks for a run ------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Imported:
-    """Walks from logs.
-
-    Attributes:
-        walks: by their keys, those that belong to the run.
-        left_out: how many there were of other worlds, caps or prompts, or that a server failed.
-    """
+    """Walks of a run from logs by key, and how many others there were or had failed."""
 
     walks: dict[str, Trajectory]
     left_out: int
 
 
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
-    """The walks of a language model's plan that are in some of Inspect's logs.
+    """Return the walks of a language model's plan that are in some of Inspect's logs.
 
-    Raises as `trajectories`, and InvalidParameterError if the logs are of another model, or it was
-    asked in another way.
+    Raises InvalidParameterError if the logs are of another model or other settings.
     """
     assert plan.asking is not None
     read = read_logs(logs)
@@ -196,7 +184,7 @@ def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
     for trajectory in walks_of(read):
         made = made_of(trajectory)
         task, _ = wanted.get(made.name, (None, 0))
-        # A log of another version may have the same name for another world or another cap.
+        # Another version may have the same name for another world or cap.
         if task == made.task and trajectory.outcome not in (INTERRUPTED, *FAILURES):
             walks[made.name] = trajectory
         else:
@@ -205,7 +193,7 @@ def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
 
 
 def _check_settings(agent: str, asking: Asking, log: Any) -> None:
-    """See that a log is of a model that was asked as the run asks it."""
+    """Raise unless a log is of the model and the settings of the run."""
     try:
         name = model_agent(log.eval.model).name
         asked = Asking(options=log.eval.model_args).to_json()

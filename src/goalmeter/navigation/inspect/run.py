@@ -1,7 +1,6 @@
-"""Every walk of a language model through a suite, kept in a run that can go on.
+"""Produce the walks of a language model through Inspect, and store them in a run as they end.
 
-The run is of the same kind as those of reference agents: a walk is in it as soon as it has ended,
-whatever Inspect has written by then. Inspect's own logs lie in its folder `inspect`.
+The run is of the same kind as those of other agents; Inspect's logs are in its folder `inspect`.
 """
 
 from __future__ import annotations
@@ -9,101 +8,67 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import GoalmeterError
 from goalmeter.agents.local_models import model_agent
-from goalmeter.navigation.inspect.budget import Budget, BudgetReachedError, Ledger
+from goalmeter.navigation.inspect.budget import BudgetReachedError
 from goalmeter.navigation.inspect.models import (
     CONTEXT,
     ERROR,
-    Account,
     Server,
     is_ours_to_mend,
     opened,
     reason_of,
 )
-from goalmeter.navigation.plan import WalkPlan, plan_of
+from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking
-from goalmeter.navigation.rollouts import Keeper, Listener, Walked, failures, listener, study_of
+from goalmeter.navigation.rollouts import Keeper, Walked, failures, listener, study_of
 from goalmeter.navigation.trajectories import Episode, Trajectory
 from goalmeter.runs import Results, keys_in
-from goalmeter.runs.progress import Tell
 
 LOGS = "inspect"
 _LOCAL = "goalmeter-local/"
 # Seconds before the walks that failed are made again, times the number of the round.
 WAIT = 5.0
-# How often a question is put again is decided by `questions`; Inspect itself never gives up.
-_EVER = 1_000_000
+NOTHING: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "tokens": 0, "usd": None}
 
 
-def ask(
-    model: Any,
-    suite: str,
-    folder: str | Path,
-    *,
-    asking: Asking = Asking(),  # noqa: B008 (frozen)
-    server: Server = Server(),  # noqa: B008 (frozen)
-    rounds: int = 2,
-    budget: Budget = Budget(),  # noqa: B008 (frozen)
-    progress: Tell | None = None,
-    **options: Any,
-) -> list[Trajectory]:
-    """Every walk of a model through a suite, one record each, whatever became of it.
+def ask(model: Any, suite: str, folder: str | Path, **options: Any) -> list[Trajectory]:
+    """Return every walk of a model through a suite, whatever its outcome.
 
-    Called again with the same arguments and folder it goes on: walks that ended are kept, those
-    that the server failed are made again. A report can be made of the folder.
+    Called again with the same arguments and folder it resumes the run: walks that ended are kept,
+    those that the server failed are repeated.
 
     Args:
-        model: its name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or one of Inspect's
-            model objects.
-        suite: its name.
-        folder: of the run.
-        asking: how it is asked.
-        server: how it is reached.
-        rounds: how often walks that the server failed are made again before this returns.
-        budget: the most that may be spent, over all calls with this folder.
-        progress: told how many walks have ended.
-        options: of `goalmeter.navigation.plan.plan_of`: sizes, grids, prompts, history, seed, ...
+        model: name as Inspect spells it, such as "vllm/openai/gpt-oss-20b", or a model of Inspect.
+        suite: name.
+        folder: run directory.
+        options: fields of `NavigationOptions`.
     """
-    plan = plan_of(model_agent(str(model)).name, suite, asking=asking, **options)
-    model_object = None if isinstance(model, str) else model
-    walked = ask_all(
-        plan,
-        out=folder,
-        server=server,
-        rounds=rounds,
-        budget=budget,
-        progress=progress,
-        model=model_object,
-    )
+    chosen = NavigationOptions(**({"asking": Asking()} | options), out=folder)
+    plan = chosen.plan(model_agent(str(model)).name, suite)
+    walked = ask_all(plan, chosen, model=None if isinstance(model, str) else model)
     return list(walked.trajectories)
 
 
 def ask_all(
     plan: WalkPlan,
+    options: NavigationOptions = NavigationOptions(),  # noqa: B008 (frozen)
     *,
-    out: str | Path | None = None,
-    server: Server = Server(),  # noqa: B008 (frozen)
-    rounds: int = 2,
-    budget: Budget = Budget(),  # noqa: B008 (frozen)
     imported: Mapping[str, Trajectory] | None = None,
-    progress: Tell | None = None,
     model: Any = None,
 ) -> Walked:
-    """Every walk of a plan for a language model; see `ask`.
+    """Return every walk of a plan for a language model; see `ask`.
 
-    A walk that its server failed for good is there with the failure as its outcome. Walks from
-    logs, `imported` by their keys, are kept in the run before others are made. `model`, one of
-    Inspect's model objects, is asked instead of the one of the plan's name.
+    `imported` are walks from logs by their keys, which are stored first. `model` is a model of
+    Inspect to query instead of the one that the plan names.
     """
     assert plan.asking is not None
-    wanted = plan.keys()
-    # Before a folder is made: whether the model can be asked at all. A run that is complete does
-    # without it.
+    wanted, out, server, progress = plan.keys(), options.out, options.server, options.progress
+    # Before a folder is made: whether the model can be queried. A complete run does not need it.
     kept = set(imported or ()) | set(keys_in(out) if out is not None else ())
     asked = model
     if model is None and not kept >= wanted.keys():
@@ -113,17 +78,10 @@ def ask_all(
         results = stack.enter_context(
             Results(study_of(plan), folder, tell=progress, taken_over=imported)
         )
-        ledger = stack.enter_context(closing(Ledger(folder)))
-        account = Account(
-            ledger,
-            budget,
-            answer_tokens=plan.asking.max_tokens,
-            max_retries=server.max_retries,
-        )
-        # A walk is in the run when it ends, whatever Inspect has written of its log by then.
-        keeper = Keeper(results, account)
-        for number in range(rounds + 1):
-            if not (left := results.left):
+        keeper = Keeper(results)
+        spent = spent_in(Path(folder) / LOGS)
+        for number in range(options.rounds + 1):
+            if not (left := results.left) or keeper.reached:
                 break
             if number:
                 if progress is not None:
@@ -133,19 +91,22 @@ def ask_all(
                     # Its connections belong to an evaluation that is over.
                     asked = opened(plan.agent, plan.asking, server)
             keeper.next_round()
-            make_walks(plan, left, asked, server, Path(folder) / LOGS, keeper)
+            options.budget.set_prices(str(asked))
+            token = listener.set(keeper)
+            try:
+                with options.budget.limits(spent):
+                    log = make_walks(plan, left, asked, server, Path(folder) / LOGS)
+            finally:
+                listener.reset(token)
+            spent = _added(spent, log)
             keeper.raise_broken()
-            if account.reached:
-                break
-            # What Inspect ended without telling anybody is on record too.
-            for name in left:
-                if name not in keeper.heard:
+            for name in left if not keeper.reached else ():
+                if name not in keeper.heard:  # ended by Inspect
                     task, index = wanted[name]
                     results.keep(name, Episode(task).trajectory(index, ERROR))
-        if account.reached and (left := results.left):
-            half = sum(name in ledger.half for name in left)
-            ended, total = len(wanted) - len(left), len(wanted)
-            raise BudgetReachedError(ledger.spent, budget, ended=ended, half=half, walks=total)
+        if keeper.reached and (left := results.left):
+            ended = len(wanted) - len(left)
+            raise BudgetReachedError(spent, options.budget, ended=ended, walks=len(wanted))
         walks = results.by_key()
     overflows = sum(walk.outcome == CONTEXT for walk in walks.values())
     if progress is not None and overflows:
@@ -155,13 +116,42 @@ def ask_all(
         )
     if progress is not None and failures(walks.values()):
         progress(f"{plan.agent}: the last failure: {keeper.why}")
-    return Walked(plan, tuple(walks.values()), budget.to_json(ledger.spent))
+    return Walked(plan, tuple(walks.values()), spent)
+
+
+def spent_in(logs: Path) -> Mapping[str, Any]:
+    """Return the usage of all commands whose logs are in a folder; see `Walked.spent`."""
+    spent = NOTHING
+    if logs.is_dir():
+        from inspect_ai.log import list_eval_logs, read_eval_log
+
+        for log in list_eval_logs(str(logs)):
+            with suppress(Exception):  # a log that was not finished has no usage
+                spent = _added(spent, read_eval_log(log, header_only=True))
+    return spent
+
+
+def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
+    """What was spent, with the usage that a log of Inspect records."""
+    for usage in log.stats.model_usage.values():
+        cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+        read, written = usage.input_tokens + cached, usage.output_tokens
+        usd = spent["usd"]
+        if usage.total_cost is not None:
+            usd = (usd or 0.0) + usage.total_cost
+        spent = {
+            "input_tokens": spent["input_tokens"] + read,
+            "output_tokens": spent["output_tokens"] + written,
+            "tokens": spent["tokens"] + read + written,
+            "usd": usd,
+        }
+    return spent
 
 
 def make_walks(
-    plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path, heard: Listener
-) -> None:
-    """Make the walks of a plan that have these keys, and tell of each as it ends."""
+    plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path
+) -> Any:
+    """Evaluate the walks of a plan that have these keys, and return Inspect's log."""
     from inspect_ai import eval as evaluate
 
     from goalmeter.agents.inspect_providers import BATCH, LOCAL
@@ -170,15 +160,12 @@ def make_walks(
     assert plan.asking is not None
     connections = server.max_connections
     if connections is None and plan.agent.startswith(f"{LOCAL}/"):
-        # Inspect would begin with fewer questions at once than are answered in a batch. With two
-        # batches of them, one is answered while those of the other are told and ask again.
+        # Two batches: one is answered while the walks of the other ask again.
         connections = 2 * int(plan.asking.options.get("batch", BATCH))
-    # A walk is asked step by step, so a long one that begins last leaves all connections but one
-    # idle. Walks are the same in any order.
+    # A long walk that begins last would leave all connections but one idle.
     walks = plan.keys()
     longest_first = sorted(keys, key=lambda name: walks[name][0].distance, reverse=True)
     task = task_of(plan.tasks, plan.asking, only=longest_first, seed=plan.options.seed)
-    token = listener.set(heard)
     try:
         made = evaluate(
             task,
@@ -190,9 +177,9 @@ def make_walks(
             # Means of the walks so far, which nobody sees here, take up to a tenth of the time.
             score_display=False,
             max_connections=connections,
-            # While one walk is told, kept or begun here, another one has its connection.
+            # While one walk is stored or begun here, another one has its connection.
             max_samples=None if connections is None else connections + connections // 4 + 1,
-            max_retries=_EVER if heard.account is not None else server.max_retries,
+            max_retries=server.max_retries,
             attempt_timeout=server.timeout,
         )
     except Exception as error:
@@ -202,8 +189,7 @@ def make_walks(
             f"the model cannot be asked: {reason_of(error)}. Mend that, and the same command goes "
             f"on; the folder {logs} has to take Inspect's logs"
         ) from error
-    finally:
-        listener.reset(token)
-    # Inspect answers an interrupt itself, with what it has by then.
+    # Inspect handles an interrupt itself and returns what it has.
     if not made or made[0].status == "cancelled":
         raise KeyboardInterrupt
+    return made[0]

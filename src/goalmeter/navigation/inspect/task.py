@@ -1,8 +1,7 @@
-"""The suites as Inspect tasks: `inspect eval goalmeter/maze --model ...`.
+"""The suites as Inspect tasks: `inspect eval goalmeter/maze --model ... -T sizes=7,9`.
 
-Inspect loads this file by its entry point. Options are given as `-T name=value`; those of a suite
-are those of `goalmeter.navigation.suite`. Inspect's own options, such as `--temperature`,
-`--max-tokens`, `--max-connections` and `--time-limit`, override what is set here.
+Inspect loads this module by its entry point. Its own options, such as `--temperature`,
+`--max-tokens` and `--time-limit`, override what is set here.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import (
-    ChatMessage,
     ChatMessageUser,
     ContentReasoning,
     GenerateConfig,
@@ -51,10 +49,8 @@ from goalmeter.navigation.inspect.models import (
     CONTEXT,
     TIME_LIMIT,
     TOKEN_CAP,
-    Question,
     failure_of,
     fit,
-    question,
 )
 from goalmeter.navigation.plan import Walk, samples, walk_of
 from goalmeter.navigation.prompts import (
@@ -78,8 +74,8 @@ from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, task
 # --- Solver ---------------------------------------------------------------------------------------
 
 
-# Walks that have ended and are not scored yet, by the uuid of their sample. Inspect's own store
-# would put each of them into the log three times.
+# Walks that have ended and are not scored yet, by the uuid of their sample; Inspect's own store
+# would log each of them three times.
 ended: dict[str, Trajectory] = {}
 
 Ask = Callable[[str, GenerateConfig], Awaitable[ModelOutput]]
@@ -89,21 +85,16 @@ Ask = Callable[[str, GenerateConfig], Awaitable[ModelOutput]]
 def walker(
     attempts: int = 3, token_cap: int | None = None, seed: int | None = 0, once: bool | None = None
 ) -> Solver:
-    """Walks through the task of a sample.
+    """Walk through the task of a sample.
 
-    Whatever goes wrong is the outcome of the walk; the error goes on to Inspect, which keeps it
-    with the sample, so that the sample can be run again.
+    An error is the outcome of the walk and is raised for Inspect, so the sample can be repeated.
 
     Args:
-        attempts: how often a step is asked for until there is an answer that can be read.
-        token_cap: output tokens of a whole walk, after which it ends; None for no such cap.
-        seed: of the run; each question is asked with a seed of its own, made of it. None sends no
-            seeds.
-        once: whether a prompt that was answered before is not asked again. None: if the temperature
-            is 0. An answer that cannot be read is then not asked for again either.
+        attempts: queries for a step until an answer can be read.
+        token_cap: output tokens of a whole walk, after which it ends; None for no cap.
+        seed: of the run, from which each query's seed is made; None sends no seeds.
+        once: whether each prompt is queried once; None for at temperature 0.
     """
-    # At temperature 0 the walks through a grid ask the same questions: each is asked once, and who
-    # asks it again meanwhile waits for the answer.
     answered: dict[str, ModelOutput] = {}
     locks: dict[str, anyio.Lock] = {}
 
@@ -121,11 +112,8 @@ def walker(
                 return answered[prompt]
 
         spent, failure = 0, None
-        name = Walk(task, index).name
         try:
-            listener.get().begins(name)
-            if token_cap is None:  # how much of it a half walk has used is not on record
-                _go_on(episode, name)
+            listener.get().begins(Walk(task, index).name)
             while not episode.over and failure is None:
                 listener.get().step()
                 words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
@@ -137,7 +125,6 @@ def walker(
                 state.messages += [output.message] if output.choices else []
                 state.output = output
                 if decision.action is None and _stop(output) == "model_length":
-                    # What the output says is then the server's error, and no answer of the model.
                     failure = CONTEXT
                     break
                 episode.take(decision)
@@ -151,7 +138,7 @@ def walker(
             listener.get().failed(error)
             ended[state.uuid] = episode.trajectory(index, failure_of(error))
             if isinstance(error, TimeoutError):
-                # Inspect takes a bare one for the end of a time limit, and the sample for done.
+                # Inspect takes a bare TimeoutError for the end of a time limit.
                 raise RuntimeError(f"no answer in time: {error}") from error
             raise
         state.completed = True
@@ -161,23 +148,7 @@ def walker(
 
 
 async def _asked(model: Model, prompt: str, config: GenerateConfig) -> ModelOutput:
-    """The answer of a model; what it costs is counted where somebody counts."""
-    messages: list[ChatMessage] = [ChatMessageUser(content=prompt)]
-    account = listener.get().account
-    if account is None:
-        return await model.generate(messages, config=config)
-    async with Question(account, prompt) as asked:
-        token = question.set(asked)
-        try:
-            return await model.generate(messages, config=config)
-        finally:
-            question.reset(token)
-
-
-def _go_on(episode: Episode, name: str) -> None:
-    """Take the steps that there are of a walk; the questions that follow are the same as ever."""
-    for step in listener.get().half(name):
-        episode.take(Decision(**{each.name: getattr(step, each.name) for each in fields(Decision)}))
+    return await model.generate([ChatMessageUser(content=prompt)], config=config)
 
 
 def _prompt(episode: Episode) -> str:
@@ -190,13 +161,13 @@ def _prompt(episode: Episode) -> str:
 async def _decide(
     ask: Ask, prompt: str, seeds: list[int | None]
 ) -> tuple[ModelOutput, Decision, int]:
-    """The decision for a step, and how many tokens were written for it."""
+    """Decision for a step, and its number of output tokens."""
     spent = 0
     for attempt, seed in enumerate(seeds, start=1):  # noqa: B007 (the last one is read below)
         output = await ask(prompt, GenerateConfig(seed=seed))
         spent += output.usage.output_tokens if output.usage else 0
         answer = understood(output.completion, _reasoning(output))
-        # A prompt that is too long is as long when it is put again.
+        # A prompt that is too long stays so.
         if answer.action is not None or _stop(output) == "model_length":
             break
     return output, _decision(prompt, output, answer, attempt), spent
@@ -218,7 +189,6 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
         reasoning=storable(answer.reasoning) or None,
         prompt=prompt,
         prompt_tokens=count if ids is None else tuple(ids),
-        # Without them nobody can replay the answer: words can be cut into tokens in many ways.
         answer_tokens=None if answer_ids is None else tuple(answer_ids),
         attempts=attempts,
         invalid=None if answer.action is not None else _why(output, answer),
@@ -226,7 +196,7 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
 
 
 def _why(output: ModelOutput, answer: Answer) -> str:
-    """Why there is no action, and what cut the answer short, if anything did."""
+    """Why there is no action."""
     stop = _stop(output)
     if stop == "max_tokens":
         return f"{TOKEN_CAP}: {answer.invalid}"
@@ -238,15 +208,14 @@ def _stop(output: ModelOutput) -> str:
 
 
 def _reasoning(output: ModelOutput) -> str:
-    """What the server kept apart as reasoning."""
+    """What the server returned separately as reasoning."""
     content = output.message.content if output.choices else ""
     parts = [] if isinstance(content, str) else content
     return "\n".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
 
 
 def _temperature(model: Model) -> float | None:
-    """The temperature that questions are asked with, whoever set it."""
-    # Inspect merges what was set on its command line into each call, and tells nobody before.
+    """Temperature of the queries, including Inspect's command line, which it merges into calls."""
     from inspect_ai.model._generate_config import active_generate_config
 
     temperature: float | None = model.config.merge(active_generate_config()).temperature
@@ -254,7 +223,7 @@ def _temperature(model: Model) -> float | None:
 
 
 def _seed(*words: int | str) -> int:
-    # Servers take signed 32-bit numbers at least, and Python's own hash differs between processes.
+    # 31 bits, which every server takes.
     text = ":".join(str(word) for word in words)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
@@ -262,20 +231,15 @@ def _seed(*words: int | str) -> int:
 # --- Scorer ---------------------------------------------------------------------------------------
 
 
-# Grids are what is drawn at random; walks and steps in one grid depend on each other.
 _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "accuracy", "invalid")}
 
 
 @scorer(metrics=_MEASURES)
 def walked(out: str | None = None) -> Scorer:
-    """Success, accuracy and the share of invalid answers, with the trajectory as metadata.
-
-    A walk without a step, which failed before its first answer, has no success and no accuracy to
-    speak of: its accuracy and its share are NaN, which Inspect counts as not scored.
+    """Score success, accuracy and invalid answers (NaN without steps), with the trajectory.
 
     Args:
-        out: a file to which each trajectory is appended as a line of JSON when it ends. A walk that
-            is run again has another line there; the last one counts.
+        out: file to which each trajectory is appended as a line of JSON.
     """
     if out is not None and not Path(out).parent.is_dir():
         raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")
@@ -314,12 +278,6 @@ def _summary(trajectory: Trajectory) -> str:
 
 
 # --- Task -----------------------------------------------------------------------------------------
-# Only Inspect loads this file, by its entry point. Options are given as `-T name=value`; those
-# that a suite has are those of `goalmeter.navigation.suite`. Inspect's own options go before what
-# is set here, such as `--temperature`, `--max-tokens`, `--max-connections`, `--time-limit`.
-
-
-# Errors of the server are retried so often; a question has so many seconds each time.
 MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
 
 
@@ -370,11 +328,7 @@ def task_of(
     once: bool | None = None,
     out: str | None = None,
 ) -> Task:
-    """The walks of a suite as a task; options as in `navigation`.
-
-    Prompts are among the conditions of the tasks in `made`. `only` are the keys of the walks that
-    are wanted, if not all of them are.
-    """
+    """Return the walks of a suite as a task; `only` are keys of walks, None for all."""
     listed = [Sample(**fields) for fields in samples(made, only)]
     return Task(
         name=f"goalmeter/{made.name}",
@@ -391,19 +345,17 @@ def task_of(
             max_retries=MAX_RETRIES,
             attempt_timeout=ATTEMPT_TIMEOUT,
         ),
-        # All walks are made and scored, whatever happens to some; a run in which some failed is one
-        # that can be continued, and then makes those again.
+        # All walks are scored; a run in which some failed can be repeated.
         fail_on_error=True,
         score_on_error=True,
     )
 
 
-# Of the run, and a parameter of its own.
 _SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions)) - {"seed"}
 
 
 def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as the suite takes them: from a shell, lists come as words and single values bare."""
+    """Options as the suite takes them; a shell gives words and bare single values."""
     if unknown := sorted(options.keys() - _SUITE_OPTIONS):
         raise InvalidParameterError(
             f"there is no option {unknown[0]!r}; a suite has {', '.join(sorted(_SUITE_OPTIONS))}"
@@ -428,7 +380,7 @@ def _task_of(name: str) -> Callable[..., Task]:
     def suite_task(**options: Any) -> Task:
         return navigation(name, **options)
 
-    # The packages of others are imported only when their suite is asked for.
+    # Other packages are imported only when their suite is used.
     suite_task.__doc__ = suite_named(name).about if name in SUITES else f"The suite {name}."
     return task(name=name)(suite_task)
 
