@@ -41,7 +41,7 @@ from goalmeter.organisms.training import (  # noqa: E402
     loss_of,
     train,
 )
-from goalmeter.runs import Alone  # noqa: E402
+from goalmeter.runs.lock import locked  # noqa: E402
 
 TINY = Settings("moth", rounds=((6, 0.02),), words=200, sizes=(5,), keys=False)
 
@@ -219,14 +219,14 @@ def test_two_commands_cannot_train_in_one_folder(tmp_path: Path) -> None:
     train(TINY, tmp_path, device="cpu", until=1)
     before = (tmp_path / CHECKPOINT).read_bytes()
     with (
-        Alone(tmp_path, "choose another folder (--out)"),
-        pytest.raises(InvalidParameterError, match=r"another process fills .*; wait for it or"),
+        locked(tmp_path, "choose another folder (--out)"),
+        pytest.raises(InvalidParameterError, match=r"another process writes to .*; wait for it or"),
     ):
         train(TINY, tmp_path, device="cpu")
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     # What is over is nobody's any more.
     train(TINY, tmp_path, device="cpu")
-    with Alone(tmp_path, "choose another folder (--out)"):
+    with locked(tmp_path, "choose another folder (--out)"):
         assert train(TINY, tmp_path, device="cpu") == tmp_path
 
 

@@ -101,7 +101,7 @@ def test_errors_name_the_study_and_the_trial() -> None:
     with pytest.raises(GoalmeterError) as failed:
         carry_out(study, on="processes:1")
     assert str(failed.value).startswith("clock: the walk 'x' ended with exception: TypeError: ")
-    assert "the same command goes on from there" in str(failed.value)
+    assert "the same command resumes there" in str(failed.value)
 
 
 # --- Tries that failed ----------------------------------------------------------------------------

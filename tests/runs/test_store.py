@@ -103,7 +103,7 @@ def test_another_run_is_refused_and_says_what_differs(tmp_path: Path) -> None:
         fill(tmp_path, {"kind": "test", "steps": 6, "seeds": [0], "reading": "x"})
     assert str(refused.value) == (
         f"{tmp_path} holds another run: steps is 5 there, and 6 here; reading is not given there, "
-        f'and "x" here; choose another folder (--out), or ask for the same'
+        f'and "x" here; choose another folder (--out), or use the same options'
     )
     assert (tmp_path / "run.json").read_bytes() == before
     assert read_run(tmp_path).values == {"a": 1}
@@ -204,7 +204,7 @@ def test_a_run_is_filled_by_one_at_a_time_and_read_by_all(tmp_path: Path) -> Non
     with RunStore(tmp_path, WHAT) as store:
         store.add("a", 1)
         assert read_run(tmp_path).values == {"a": 1}
-        with pytest.raises(InvalidParameterError, match=f"another process fills {tmp_path}; wait"):
+        with pytest.raises(InvalidParameterError, match=f"another process writes to {tmp_path}"):
             fill(tmp_path)
         store.add("b", 2)
     assert fill(tmp_path) == {"a": 1, "b": 2}
@@ -250,7 +250,7 @@ def test_sigkill_loses_nothing_that_was_added(tmp_path: Path) -> None:
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as filler:
         assert filler.stdout is not None
         told = int(filler.stdout.readline())
-        with pytest.raises(InvalidParameterError, match="another process fills"):
+        with pytest.raises(InvalidParameterError, match="another process writes to"):
             fill(tmp_path, {"kind": "test"})
         filler.send_signal(signal.SIGKILL)
         told = max([told, *map(int, filler.stdout.read().split())])

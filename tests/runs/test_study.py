@@ -14,8 +14,8 @@ from test_plugins import install
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter._names import plugins
 from goalmeter.runs import (
-    Answer,
     Batch,
+    BatchResult,
     JobResult,
     Study,
     carry_out,
@@ -24,7 +24,7 @@ from goalmeter.runs import (
 )
 from goalmeter.runs.backends.registry import Here
 from goalmeter.runs.engine import BatchSize
-from goalmeter.runs.jobs import Working, call
+from goalmeter.runs.jobs import Working, calls
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 # Any function of goalmeter's that is quick and takes plain values.
@@ -73,9 +73,10 @@ class Backwards:
     def __exit__(self, *error: object) -> None:
         return None
 
-    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         for number, batch in reversed(list(enumerate(batches))):
-            yield number, Answer.from_json(json.loads(json.dumps(call(batch).to_json())))
+            results = BatchResult([result for result, _ in calls(batch)], 1.0)
+            yield number, BatchResult.from_json(json.loads(json.dumps(results.to_json())))
 
     def working(self) -> list[Working]:
         return []
@@ -101,14 +102,14 @@ def test_another_package_adds_a_place(
     plugins.cache_clear()  # nothing is installed while goalmeter runs, but for this test
     request.addfinalizer(plugins.cache_clear)
     assert carry_out(seconds(5), on="cluster:a:b", timeout=9.0) == carry_out(seconds(5))
-    with pytest.raises(InvalidParameterError, match=r"no place 'clutser' .*did you mean cluster\?"):
+    with pytest.raises(InvalidParameterError, match=r"'clutser'; did you mean cluster\?"):
         carry_out(seconds(5), on="clutser")
 
 
 @pytest.mark.parametrize(
     ("on", "timeout", "message"),
     [
-        ("proceses:2", None, r"no place 'proceses' .*did you mean processes\? expected here, proc"),
+        ("proceses:2", None, r"'proceses'; did you mean processes\? expected here, proc"),
         ("processes:0", None, "workers is 0, expected at least 1"),
         ("processes:two", None, "workers is 'two', expected a whole number"),
         ("here:2", None, "'here:2' is this process; expected 'here' alone"),
@@ -123,7 +124,7 @@ def test_places_that_are_refused(on: str, timeout: float | None, message: str) -
 
 def test_a_function_without_a_name_is_called_here_only() -> None:
     assert carry_out(local(lambda key: {key})) == {"a": {"a"}, "b": {"b"}, "c": {"c"}}
-    with pytest.raises(InvalidParameterError, match="local can be asked in this process only"):
+    with pytest.raises(InvalidParameterError, match="local can be made in this process only"):
         carry_out(local(lambda key: key), on="processes:2")
 
 
@@ -135,10 +136,10 @@ def test_a_named_function_gives_the_same_here_as_from_a_process() -> None:
 
 def test_a_backend_that_forgets_trials_is_an_error() -> None:
     class Forgets(Here):
-        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
             yield from list(super().run(batches))[:2]
 
-    with pytest.raises(GoalmeterError, match="clock: 3 trials came to nothing, since Forgets end"):
+    with pytest.raises(GoalmeterError, match="3 trials have no result, since Forgets ended"):
         carry_out(seconds(5), on=Forgets())
 
 
@@ -240,7 +241,7 @@ def test_what_is_wrong_with_all_trials_is_found_before_the_first(tmp_path: Path)
 
 
 def test_a_result_keeps_its_error_where_it_was_raised() -> None:
-    (result,) = call(Batch("goalmeter.runs.progress:in_words", [{}])).results
+    ((result, _),) = calls(Batch("goalmeter.runs.progress:in_words", [{}]))
     assert result == JobResult("exception", detail=result.detail, error="TypeError")
     assert isinstance(result.cause, TypeError) and "cause" not in result.to_json()
 

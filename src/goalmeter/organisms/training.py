@@ -27,10 +27,10 @@ from goalmeter.organisms.network import (
     save,
     write_network,
 )
-from goalmeter.runs import Alone
+from goalmeter.runs.lock import locked
 from goalmeter.runs.progress import Progress
 from goalmeter.runs.reading import STATUS
-from goalmeter.runs.status import told
+from goalmeter.runs.status import reporting_status
 
 if TYPE_CHECKING:
     import torch
@@ -298,7 +298,7 @@ def train(
     if claim(place, asdict(settings)):
         return place
     # Two that write one checkpoint would leave neither of them.
-    with Alone(place, _ELSEWHERE):
+    with locked(place, _ELSEWHERE):
         # Another process may have ended it meanwhile.
         if not claim(place, asdict(settings)):
             end = settings.steps if until is None else min(until, settings.steps)
@@ -328,7 +328,7 @@ def _learn(
     last = saved = begun = time.monotonic()
     losses: list[float] = []
     counted = Progress(settings.name, "step", settings.steps, done, 0, None)
-    with told(place, counted) if team.rank == 0 else nullcontext():
+    with reporting_status(place, counted) if team.rank == 0 else nullcontext():
         for step in range(done, end):
             rate = settings.rate(step)
             model.zero_grad(set_to_none=True)

@@ -10,18 +10,16 @@ from goalmeter.runs.backends.registry import (
 )
 from goalmeter.runs.engine import Results, carry_out, check, keys_in, stored_results
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
-from goalmeter.runs.jobs import Answer, Backend, Batch, JobResult, Study, Working
-from goalmeter.runs.lock import Alone
+from goalmeter.runs.jobs import Backend, Batch, BatchResult, JobResult, Study, Working
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.status import RunStatus, Worker, runs_below, status_of
 from goalmeter.runs.store import RunStore, Stages, made_here
 
 __all__ = [
     "HERE",
-    "Alone",
-    "Answer",
     "Backend",
     "Batch",
+    "BatchResult",
     "Forecast",
     "JobResult",
     "Results",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
@@ -25,31 +25,25 @@ from goalmeter.runs.status import Watched
 from goalmeter.runs.store import RunStore, made_here
 
 # --- Results --------------------------------------------------------------------------------------
-# A result is kept under the key of its trial, and then stands. One that failed and is to be made
-# again is kept as a try under a key beside it, "KEY, failed 1", "KEY, failed 2", ..., so that
-# nothing is overwritten. Where a trial has not succeeded yet, its last try counts.
+# A stored result is final. One that failed and is to be made again is stored as a try, under
+# "KEY, failed 1", "KEY, failed 2", ..., so that nothing is overwritten. Where a trial has no result
+# yet, its last try counts.
 
 T = TypeVar("T")
 
 
 class Results(Generic[T]):
-    """The results of a study, from entering the context to leaving it.
-
-    Only this process writes them, wherever the trials are made.
+    """Results of a study while they are being made; only this process writes them.
 
     Args:
-        study: whose they are.
-        out: run folder that keeps them, and whose results are there already; None keeps nothing.
-        tell: is told how many there are.
-        taken_over: results from elsewhere, kept first; those in the folder stand before them.
+        study: the study.
+        out: run directory, whose results are read first; None stores nothing.
+        tell: progress callback.
+        taken_over: results from elsewhere, stored first unless the directory has others.
 
     Attributes:
-        ended: the results by their keys, in the order in which they came.
-        watched: what status.json says of them; to be told where they are made and by whom.
-
-    Raises:
-        InvalidFileError: the folder cannot be used, or a line of it is no result.
-        InvalidParameterError: it holds another run, or another process fills it.
+        ended: results by key, in the order in which they came.
+        watched: source of status.json.
     """
 
     def __init__(
@@ -91,8 +85,7 @@ class Results(Generic[T]):
         if store is not None:
             stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
             self.ended, self._failed = ended_and_failed(stored, study)
-            # The results themselves are held; a million values beside them would be twice as much.
-            store.forget()
+            store.forget()  # the JSON values of a million results take twice their memory
         for key, result in self._taken_over.items():
             self.keep(key, result)
         failed = sum(map(study.is_failure, self.ended.values()))
@@ -106,20 +99,16 @@ class Results(Generic[T]):
 
     @property
     def left(self) -> list[str]:
-        """Keys of the trials that have no result yet, or only tries that failed, in order."""
+        """Keys of the trials without a final result, in order."""
         return [key for key in self._study.trials if key not in self.ended]
 
     def keep(self, key: str, result: T) -> None:
-        """Keep a result, or a try that failed; a trial that has ended stays as it is.
-
-        Raises:
-            InvalidFileError: the disk is full, or the like; all earlier results are kept.
-        """
+        """Store a result or a failed try; a final result stays as it is."""
         if key in self.ended:
             return
         is_failure = self._study.is_failure(result)
         is_try = is_failure and self._study.tries_again
-        # Kept before it counts: a full disk leaves the trial to be made again.
+        # Stored before it counts: a full disk leaves the trial to be made again.
         if self._store is not None:
             number = _number_of_tries(self._store.lines, key) + 1 if is_try else 0
             self._store.add(try_key(key, number) if is_try else key, self._study.to_json(result))
@@ -130,24 +119,20 @@ class Results(Generic[T]):
             self._progress.ended()
 
     def step(self) -> None:
-        """A part of a trial is done; told where whole trials take long."""
+        """Count a part of a trial, for progress where whole trials take long."""
         self._progress.step()
 
     def by_key(self) -> dict[str, T]:
-        """Every result there is, in the order of the study; where none ended, the last try."""
+        """Return all results in the order of the study; the last try where none is final."""
         every = self._failed | self.ended
         return {key: every[key] for key in self._study.trials if key in every}
 
 
 def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
-    """The results of a study that a folder holds, in its order; where none ended, the last try.
-
-    Args:
-        run: the folder, as it was read.
-        study: what it is of.
+    """Return all results of a study from a run directory, in its order.
 
     Raises:
-        IncompleteRunError: not all are there.
+        IncompleteRunError: some are missing.
         InvalidFileError: a line is not the result that its key names.
     """
     ended, failed = ended_and_failed(run, study)
@@ -159,7 +144,7 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
 
 
 def ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dict[str, T]]:
-    """The results in a folder, and the last tries of trials that have none, by the trials' keys."""
+    """Return the final results in a run directory, and the last tries of the other trials."""
     ended: dict[str, T] = {}
     failed: dict[str, T] = {}
     with without_collections():
@@ -172,40 +157,35 @@ def ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dic
 
 
 def keys_in(folder: str | Path) -> Collection[str]:
-    """The keys under which a folder holds something; none where there is no run yet.
-
-    Raises:
-        InvalidFileError: a line of it is no trial.
-    """
+    """Return the keys that a run directory holds; none where there is no run yet."""
     return set(keys_of(Path(folder) / TRIALS))
 
 
-def _read(run: StoredRun, study: Study[T], key: str, kept_as: str) -> T:
-    """One result, or an error that names the line that holds something else."""
+def _read(run: StoredRun, study: Study[T], key: str, stored_as: str) -> T:
     try:
-        return study.from_json(key, run.values[kept_as])
+        return study.from_json(key, run.values[stored_as])
     except GoalmeterError as cause:
-        line = f", line {run.lines[kept_as]}" if kept_as in run.lines else ""
+        line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
         raise InvalidFileError(
-            f"{run.folder / TRIALS}{line}, the {study.noun} {kept_as!r}: {cause}; remove its line "
-            f"from {TRIALS} and it is made again"
+            f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; remove its "
+            f"line from {TRIALS} and it is made again"
         ) from cause
 
 
-def _number_of_tries(kept: Collection[str], key: str) -> int:
+def _number_of_tries(stored: Collection[str], key: str) -> int:
     number = 0
-    while try_key(key, number + 1) in kept:
+    while try_key(key, number + 1) in stored:
         number += 1
     return number
 
 
 # --- Engine ---------------------------------------------------------------------------------------
-_MOST = 1000  # trials of a batch, whatever they cost
-_REMEMBERED = 15  # batches whose costs are looked at
-# So many batches are left for each worker, so that none works long after the others are through.
+_MOST = 1000  # trials of a batch
+_REMEMBERED = 15  # batches whose costs are remembered
+# So many batches are left for each worker, so that none works long after the others have ended.
 _ROUNDS_LEFT = 4
-# Times that a trial is made again whose process somebody else ended. Whoever ends them at random
-# moments misses one of these; what is short of memory every time does not.
+# Repetitions of a trial whose process somebody else ended. Interruptions at random moments miss one
+# of these; a lack of memory misses none.
 _AGAIN = 5
 
 
@@ -217,39 +197,36 @@ def carry_out(
     out: str | Path | None = None,
     progress: Tell | None = None,
 ) -> dict[str, T]:
-    """The result of every trial of a study, by its key and in its order.
+    """Return the result of every trial of a study by its key, in its order.
 
-    The results are the same wherever, in what order and in which batches they are made, and however
-    often this is interrupted and called again, as far as the function's results depend on nothing
-    but its arguments.
+    The results do not depend on the backend, the order, the batches, or on how often this is
+    interrupted and called again, if the function depends on nothing but its arguments.
 
     Args:
-        study: what is to be known.
-        on: where its trials run, as `backends.registry` spells it; or a backend, for these trials.
-        timeout: seconds that a trial may take, which is then a batch of its own; None for as long
-            as it takes. A backend that is given itself has to know it too.
-        out: run folder that keeps every result as soon as it is there; what it holds is not made
-            again. None keeps nothing.
-        progress: told now and then how many trials have ended, and what time is left.
+        study: the study.
+        on: backend, as `backends.registry` spells it, or a backend itself.
+        timeout: seconds that a trial may take; None for no limit. A backend that is given itself
+            has to know it too.
+        out: run directory that stores each result as soon as it is there; what it holds is not made
+            again. None stores nothing.
+        progress: progress callback.
 
     Raises:
-        InvalidParameterError: there is no such place, or it cannot do what is asked of it; or `out`
-            holds another run.
-        InvalidFileError: the folder cannot be used, or a line of it is no result.
-        GoalmeterError: a trial came to nothing, and the study has nothing to put in its place.
-        MissingExtraError: a trial needs a package that is not installed.
+        InvalidParameterError: no such backend, or `out` holds another run.
+        InvalidFileError: the directory cannot be used, or a line of it is no result.
+        GoalmeterError: a trial failed, and the study has no result to put in its place.
     """
     with Results(study, out, tell=progress) as results:
         if left := results.left:
-            asked: dict[int, list[str]] = {}
+            running: dict[int, list[str]] = {}
             with _place(study, on, len(left), timeout) as backend:
                 results.watched.place = on if isinstance(on, str) else type(on).__name__
                 results.watched.at_work = lambda: [
-                    (working.worker, asked.get(working.batch, ())) for working in backend.working()
+                    (each.worker, running.get(each.batch, ())) for each in backend.working()
                 ]
-                _ask_first(study, backend)
-                for key, result in _made(study, left, backend, asked, alone=timeout is not None):
-                    results.keep(key, result)
+                check_first(study, backend)
+                for key, result in _results(left, study.batch, backend, running):
+                    results.keep(key, result_in(study, key, result))
         return results.by_key()
 
 
@@ -262,7 +239,7 @@ def check(
 ) -> None:
     """Raise what `carry_out` would raise before its first trial; `out` is made if need be."""
     with _place(study, on, 1, timeout) as backend:
-        _ask_first(study, backend)
+        check_first(study, backend)
     with Results(study, out):
         pass
 
@@ -274,25 +251,18 @@ def _place(
         return on
     if callable(study.function) and on != HERE:
         raise InvalidParameterError(
-            f"{study.name} can be asked in this process only, since what makes its {study.noun}s "
+            f"{study.name} can be made in this process only, since what makes its {study.noun}s "
             f"has no name by which another process could find it"
         )
     return opened(on, trials=trials, timeout=timeout)
 
 
-def _ask_first(study: Study[Any], backend: Backend) -> None:
-    """Raise what the study's check gives, if it does not pass."""
+def check_first(study: Study[Any], backend: Backend) -> None:
+    """Raise the error of the study's check, if it has one."""
     if study.check is None:
         return
-    kills = Kills()
-    results: Sequence[JobResult] = ()
-    for _ in range(1 + _AGAIN):
-        for _, answer in backend.run(iter([replace(study.check, files=study.files)])):
-            lost = None if answer.lost is None else kills.judged("", answer.lost)
-            results = answer.results if lost is None else [lost]
-        if results:
-            break
-    for result in results:
+    batch = replace(study.check, files=study.files)
+    for _, result in _results([""], lambda keys: batch, backend, {}):
         if result.outcome == REFUSED:
             raise result.cause or result.refusal()
         if result.outcome != OK:
@@ -302,88 +272,59 @@ def _ask_first(study: Study[Any], backend: Backend) -> None:
             )
 
 
-def _made(
-    study: Study[T],
+def _results(
     keys: list[str],
+    batch_of: Callable[[list[str]], Batch],
     backend: Backend,
-    asked: dict[int, list[str]],
-    *,
-    alone: bool,
-) -> Iterator[tuple[str, T]]:
-    """The results of some trials, as they are ready; `alone` makes each a batch of its own.
+    running: dict[int, list[str]],
+) -> Iterator[tuple[str, JobResult]]:
+    """Give what came of some trials; `running` holds the keys of batches that are being made.
 
-    The keys of the batches that are being made are in `asked`, by number.
+    A trial whose process somebody else ended is made again, in a batch of its own.
     """
-    size = BatchSize(backend.slots, 0.0 if alone else backend.worthwhile)
-    kills = Kills()
+    size = BatchSize(backend.slots, backend.worthwhile)
+    kills: Counter[str] = Counter()
     waiting = keys[::-1]  # the next one last, where a list is short to pop
 
     def batches() -> Iterator[Batch]:
         for number in count():
             if not waiting:
                 return
-            asked[number] = [waiting.pop() for _ in range(size.next(len(waiting)))]
-            yield study.batch(asked[number])
+            running[number] = [waiting.pop() for _ in range(size.next(len(waiting)))]
+            yield batch_of(running[number])
 
     while waiting:
-        suspects: list[str] = []
-        for number, answer in backend.run(batches()):
-            batch = asked.pop(number)
-            if answer.lost is None:
-                size.took(len(batch), answer.seconds)
-                for key, result in zip(batch, answer.results, strict=True):
-                    yield key, _result(study, key, result)
-            elif len(batch) == 1 or answer.lost.outcome == KILLED:
-                for key in batch:
-                    if (judged := kills.judged(key, answer.lost)) is None:
-                        suspects.append(key)
-                    else:
-                        yield key, _result(study, key, judged)
-            else:
-                suspects += batch
-        if unanswered := len(waiting) + sum(map(len, asked.values())):
+        again: list[str] = []
+        for number, made in backend.run(batches()):
+            batch = running.pop(number)
+            size.took(len(batch), made.seconds)
+            for key, result in zip(batch, made.results, strict=True):
+                if result.outcome != KILLED:
+                    yield key, result
+                    continue
+                kills[key] += 1
+                if kills[key] <= _AGAIN:
+                    again.append(key)
+                else:
+                    detail = f"{result.detail}, each of {1 + _AGAIN} times that it was made"
+                    yield key, JobResult(CRASH, detail=detail)
+        if missing := len(waiting) + sum(map(len, running.values())):
             raise GoalmeterError(
-                f"{study.name}: {unanswered} {study.noun}s came to nothing, since "
-                f"{type(backend).__name__} ended without an answer to them; the same command goes "
-                f"on from what is kept"
+                f"{missing} trials have no result, since {type(backend).__name__} ended without "
+                f"one; the same command resumes the run"
             )
-        # If one trial of a lost batch did it, it answers for itself alone, and the others end.
-        waiting += reversed(suspects)
+        waiting += reversed(again)
         size = BatchSize(backend.slots, 0.0)
 
 
-class Kills:
-    """Counts how often each trial was in a process that somebody else ended."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def judged(self, key: str, lost: JobResult) -> JobResult | None:
-        """What came of a trial whose batch was lost; None if it is to be made again.
-
-        Args:
-            key: of the trial.
-            lost: how its process ended, as the backend saw it.
-        """
-        if lost.outcome != KILLED:
-            return lost
-        self._counts[key] += 1
-        if self._counts[key] <= _AGAIN:
-            return None
-        return JobResult(
-            CRASH, detail=f"{lost.detail}, each of {1 + _AGAIN} times that it was made"
-        )
-
-
 class BatchSize:
-    """Learns what a trial costs, and says how many make a batch.
+    """Number of trials of the next batch, learnt from what trials cost.
 
-    What a trial's result is does not depend on the batch that it is in, so neither this clock nor
-    the number of workers can change a number.
+    A trial's result does not depend on its batch, so this clock can change no number.
 
     Args:
         slots: batches that are made at once.
-        worthwhile: seconds of work that make a batch worth its way; 0 for one trial at a time.
+        worthwhile: seconds of work that make a batch worth sending; 0 for one trial at a time.
     """
 
     def __init__(self, slots: int, worthwhile: float) -> None:
@@ -392,13 +333,12 @@ class BatchSize:
         self._costs: deque[float] = deque(maxlen=_REMEMBERED)
 
     def took(self, trials: int, seconds: float) -> None:
-        """A batch has ended."""
-        # Each trial would count alike, but the first batches of a worker pay for its imports: of
-        # whole batches the median leaves those out.
+        """Learn from a batch that has ended."""
+        # The first batches of a worker pay for its imports; the median of batches leaves those out.
         self._costs.append(seconds / trials)
 
     def next(self, left: int) -> int:
-        """Trials of the next batch, at least 1, where `left` have none yet."""
+        """Return the number of trials of the next batch, at least 1, where `left` remain."""
         if not self._costs or not self._worthwhile:
             return 1
         by_cost = self._worthwhile / max(median(self._costs), self._worthwhile / _MOST)
@@ -406,20 +346,18 @@ class BatchSize:
         return max(1, int(min(by_cost, fair)))
 
 
-def _result(study: Study[T], key: str, result: JobResult) -> T:
-    """The result of a trial, or what the study puts in its place."""
+def result_in(study: Study[T], key: str, result: JobResult) -> T:
+    """Return the result of a trial, or what the study puts in its place."""
     if result.outcome == OK:
         return study.result(key, result.value)
     if study.instead is not None:
         return study.instead(key, result)
     if result.outcome == REFUSED:
-        # The only trial needs no name beside that of the study.
         which = f", the {study.noun} {key!r}" if len(study.trials) > 1 else ""
         raise result.refusal(f"{study.name}{which}: ") from result.cause
     if result.cause is not None:
         raise result.cause
     raise GoalmeterError(
         f"{study.name}: the {study.noun} {key!r} ended with {result.outcome}: {result.detail}; "
-        f"what is finished is kept where --out names a folder, and the same command goes on from "
-        f"there"
+        f"finished results are kept where --out names a folder, and the same command resumes there"
     )

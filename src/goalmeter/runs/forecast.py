@@ -1,42 +1,35 @@
-"""What a study will cost, said before anything starts, and without making a folder.
+"""Cost forecasts of studies for `--dry-run`, made without a run directory.
 
-    left         trials of the plan - trials that the folder keeps already
+    left         trials of the plan - trials in the run directory
     hours        left * seconds of a trial / trials that are made at once / 3600
     disk         left * bytes of a line
 
-Seconds and bytes are those of some of the trials themselves, which are made and not kept: the first
-one pays for imports and is left out of the time; those that follow are spread evenly over the plan.
+Seconds and bytes are those of some trials that are made and not stored: the first one pays for
+imports and is left out of the time; those that follow are spread evenly over the plan.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import Any
 
 from goalmeter._errors import json_text
 from goalmeter._files import JsonFields
 from goalmeter.runs.backends.registry import HERE, opened
-from goalmeter.runs.engine import carry_out, keys_in
-from goalmeter.runs.jobs import Answer, Backend, Batch, Study, Working
+from goalmeter.runs.engine import check_first, keys_in, result_in
+from goalmeter.runs.jobs import Study
 
-# Seconds that examples take together, about, and how many there are besides the first.
-_BUDGET, _EXAMPLES = 3.0, 8
+# Seconds that the examples take together, about, and how many there are besides the first.
+_SECONDS, _EXAMPLES = 3.0, 8
 
 
 @dataclass(frozen=True)
 class Span(JsonFields):
-    """A number between two bounds, each of which says in `Forecast.assumed` what it is.
-
-    Attributes:
-        least: the lower one.
-        most: the upper one.
-    """
+    """A number between two bounds; `Forecast.assumed` says what each of them is."""
 
     least: float
     most: float
@@ -49,30 +42,30 @@ class Span(JsonFields):
 
     @classmethod
     def of(cls, value: float) -> Span:
-        """A number that is known."""
+        """Return a known number."""
         return cls(value, value)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast(JsonFields):
-    """What is left of a plan, and what making it will cost.
+    """The remaining trials of a plan and their estimated cost.
 
     Attributes:
         name: whose trials they are.
         noun: what one is called.
-        trials: of the plan.
-        kept: those that the folder holds.
-        left: the others.
+        trials: number in the plan.
+        kept: number in the run directory.
+        left: number of the others.
         slots: how many are made at once.
-        place: where they are made, as `on` spells it; "" where it is no choice of the user's.
-        hours: of work, by the clock; None where nothing says what a trial takes.
-        disk: bytes that are written; None where nothing says how many.
-        calls: questions to a model; None where none is asked.
-        prompt_tokens, output_tokens: of these questions and their answers.
+        hours: of work, by the clock; None if unknown.
+        disk: bytes that are written; None if unknown.
+        place: execution backend; "" where the user does not choose one.
+        calls: calls of a model; None where there are none.
+        prompt_tokens, output_tokens: of these calls.
         output_cap: output tokens that no run can exceed.
-        usd: their price, where prices are known.
-        counted: what else there is of, by its name: worlds, decisions, fits.
-        assumed: what these numbers rest on, in sentences.
+        usd: price of the calls, where prices are known.
+        counted: further counts by name: worlds, decisions, fits.
+        assumed: assumptions of these numbers, in sentences.
     """
 
     name: str
@@ -101,42 +94,31 @@ def forecast_of(
     out: str | Path | None = None,
     is_kept: bool = True,
 ) -> Forecast:
-    """What carrying a study out will cost; the arguments are those of `carry_out`.
+    """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`.
 
-    `is_kept` says whether results go to a folder; if not, they need not be JSON values.
+    `is_kept` says whether results are stored; if not, they need not be JSON values.
 
     Raises:
-        GoalmeterError: as `carry_out`, of the trials that are made to see what they take.
-        InvalidFileError: a line of the folder is no trial.
+        GoalmeterError: as `carry_out`, of the trials that are made to measure the rate.
     """
+    forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
     left = left_of(study.trials, out)
-    slots, at_once = slots_at(on, len(left), timeout=timeout)
-    # A process of its own where trials run apart, as a user's code may have to; here where it can.
-    place = HERE if callable(study.function) else "processes:1"
-    shown = study if is_kept else replace(study, to_json=lambda result: None)
-    seconds, sizes = _examples(shown, left, place, timeout)
-    each, size = fmean(seconds or [0.0]), fmean(sizes or [0.0])
-    hours = len(left) * each / slots / 3600
-    assumed = ["nothing is left to make"]
-    if left:
-        spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
-        assumed = [
-            f"a {study.noun} takes {each:.3g} s"
-            + (f" and {size:.0f} bytes" if is_kept else "")
-            + f", measured on {len(sizes)} of them{spread}, on this machine as busy as it is now",
-            at_once,
-        ]
-    return Forecast(
-        name=study.name,
-        noun=study.noun,
-        trials=len(study.trials),
-        kept=len(study.trials) - len(left),
-        left=len(left),
-        slots=slots,
-        place=on,
-        hours=Span.of(hours),
+    if not left:
+        disk = Span.of(0.0) if is_kept else None
+        return replace(forecast, hours=Span.of(0.0), disk=disk, assumed=forecast.assumed[:1])
+    seconds, sizes = _examples(study, left, timeout, is_kept)
+    each, size = fmean(seconds), fmean(sizes)
+    spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
+    measured = (
+        f"a {study.noun} takes {each:.3g} s"
+        + (f" and {size:.0f} bytes" if is_kept else "")
+        + f", measured on {len(sizes)} of them{spread}, on this machine as busy as it is now"
+    )
+    return replace(
+        forecast,
+        hours=Span.of(len(left) * each / forecast.slots / 3600),
         disk=Span.of(len(left) * size) if is_kept else None,
-        assumed=tuple(assumed),
+        assumed=(measured, *forecast.assumed[1:]),
     )
 
 
@@ -147,18 +129,11 @@ def unmeasured(
     on: str = HERE,
     out: str | Path | None = None,
     counted: Mapping[str, int] | None = None,
+    timeout: float | None = None,
 ) -> Forecast:
-    """What there is of a study of which no trial can be made to see what it takes.
-
-    Args:
-        study: whose trials they are.
-        why: nothing tells the time, in a sentence.
-        on: where they are made.
-        out: folder that may hold some of them.
-        counted: what else there is of, by its name.
-    """
+    """Count the trials of a study without making any; `why` says why the time is unknown."""
     left = left_of(study.trials, out)
-    slots, at_once = slots_at(on, len(left))
+    slots, at_once = slots_at(on, len(left), timeout=timeout)
     return Forecast(
         name=study.name,
         noun=study.noun,
@@ -175,9 +150,9 @@ def unmeasured(
 
 
 def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int, str]:
-    """How many of some trials a place makes at once, and that in a sentence; it is not entered.
+    """Return how many of some trials a backend makes at once, and that in a sentence.
 
-    1 of a cluster, which says how much of it is free when it is reached.
+    1 of a cluster, whose size is known when it is reached.
     """
     known = getattr(opened(on, trials=max(trials, 1), timeout=timeout), "slots", None)
     if known == 1:
@@ -190,13 +165,11 @@ def slots_at(on: str, trials: int, *, timeout: float | None = None) -> tuple[int
     )
 
 
-def together(name: str, forecasts: Sequence[Forecast], **told: Any) -> Forecast:
-    """Forecasts of trials of one noun as one: each is made when the one before is finished.
+def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Forecast:
+    """Join forecasts of trials that are made one after the other.
 
-    A number that one of them does not know is not known of all. `told` are fields that are another
-    for all of them, such as `assumed`; else sentences are each said once.
+    A number that one of them does not know is unknown for all. `changes` are fields of the result.
     """
-    first = forecasts[0]
 
     def added(values: Sequence[Span | None]) -> Span | None:
         known = [value for value in values if value is not None]
@@ -209,17 +182,17 @@ def together(name: str, forecasts: Sequence[Forecast], **told: Any) -> Forecast:
     joined |= {key: sum(getattr(each, key) for each in forecasts) for key in counts}
     joined["output_cap"] = None if None in caps else sum(cap or 0 for cap in caps)
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
-    return replace(first, name=name, **(joined | told))
+    return replace(forecasts[0], name=name, **(joined | changes))
 
 
 def left_of(trials: Mapping[str, Any], out: str | Path | None) -> list[str]:
-    """Keys of the trials that a folder does not keep yet; nothing is made, and no lock taken."""
+    """Return the keys of the trials that a run directory does not hold yet."""
     kept = set(keys_in(out)) if out is not None else set()
     return [key for key in trials if key not in kept]
 
 
 def spread_over(keys: Sequence[str], count: int) -> list[str]:
-    """Some keys at even distances, the first one among them.
+    """Return some keys at even distances, the first one among them.
 
     >>> spread_over("abcdefgh", 3)
     ['a', 'c', 'f']
@@ -229,51 +202,24 @@ def spread_over(keys: Sequence[str], count: int) -> list[str]:
 
 
 def _examples(
-    study: Study[Any], keys: Sequence[str], place: str, timeout: float | None
+    study: Study[Any], keys: Sequence[str], timeout: float | None, is_kept: bool
 ) -> tuple[list[float], list[int]]:
-    """Seconds and bytes of some trials."""
+    """Make some trials; return the seconds and the bytes of each."""
+    # A process of its own where trials run apart, as a user's code may have to; here where it can.
+    place = HERE if callable(study.function) else "processes:1"
     seconds: list[float] = []
     sizes: list[int] = []
-    end = math.inf
     with opened(place, trials=1, timeout=timeout) as backend:
-        timed = _Timed(backend)
+        check_first(study, backend)
+        end = float("inf")
         for key in spread_over(keys, 1 + _EXAMPLES):
             if len(sizes) > 1 and time.monotonic() > end:
                 break
-            trials = {key: study.trials[key]}
-            # What is wrong with all of them is told before the first, as when they are made.
-            check = None if sizes else study.check
-            result = carry_out(replace(study, trials=trials, check=check), on=timed)[key]
-            line = json_text({"key": key, "value": study.to_json(result)}) + "\n"
-            sizes.append(len(line.encode()))
-            seconds.append(timed.seconds)
+            ((_, made),) = backend.run(iter([study.batch([key])]))
+            result = result_in(study, key, made.results[0])
+            line = json_text({"key": key, "value": study.to_json(result) if is_kept else None})
+            sizes.append(len(line.encode()) + 1)
+            seconds.append(made.seconds)
             if len(sizes) == 1:
-                end = time.monotonic() + _BUDGET
+                end = time.monotonic() + _SECONDS
     return seconds[1:] or seconds, sizes
-
-
-class _Timed:
-    """A place that is open already, and remembers what its last batch took."""
-
-    slots, worthwhile = 1, 0.0
-
-    def __init__(self, backend: Backend) -> None:
-        self.seconds = 0.0
-        self._backend = backend
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None: ...
-
-    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
-        for number, batch in enumerate(batches):
-            begun = time.perf_counter()
-            for _, answer in islice(self._backend.run(iter([batch])), 1):
-                # A batch that was lost has no time of its own.
-                waited = time.perf_counter() - begun
-                self.seconds = waited if answer.lost is not None else answer.seconds
-                yield number, answer
-
-    def working(self) -> Sequence[Working]:
-        return self._backend.working()

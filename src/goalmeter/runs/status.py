@@ -12,48 +12,78 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, json_text, visible
-from goalmeter._files import JsonFields, read_bytes, reading
-from goalmeter.runs.lock import OWNER, STALE, Heartbeat, is_alive
+from goalmeter._files import JsonFields, read_bytes
+from goalmeter.runs.lock import is_locked
 from goalmeter.runs.progress import Progress, in_words
 from goalmeter.runs.reading import RUN, STATUS, TRIALS, counted, read_about
 
-# --- Watching -------------------------------------------------------------------------------------
-# format, version       of this file, and of goalmeter
+# --- Driver ---------------------------------------------------------------------------------------
+# status.json:
+#     format, version       of this file, and of goalmeter
 #     name, noun            whose trials they are, and what one is called
-#     total, done, failed   trials: in all (null where nobody knows yet), finished, of these failed
-#     steps                 parts of trials, where those are told
+#     total, done, failed   trials: in all (null where unknown), finished, of these failed
+#     steps                 parts of trials, where those are counted
 #     made, seconds, rate   trials that this command has made, in what time, and a second
-#     left_seconds          at that rate; null while it is not known
+#     left_seconds          at that rate; null where unknown
 #     began, updated        wall times, which are shown and nothing else
 #     host, pid, place      where the driver runs, and where the trials do
 #     workers, working      how many work, and for the first of them the trials and since when
 #     state                 "running", "finished" or "stopped"
 #
-# It decides nothing: what is finished is what trials.jsonl holds. Times are taken from a clock that
-# nobody sets, so a wall clock that jumps changes no rate.
+# Nothing depends on it: what is finished is what trials.jsonl holds.
 
 STATUS_FORMAT = 1
 RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
-# A status is written every second: what of a thousand workers is said has to be little.
+_EVERY = 1.0  # seconds between two writes
+# What is written of a thousand workers has to be little.
 _MOST_WORKERS, _FEW_TRIALS = 100, 3
 
 # The workers that have trials now, each with the keys of those.
 AtWork = Callable[[], Iterable[tuple[str, Sequence[str]]]]
 
 
-class Watched:
-    """What is said of a run: made by the driver's thread, and asked by another.
+class Heartbeat:
+    """Calls a function once a second, from `start` to `stop`, in a daemon thread.
 
-    Args:
-        progress: counts the trials.
+    What the function raises is ignored, and where no thread can be started it is not called.
+    """
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        self._beat = beat
+        self._ended = Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begin; the first call comes after a second."""
+        thread = Thread(target=self._run, name="goalmeter heartbeat", daemon=True)
+        with suppress(RuntimeError):  # the system has no more threads, or Python is about to end
+            thread.start()
+            self._thread = thread
+
+    def stop(self) -> None:
+        """End, and wait for a call that has begun."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY):
+            with suppress(Exception):
+                self._beat()
+
+
+class Watched:
+    """Source of status.json: set by the driver's thread, and read by another.
 
     Attributes:
         place: where trials run, as it is spelled.
         at_work: who works on what; by default this process, on trials unknown.
-        state: as the file has it.
+        state: as in the file.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -65,35 +95,35 @@ class Watched:
         self._since: dict[tuple[str, str, int], float] = {}
 
     def ended(self, *error: object) -> None:
-        """The run is left: finished if all is there, and else stopped."""
-        counted = self._progress
-        whole = counted.trials is None or counted.done >= counted.trials
+        """Set the state: finished if all trials are there, otherwise stopped."""
+        progress = self._progress
+        whole = progress.trials is None or progress.done >= progress.trials
         self.state = FINISHED if whole and not any(error) else STOPPED
 
     def to_json(self) -> dict[str, Any]:
-        """What status.json says now."""
-        counted, wall = self._progress, time.time()
-        seconds, made = counted.seconds, counted.made
+        """Return the content of status.json now."""
+        progress = self._progress
+        seconds, made = progress.seconds, progress.made
         rate = made / seconds if made and seconds > 0 else None
         left = None
-        if rate is not None and counted.trials is not None:
-            left = (counted.trials - counted.done) / rate
+        if rate is not None and progress.trials is not None:
+            left = (progress.trials - progress.done) / rate
         working = self._working() if self.state == RUNNING else []
         return {
             "format": STATUS_FORMAT,
             "version": sys.modules["goalmeter"].__version__,
-            "name": counted.name,
-            "noun": counted.noun,
-            "total": counted.trials,
-            "done": counted.done,
-            "failed": counted.failures,
-            "steps": counted.steps,
+            "name": progress.name,
+            "noun": progress.noun,
+            "total": progress.trials,
+            "done": progress.done,
+            "failed": progress.failures,
+            "steps": progress.steps,
             "made": made,
             "seconds": round(seconds, 3),
             "rate": rate,
             "left_seconds": left,
             "began": in_utc(self._began),
-            "updated": in_utc(wall),
+            "updated": in_utc(time.time()),
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "place": self.place,
@@ -103,19 +133,19 @@ class Watched:
         }
 
     def _working(self) -> list[dict[str, Any]]:
-        # A place may be ending its workers just now, or be another package's that tells nothing.
+        # A backend may be ending its workers just now, or be another package's that tells nothing.
         try:
-            now_working = [(worker, list(keys)) for worker, keys in self.at_work()]
+            at_work = [(worker, list(keys)) for worker, keys in self.at_work()]
         except Exception:
             return []
         now, wall = time.monotonic(), time.time()
         before, self._since = self._since, {}
-        said = []
-        for worker, keys in now_working:
+        working = []
+        for worker, keys in at_work:
             # A worker that has the same trials as a second ago has not begun anew.
             same = (worker, keys[0] if keys else "", len(keys))
             since = self._since[same] = before.get(same, now)
-            said.append(
+            working.append(
                 {
                     "worker": worker,
                     "trials": {"first": keys[:_FEW_TRIALS], "count": len(keys)},
@@ -123,12 +153,12 @@ class Watched:
                     "seconds": round(now - since, 1),
                 }
             )
-        return said
+        return working
 
 
 @contextmanager
-def told(folder: Path, progress: Progress) -> Iterator[Watched]:
-    """Say in a folder how far something is that keeps no trials, until the block is left."""
+def reporting_status(folder: Path, progress: Progress) -> Iterator[Watched]:
+    """Write the status of something that stores no trials into a folder, such as a training."""
     watched = Watched(progress)
 
     def beat() -> None:
@@ -162,7 +192,7 @@ def write_status(folder: Path, status: Mapping[str, Any]) -> None:
 
 
 def in_utc(seconds: float) -> str:
-    """A wall time as ISO 8601 has it, in UTC and to the second.
+    """Return a wall time in ISO 8601, in UTC and to the second.
 
     >>> in_utc(0.0)
     '1970-01-01T00:00:00Z'
@@ -171,12 +201,21 @@ def in_utc(seconds: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-# --- Drivers --------------------------------------------------------------------------------------
-# Anybody may have edited status.json, and a driver may have been ended at any moment: what is
-# read of it is only shown, and each field that is not what it should be is as if it had not been
-# said.
+# --- Reading --------------------------------------------------------------------------------------
+# Anybody may have edited status.json, and a driver may have been ended at any moment: its content
+# is only shown, and a field that is not what it should be is ignored. Finished trials are counted
+# in trials.jsonl. Whether somebody writes the run is told by its lock, and where that is unknown
+# (another machine's, or a file system without locks) by the age of status.json.
 
-_MOST_BYTES = 2**20  # of status.json, which says little
+# Beside the driver's own states: it was ended without a word, no driver of a version that writes a
+# status has worked on it, nothing is stored yet, or the folder cannot be read.
+KILLED, INCOMPLETE, EMPTY, UNREADABLE = "killed", "incomplete", "empty", "unreadable"
+_MOST_BYTES = 2**20  # of status.json
+_STALE = 30.0  # seconds without a sign of life after which a driver elsewhere counts as gone
+_DEEPEST = 6  # levels of folders below the one that is searched
+
+# Number of trials of a run, from what run.json says; None where that is unknown.
+Total = Callable[[Mapping[str, Any]], int | None]
 
 
 @dataclass(frozen=True)
@@ -187,8 +226,8 @@ class Worker(JsonFields):
         worker: its name.
         trials: keys of the first few.
         count: how many it has.
-        since: wall time, as the driver said it.
-        seconds: since then, when the driver last spoke.
+        since: wall time, as the driver wrote it.
+        seconds: since then, when the driver last wrote.
     """
 
     worker: str
@@ -198,112 +237,29 @@ class Worker(JsonFields):
     seconds: float
 
 
-def said_of(folder: Path) -> dict[str, Any]:
-    """What status.json says, field by field as it should be; empty if there is none, or no such."""
-    with suppress(OSError, ValueError, RecursionError, InvalidFileError):
-        said = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
-        if isinstance(said, dict) and said.get("format") == STATUS_FORMAT:
-            fields = {name: said.get(name) for name in said if _is_so(name, said[name])}
-            return fields | {"working": _workers(said.get("working"))}
-    return {}
-
-
-_NUMBERS = ("total", "done", "failed", "made", "pid", "workers")
-_TEXTS = ("name", "noun", "began", "updated", "host", "place", "version", "state")
-
-
-def _is_so(name: str, value: Any) -> bool:
-    if name in _NUMBERS:
-        return type(value) is int and 0 <= value < 2**53
-    if name in ("rate", "seconds", "left_seconds"):
-        return type(value) in (int, float) and 0 <= value < float("inf")
-    return name in _TEXTS and isinstance(value, str)
-
-
-def _workers(said: Any) -> tuple[Worker, ...]:
-    workers = []
-    for entry in said if isinstance(said, list) else ():
-        with suppress(TypeError, KeyError, ValueError):
-            keys = tuple(map(str, entry["trials"]["first"]))
-            count, seconds = int(entry["trials"]["count"]), float(entry["seconds"])
-            workers.append(Worker(str(entry["worker"]), keys, count, str(entry["since"]), seconds))
-    return tuple(workers)
-
-
-def is_filled_now(folder: Path, said: Mapping[str, Any]) -> bool:
-    """Whether a process fills the run now."""
-    locked = _locked(folder / TRIALS)
-    if locked:
-        return True
-    is_here = said.get("host") == socket.gethostname()
-    if locked is False and (is_here or not said):
-        return False
-    # A lock may hold on its own machine only, and some file systems have none.
-    if said.get("state") != RUNNING:
-        return _is_fresh(folder / OWNER)
-    if is_here and is_alive(said.get("pid")) is False:
-        return False
-    return _is_fresh(folder / STATUS)
-
-
-def _locked(path: Path) -> bool | None:
-    """Whether a process holds the lock of a file; None where that cannot be told."""
-    try:
-        import fcntl
-
-        with reading(path) as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError, InvalidFileError):
-        return None
-    return False
-
-
-def _is_fresh(path: Path) -> bool:
-    with suppress(OSError):
-        return abs(time.time() - path.stat().st_mtime) < STALE
-    return False
-
-
-# --- Status ---------------------------------------------------------------------------------------
-# What is finished is counted from trials.jsonl. Whether somebody fills the run is told by its lock,
-# and where that cannot be asked (another machine's, or a file system without locks) by the age of
-# what the driver last said, in status.json. The rest is shown as the driver said it.
-
-# Beside the driver's own words: it was ended without a word, nobody has filled the run since it was
-# begun by a version that says nothing, nothing is kept yet, or the folder cannot be read.
-KILLED, INCOMPLETE, EMPTY, UNREADABLE = "killed", "incomplete", "empty", "unreadable"
-_DEEPEST = 6  # levels of folders below the one that is looked through
-
-# How many trials a run asks for, from what run.json says; None where that cannot be told.
-Total = Callable[[Mapping[str, Any]], int | None]
-
-
 @dataclass(frozen=True)
 class RunStatus(JsonFields):
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        folder: where it is.
+        folder: run directory.
         state: "running", "finished", "stopped" (its driver ended before all was made), "killed"
-            (ended without a word), "incomplete" (nobody fills it, and no driver has said anything),
-            "empty" (nothing is kept yet) or "unreadable".
+            (ended without a word), "incomplete" (nobody writes it, and no driver wrote a status),
+            "empty" (nothing is stored yet) or "unreadable".
         sentence: the same in a sentence, with what can be done.
         kind: of the run; "" where it cannot be read.
-        agent: whose trials they are; "" where nobody knows.
+        agent: whose trials they are; "" where unknown.
         noun: what a trial is called.
-        total: trials in all; None where nobody knows.
-        done: trials that have ended, counted in the folder.
-        failed: trials that failed, as the driver said, or else those of which only failed tries
-            are kept.
-        left: trials that have not ended; None where `total` is.
-        rate: trials a second of the driver that fills it now, or filled it last; None if unknown.
-        left_seconds: time left at that rate, while somebody fills it; None if unknown.
-        seconds: that this driver has filled it, when it last spoke.
-        began, updated: wall times of the driver's first and last words; "" if there are none.
+        total: trials in all; None where unknown.
+        done: finished trials, counted in the folder.
+        failed: failed trials, as the driver wrote, or else those with failed tries only.
+        left: remaining trials; None where `total` is.
+        rate: trials a second of the present or last driver; None if unknown.
+        left_seconds: time left at that rate, while somebody writes it; None if unknown.
+        seconds: working time of this driver, when it last wrote.
+        began, updated: wall times of the driver's first and last write; "" if there are none.
         host, pid, place: where the driver runs, and where the trials do.
-        version: of goalmeter that fills it, or made it.
+        version: of goalmeter that writes it, or made it.
         workers: how many work now.
         working: the first of them.
         size: bytes of its trials.
@@ -334,90 +290,76 @@ class RunStatus(JsonFields):
 
 
 def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus:
-    """How far a run is; a folder that is no run, or a damaged one, is a status that says so.
+    """Return the progress of a run; a folder that is no run, or a damaged one, has a state for it.
 
-    A run of a million trials takes about a second, since values are not looked at.
-
-    Args:
-        folder: of the run.
-        total: how many trials a run asks for, as far as that can be told from run.json; a driver
-            that has said it is believed too.
+    `total` tells the number of trials from run.json where no driver has written it. A run of a
+    million trials takes about a second, since values are not read.
     """
     folder = Path(folder)
+    written = _read_status(folder)
     try:
         about = read_about(folder / RUN)
         trials = counted(folder / TRIALS)
     except InvalidFileError as cause:
-        if not (folder / RUN).exists() and (said := said_of(folder)):
-            return _of_driver(folder, said)
+        if not (folder / RUN).exists() and written:  # a training, which stores no trials
+            return _status(
+                folder,
+                written,
+                kind=f"{written.get('noun')}s",
+                agent=written.get("name") or "",
+                total=written.get("total"),
+                done=written.get("done") or 0,
+                failed=written.get("failed") or 0,
+            )
         return RunStatus(str(folder), UNREADABLE, _unreadable(folder, cause), size=_size(folder))
-    what, said = about["what"], said_of(folder)
-    is_filled = is_filled_now(folder, said)
-    # A command that asks for less than is there says less; the run is of all of it.
-    counts = [count for count in (total(what), said.get("total")) if count is not None]
-    trial_count = max(*counts, trials.done) if counts else None
-    ended = said.get("state") == FINISHED and trial_count is None
-    left = None if trial_count is None else max(trial_count - trials.done, 0)
-    status = RunStatus(
-        str(folder),
-        _state(is_filled, said, left, trials.done, ended),
-        "",
+    what = about["what"]
+    # A command with fewer trials than are stored writes less; the run is of all of them.
+    counts = [count for count in (total(what), written.get("total")) if count is not None]
+    status = _status(
+        folder,
+        written,
         kind=_text(what.get("kind")),
-        agent=_text(what.get("agent") or said.get("name")),
-        total=trial_count,
+        agent=_text(what.get("agent") or written.get("name")),
+        total=max(*counts, trials.done) if counts else None,
         done=trials.done,
-        failed=max(said.get("failed") or 0, trials.tries),
-        left=left,
-        left_seconds=left / said["rate"] if is_filled and left and said.get("rate") else None,
-        size=_size(folder),
-        **_as_said(said, is_filled),
+        failed=max(written.get("failed") or 0, trials.tries),
     )
-    if not status.version:
-        status = replace(status, version=_text(about["made_by"].get("goalmeter")))
-    return replace(status, sentence=_sentence(status))
+    return replace(status, version=status.version or _text(about["made_by"].get("goalmeter")))
 
 
-def _of_driver(folder: Path, said: Mapping[str, Any]) -> RunStatus:
-    """What the driver alone says, of something that keeps no trials, such as a training."""
-    is_filled = is_filled_now(folder, said)
-    total, done = said.get("total"), said.get("done") or 0
+def _status(
+    folder: Path, written: Mapping[str, Any], *, total: int | None, done: int, **counted: Any
+) -> RunStatus:
+    """Return the status of a run of which so much is counted, and this was written."""
+    is_written = _is_written_now(folder, written)
     left = None if total is None else max(total - done, 0)
+    names = ("began", "updated", "host", "place", "version")
+    rate = written.get("rate")
     status = RunStatus(
         str(folder),
-        _state(is_filled, said, left, done, ended=False),
+        _state(is_written, written, left, done),
         "",
-        kind=f"{said.get('noun')}s",
-        agent=said.get("name") or "",
         total=total,
         done=done,
-        failed=said.get("failed") or 0,
         left=left,
-        left_seconds=said.get("left_seconds") if is_filled else None,
-        **_as_said(said, is_filled),
+        left_seconds=left / rate if is_written and left and rate else None,
+        size=_size(folder),
+        noun=written.get("noun") or "trial",
+        rate=rate,
+        seconds=written.get("seconds"),
+        pid=written.get("pid"),
+        workers=(written.get("workers") or 0) if is_written else 0,
+        working=written.get("working", ()) if is_written else (),
+        **counted,
+        **{name: written.get(name) or "" for name in names},
     )
     return replace(status, sentence=_sentence(status))
-
-
-def _as_said(said: Mapping[str, Any], is_filled: bool) -> dict[str, Any]:
-    """The fields that are shown as the driver said them."""
-    names = ("began", "updated", "host", "place", "version")
-    return {name: said.get(name) or "" for name in names} | {
-        "noun": said.get("noun") or "trial",
-        "rate": said.get("rate"),
-        "seconds": said.get("seconds"),
-        "pid": said.get("pid"),
-        "workers": (said.get("workers") or 0) if is_filled else 0,
-        "working": said.get("working", ()) if is_filled else (),
-    }
 
 
 def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[RunStatus]:
-    """The runs in a folder and in those below it, in the order of their names.
+    """Return the runs in a folder and below it, in the order of their names.
 
     Folders whose name begins with a dot are left out, and links are not followed.
-
-    Raises:
-        InvalidFileError: it is no folder, or cannot be read.
     """
     top = Path(folder)
     try:
@@ -425,7 +367,7 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
             pass
     except OSError as cause:
         raise InvalidFileError(
-            f"{top} cannot be looked through: {cause.strerror}; expected a folder with runs"
+            f"{top} cannot be searched: {cause.strerror}; expected a folder with runs"
         ) from cause
     runs = []
     for path, folders, files in os.walk(top):
@@ -436,54 +378,87 @@ def runs_below(folder: str | Path, total: Total = lambda what: None) -> list[Run
     return runs
 
 
+def _read_status(folder: Path) -> dict[str, Any]:
+    """Return the valid fields of status.json; none if there is no such file."""
+    with suppress(OSError, ValueError, RecursionError, InvalidFileError):
+        written = json.loads(read_bytes(folder / STATUS, _MOST_BYTES))
+        if isinstance(written, dict) and written.get("format") == STATUS_FORMAT:
+            fields = {name: value for name, value in written.items() if _is_valid(name, value)}
+            return fields | {"working": _workers(written.get("working"))}
+    return {}
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    if name in ("total", "done", "failed", "made", "pid", "workers"):
+        return type(value) is int and 0 <= value < 2**53
+    if name in ("rate", "seconds", "left_seconds"):
+        return type(value) in (int, float) and 0 <= value < float("inf")
+    texts = ("name", "noun", "began", "updated", "host", "place", "version", "state")
+    return name in texts and isinstance(value, str)
+
+
+def _workers(written: Any) -> tuple[Worker, ...]:
+    workers = []
+    for entry in written if isinstance(written, list) else ():
+        with suppress(TypeError, KeyError, ValueError):
+            keys = tuple(map(str, entry["trials"]["first"]))
+            count, seconds = int(entry["trials"]["count"]), float(entry["seconds"])
+            workers.append(Worker(str(entry["worker"]), keys, count, str(entry["since"]), seconds))
+    return tuple(workers)
+
+
+def _is_written_now(folder: Path, written: Mapping[str, Any]) -> bool:
+    """Return whether a process writes the run now."""
+    locked = is_locked(folder)
+    is_here = written.get("host") == socket.gethostname()
+    if locked or (locked is False and (is_here or not written)):
+        return bool(locked)
+    # A lock may hold on its own machine only, and some file systems have none.
+    with suppress(OSError):
+        age = time.time() - (folder / STATUS).stat().st_mtime
+        return written.get("state") == RUNNING and abs(age) < _STALE
+    return False
+
+
 # --- In words -------------------------------------------------------------------------------------
-def _state(
-    is_filled: bool, said: Mapping[str, Any], left: int | None, done: int, ended: bool
-) -> str:
-    if is_filled:
+def _state(is_written: bool, written: Mapping[str, Any], left: int | None, done: int) -> str:
+    if is_written:
         return RUNNING
-    if left == 0 or ended:
+    said = written.get("state")
+    if left == 0 or (left is None and said == FINISHED):
         return FINISHED
-    match said.get("state"):
-        case "running":
-            return KILLED
-        case "stopped":
-            return STOPPED
+    if said in (RUNNING, STOPPED):
+        return KILLED if said == RUNNING else STOPPED
     return INCOMPLETE if done else EMPTY
 
 
 def _sentence(status: RunStatus) -> str:
-    so_far = _so_far(status)
+    of = "" if status.total is None else f" of {status.total:,}"
+    failed = f", {status.failed:,} failed" if status.failed else ""
+    so_far = f"{status.done:,}{of} {visible(status.noun)}s{failed}"
     match status.state:
         case "running":
             where = f" on {status.host} as process {status.pid}" if status.pid else ""
             left = status.left_seconds
-            return f"it is being filled{where}: {so_far}" + (
-                f", {in_words(left)} left" if left is not None else ""
-            )
+            more = f", {in_words(left)} left" if left is not None else ""
+            return f"it is running{where}: {so_far}{more}"
         case "finished":
             return f"it is finished: {so_far}"
         case "stopped":
-            return f"nobody fills it since {status.updated}: {so_far}; the same command goes on"
+            return f"it stopped at {status.updated}: {so_far}; the same command resumes it"
         case "killed":
             return (
-                f"nobody fills it, and its process ended without a word after {status.updated}: "
-                f"{so_far}; the same command goes on"
+                f"its process was killed after {status.updated}: {so_far}; the same command "
+                f"resumes it"
             )
         case "empty":
-            return "it holds no trial yet, and nobody fills it; the command that made it begins it"
-    return f"nobody fills it: {so_far}; the command that made it goes on"
-
-
-def _so_far(status: RunStatus) -> str:
-    of = "" if status.total is None else f" of {status.total:,}"
-    failed = f", {status.failed:,} failed" if status.failed else ""
-    return f"{status.done:,}{of} {visible(status.noun)}s{failed}"
+            return "it holds no trial yet, and no process runs; the command that made it starts it"
+    return f"no process runs: {so_far}; the command that made it resumes it"
 
 
 def _unreadable(folder: Path, cause: InvalidFileError) -> str:
     if not folder.exists():
-        return f"{folder} is not there; expected the folder of a run, as --out named it"
+        return f"{folder} does not exist; expected the folder of a run, as --out named it"
     if folder.is_dir() and not (folder / RUN).exists():
         entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
         if not entries:

@@ -1,4 +1,15 @@
-"""Run directories: the request, every finished trial, and cached stages."""
+"""Run directories: the request, every finished trial, and cached stages.
+
+    run.json        what the run is; it decides whether a run may be continued
+    trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
+    status.json     how far it is, for whoever watches; nothing depends on it
+    .lock           while a process writes
+
+A line is written in one piece as soon as its trial has ended, so that a process that is killed
+loses the batches that are being made and no other trial; half a line at the end is dropped. A
+thread has the lines written to disk once a second. A key that comes twice counts once, the first
+time.
+"""
 
 from __future__ import annotations
 
@@ -7,65 +18,52 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown
 from goalmeter._files import write_text
-from goalmeter.runs.lock import OWNER, Heartbeat, OtherOwnerError, Owner, claimed, lock, taken
+from goalmeter.runs.lock import LOCK, SOFT_LOCK, locked
 from goalmeter.runs.progress import Progress, Tell
 from goalmeter.runs.reading import FORMAT, RUN, STATUS, TRIALS, differences, read_about, read_trials
-from goalmeter.runs.status import Watched, write_status
+from goalmeter.runs.status import Heartbeat, Watched, write_status
 
-# --- Store ----------------------------------------------------------------------------------------
-# run.json        what the run is, as JSON; it decides whether a run may be continued
-#     trials.jsonl    a line of JSON for each finished trial: {"key": ..., "value": ...}
-#     status.json     how far it is, for whoever watches; nothing is decided by it
-#     owner.json      who fills it, where the file system has no locks
-#
-# A line is written in one piece as soon as its trial is known to be finished, so a process that
-# is killed loses the batches that are being made and no other trial (see `backends`: a batch is a
-# long trial, or a fraction of a second of short ones); its last line may be torn, and is then
-# dropped. The disk is told to keep the lines once a second, by a thread beside the trials, so a
-# machine that fails loses that second. Keys say which trial a line is of; one that comes twice
-# counts once, the first time.
-
-# Seconds after which a line that the heartbeat has not seen to is seen to by who adds the next one.
+# Seconds after which `add` itself writes to disk what the heartbeat has not.
 _SYNC_LATEST = 3.0
-# What most errors advise: commands that make a run are told where by this option.
 ELSEWHERE = "choose another folder (--out)"
+# Versions before 0.2 named the process that writes there.
+_OLD_OWNER = "owner.json"
 
 
 def made_here() -> dict[str, str]:
-    """What a run is made with in this process, to be recorded with it."""
-    # By way of sys.modules, since rooms do not import the root; it has been imported before them.
+    """Return what a run is made with in this process, to be recorded with it."""
+    # By way of sys.modules, since this layer does not import the package above it.
     return {"goalmeter": sys.modules["goalmeter"].__version__}
 
 
 class RunStore:
-    """A run that is being filled, from entering the context to leaving it.
+    """A run directory that is being written, from entering the context to leaving it.
 
-    A folder that is not there is made; one that holds the same run is continued, and one that holds
-    a run without a single trial is taken over. Only one process can fill a run at a time; where the
-    file system has no locks, `owner.py` says how far that holds.
+    A directory that does not exist is made; the same run is continued; a run without a single trial
+    is replaced. Only one process at a time can write a run.
 
     Args:
-        folder: of the run.
-        what: what the run is, as JSON values; `what["kind"]` names the sort of run.
-        grows: keys of `what` with lists that may have become longer: the run then is of what both
-            lists have, and keeps all its trials.
+        folder: run directory.
+        what: identity of the run, as JSON values; `what["kind"]` names the kind of run.
+        grows: keys of `what` whose lists may have become longer: the run is then of what both lists
+            have, and keeps all its trials.
         made_by: recorded when the run is made, and not compared.
-        elsewhere: what errors advise to use another folder.
+        elsewhere: what errors advise to use another directory.
 
     Attributes:
-        values: key -> value of every finished trial, unless `forget` was called.
-        lines: key -> number of its line, of every finished trial.
-        status: gives what status.json says; None writes none. It is called by another thread.
+        values: value of every finished trial by key, unless `forget` was called.
+        lines: number of its line by key.
+        status: gives the content of status.json, in another thread; None writes none.
 
     Raises:
-        InvalidFileError: the folder holds something else, or cannot be written.
-        InvalidParameterError: it holds another run, or another process fills it.
+        InvalidFileError: the directory holds something else, or cannot be written.
+        InvalidParameterError: it holds another run, or another process writes to it.
     """
 
     def __init__(
@@ -89,56 +87,50 @@ class RunStore:
         self._number = self._size = 0  # of the last line, and bytes up to its end
         self._keeps_values = True
         self._unsynced: float | None = None  # since when there is a line that may not be on disk
-        self._broken: Exception | None = None  # what the heartbeat met with
-        self._owner: Owner | None = None
+        self._broken: Exception | None = None  # error of the heartbeat
         self._heart = Heartbeat(self._beat)
+        self._open = ExitStack()
 
     def __enter__(self) -> RunStore:
         _refuse_foreign(self.folder, self._elsewhere)
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self.folder / TRIALS, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as cause:
-            raise self._unwritable(cause) from cause
-        try:
-            if not lock(self._file, self.folder, self._elsewhere):
-                self._claim()
-            self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
-            self._agree()
-            self._tear_off(whole)
+        with ExitStack() as opening:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                opening.enter_context(locked(self.folder, self._elsewhere))
+                flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+                self._file = os.open(self.folder / TRIALS, flags, 0o644)
+                opening.callback(os.close, self._file)
+                self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
+                self._agree()
+                if os.fstat(self._file).st_size != whole:
+                    os.ftruncate(self._file, whole)
+            except OSError as cause:
+                raise self._unwritable(cause) from cause
             self._size = whole
-        except BaseException:
-            self._close()
-            raise
+            self._open = opening.pop_all()
         self._heart.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._heart.stop()
-        try:
-            self._sync()
-        except OSError as cause:
-            # What is on its way out already says more.
-            if not any(error):
-                raise self._unwritable(cause) from cause
-        finally:
-            self._tell_status()
-            self._close()
+        with self._open:
+            try:
+                self._sync()
+            except OSError as cause:
+                if not any(error):  # what is on its way out already says more
+                    raise self._unwritable(cause) from cause
+            finally:
+                self._write_status()
 
     def add(self, key: str, value: Any) -> None:
-        """Keep a finished trial; one that is there already stays as it is.
-
-        Raises:
-            InvalidFileError: the disk is full, or the like; all earlier trials are kept.
-            InvalidParameterError: another process has taken the run over.
-        """
+        """Store a finished trial; a stored one stays as it is."""
         if key in self.lines:
             return
         line = json_text({"key": key, "value": value}) + "\n"
-        self._raise_broken()
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
         try:
-            if self._owner is not None:
-                self._owner.check_if_long_ago()
             # A disk that is nearly full takes a part of the line only.
             text = unwritten = line.encode()
             while unwritten:
@@ -148,8 +140,6 @@ class RunStore:
                 self._unsynced = now
             elif now - self._unsynced > _SYNC_LATEST:
                 self._sync()
-        except OtherOwnerError as other:
-            raise taken(other, self.folder, self._elsewhere) from other
         except OSError as cause:
             # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
@@ -165,19 +155,12 @@ class RunStore:
         """Hold no values in memory any more, neither those that are there nor those to come."""
         self.values, self._keeps_values = {}, False
 
-    # --- What the heartbeat does ------------------------------------------------------------------
     def _beat(self) -> None:
-        """Called by another thread: it keeps what went wrong for `add` to raise."""
         try:
-            if self._owner is not None:
-                self._owner.renew()
             self._sync()
-        except OtherOwnerError as other:
-            self._broken = taken(other, self.folder, self._elsewhere)
-            self.status = None
         except OSError as cause:
             self._broken = self._unwritable(cause)
-        self._tell_status()
+        self._write_status()
 
     def _sync(self) -> None:
         if self._unsynced is None:
@@ -190,35 +173,10 @@ class RunStore:
             self._unsynced = since
             raise
 
-    def _tell_status(self) -> None:
+    def _write_status(self) -> None:
         if self.status is not None:
-            with suppress(Exception):  # it is there to be looked at, and lost without harm
+            with suppress(Exception):  # nothing depends on it
                 write_status(self.folder, self.status())
-
-    def _raise_broken(self) -> None:
-        broken, self._broken = self._broken, None
-        if broken is not None:
-            raise broken
-
-    def _tear_off(self, whole: int) -> None:
-        """Leave the bytes of whole lines; the trial of half a line is made again."""
-        if os.fstat(self._file).st_size == whole:
-            return
-        try:
-            os.ftruncate(self._file, whole)
-        except OSError as cause:
-            raise self._unwritable(cause) from cause
-
-    def _claim(self) -> None:
-        try:
-            self._owner = claimed(self.folder, self._elsewhere)
-        except OSError as cause:
-            raise self._unwritable(cause) from cause
-
-    def _close(self) -> None:
-        if self._owner is not None:
-            self._owner.leave()
-        os.close(self._file)  # and with it the lock
 
     def _unwritable(self, cause: OSError) -> InvalidFileError:
         return InvalidFileError(
@@ -227,14 +185,17 @@ class RunStore:
         )
 
     def _agree(self) -> None:
-        """Write what the run is, or see that it is the same; without trials it is anything."""
+        """Write what the run is, or check that it is the same; without trials it is replaced."""
         path = self.folder / RUN
         made_by = self._made_by
         about = read_about(path) if path.exists() else None
-        # Without a trial there is nothing that could be mixed up: a mistyped name costs no folder.
         if about is not None and self.values:
             stored, made_by = about["what"], about["made_by"]
-            _same_kind(self.folder, stored, self._what, self._elsewhere)
+            if stored.get("kind") != self._what.get("kind"):
+                raise InvalidParameterError(
+                    f"{self.folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
+                    f"{shown(self._what.get('kind'))}; {self._elsewhere}"
+                )
             grown = [key for key in self._grows if key in stored and key in self._what]
             for key in grown:
                 if not isinstance(stored[key], list):
@@ -247,7 +208,7 @@ class RunStore:
             if differ := [key for key in keys if key not in self._grows]:
                 raise InvalidParameterError(
                     f"{self.folder} holds another run: {differences(stored, asked, differ)}; "
-                    f"{self._elsewhere}, or ask for the same"
+                    f"{self._elsewhere}, or use the same options"
                 )
             self._what = asked
         about_now = {"format": FORMAT, "what": self._what, "made_by": made_by}
@@ -257,33 +218,23 @@ class RunStore:
 
 
 def _joined(stored: list[Any], asked: list[Any]) -> list[Any]:
-    """What either list has, those of the first in front."""
+    """Return what either list has, the stored items first."""
     known = set(map(json_text, stored))
     return [*stored, *(item for item in asked if json_text(item) not in known)]
 
 
-def _same_kind(
-    folder: Path, stored: Mapping[str, Any], asked: Mapping[str, Any], elsewhere: str
-) -> None:
-    """Raises if the kinds differ: two kinds have nothing in common, so nothing else is told."""
-    if stored.get("kind") != asked.get("kind"):
-        raise InvalidParameterError(
-            f"{folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
-            f"{shown(asked.get('kind'))}; {elsewhere}"
-        )
-
-
 def _refuse_foreign(folder: Path, elsewhere: str) -> None:
-    """What a run may be made in: nothing, an empty folder, or a run, finished or just begun."""
+    """Raise an error unless a directory is missing, empty, or a run, finished or just begun."""
     if folder.exists() and not folder.is_dir():
         raise InvalidFileError(f"{folder} is a file; {elsewhere}")
     if not folder.exists() or (folder / RUN).exists():
         return
-    begun = folder / TRIALS
     foreign = [
         path.name
         for path in sorted(folder.iterdir())
-        if not (path == begun and path.stat().st_size == 0) and not _is_beside(path.name)
+        if not (path.name == TRIALS and path.stat().st_size == 0)
+        and path.name not in (STATUS, LOCK, SOFT_LOCK, _OLD_OWNER)
+        and not path.name.startswith((f".{RUN}.", f".{STATUS}.", f".{_OLD_OWNER}."))
     ]
     # Another command may have begun the same run after the first look.
     if foreign and not (folder / RUN).exists():
@@ -292,31 +243,16 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
         )
 
 
-def _is_beside(name: str) -> bool:
-    """Whether a file says nothing of what was finished; also one that was being written."""
-    beside = (RUN, STATUS, OWNER)
-    return name in (STATUS, OWNER) or name.startswith(tuple(f".{file}." for file in beside))
-
-
 # --- Stages ---------------------------------------------------------------------------------------
-# Trials of a study are independent, so that they can be made anywhere and in any order. Stages are
-# not: which of them are needed, and from what, is known only when those before are finished. They
-# share the store, so nothing that is finished is made again, and another question is refused.
-
-
 class Stages:
-    """A run of stages that is being filled, from entering the context to leaving it.
+    """A run of stages: which of them are needed is known only when those before are finished.
 
     Args:
-        folder: of the run.
-        what: what the run is, as JSON values; `what["kind"]` names the sort of run.
-        grows: keys of `what` with lists that may become longer; see `RunStore`.
-        tell: told what is being made.
-        elsewhere: what errors advise to use another folder.
-
-    Raises:
-        InvalidFileError: the folder holds something else, or cannot be written.
-        InvalidParameterError: it holds another run, or another process fills it.
+        folder: run directory.
+        what: identity of the run, as JSON values; `what["kind"]` names the kind of run.
+        grows: keys of `what` whose lists may become longer; see `RunStore`.
+        tell: progress callback.
+        elsewhere: what errors advise to use another directory.
     """
 
     def __init__(
@@ -332,7 +268,7 @@ class Stages:
         self.tell: Tell = tell or (lambda line: None)
         self._kind = str(what["kind"])
         self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
-        self._making: list[str] = []  # a stage may ask for those before it
+        self._making: list[str] = []  # a stage may need those before it
         self._progress = Progress(self._kind, "stage", None, 0, 0, None)
         self._watched = Watched(self._progress)
 
@@ -351,7 +287,7 @@ class Stages:
         self._store.__exit__(*error)
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
-        """The JSON value of a stage: as it is kept, or else made and kept."""
+        """Return the JSON value of a stage; make and store it if need be."""
         if key not in self._store.values:
             self.tell(f"{self._kind}: {key}")
             self._making.append(key)
@@ -363,11 +299,11 @@ class Stages:
         return self._store.values[key]
 
     def kept(self, key: str) -> Any:
-        """The JSON value of a stage that is finished; None of one that is not."""
+        """Return the JSON value of a finished stage; None of another."""
         return self._store.values.get(key)
 
     def keep(self, key: str, value: Any) -> None:
-        """Keep the JSON value of a stage; one that is there already stays as it is."""
+        """Store the JSON value of a stage; a stored one stays as it is."""
         if key not in self._store.lines:
             self._store.add(key, value)
             self._progress.ended()

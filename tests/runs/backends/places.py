@@ -1,15 +1,19 @@
-"""What is asked of every place: a study with users' code in it, and a run on disk."""
+"""A study with a user's code in it, for every backend."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from goalmeter._files import digest
 from goalmeter.runs import Study
 
+# `sends` notes each signal that it sends itself, so that a test knows how often.
 USER = """
-import os, time
+import os, pathlib, signal, subprocess, sys, time
+
+HERE = pathlib.Path(__file__).parent
 
 def good(history, *_):
     return len(history.actions) % 2
@@ -19,7 +23,9 @@ def slow(history, *_):
     return len(history.actions) % 2
 
 def mixed(history, n_actions, n_observations):
-    print("to be heard by nobody")
+    print("{not json", flush=True)
+    os.write(1, b"[]\\n")
+    assert not sys.stdin.read()
     if n_observations == 3:  # CensoredObservation
         os._exit(3)
     if n_observations == 1:  # CryingBaby has more
@@ -28,8 +34,41 @@ def mixed(history, n_actions, n_observations):
 
 def hangs(history, n_actions, n_observations):
     if n_observations == 3:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        (HERE / "child").write_text(str(child.pid))
+        (HERE / "hanging").touch()
         time.sleep(600)
     return 0
+
+def sends(history, n_actions, n_observations):
+    if n_observations == 3 and not history.actions:
+        notes = HERE / "notes"
+        number, times = map(int, (HERE / "signal").read_text().split())
+        sent = len(notes.read_text()) if notes.exists() else 0
+        if sent < times:
+            notes.write_text("x" * (sent + 1))
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+    return len(history.actions) % 2
+
+def leaves(history, *_):
+    sys.exit(4)
+
+def interrupts(history, *_):
+    raise KeyboardInterrupt
+
+def closes(history, *_):
+    os.closerange(3, 256)
+    time.sleep(60)
+
+def forks_and_exits(history, *_):
+    if os.fork() == 0:
+        time.sleep(20)
+    os._exit(5)
+
+def tells(history, *_):
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED")
+    raise ValueError(" ".join(os.environ[name] for name in names))
 """
 NAMES = ("IgnoreRewards", "CensoredObservation", "DejaVu", "CryingBaby")
 
@@ -40,14 +79,14 @@ def user_file(folder: Path) -> Path:
     return path
 
 
-def played(user: Path, name: str, seeds: int = 1) -> Study[Any]:
+def played(user: Path, name: str, seeds: int = 1, names: Sequence[str] = NAMES) -> Study[Any]:
     """Trials of a user's agent, whatever comes of them."""
     return Study(
         "user",
         "goalmeter.reflection.trial:play",
         {
             f"{environment} seed {seed}": {"environment": environment, "seed": seed}
-            for environment in NAMES
+            for environment in names
             for seed in range(seeds)
         },
         common={
@@ -63,6 +102,17 @@ def played(user: Path, name: str, seeds: int = 1) -> Study[Any]:
 
 
 def kept(folder: Path) -> tuple[bytes, list[bytes]]:
-    """What a run folder holds, whatever the order in which its trials ended."""
+    """What a run directory holds, whatever the order in which its trials ended."""
     lines = (folder / "trials.jsonl").read_bytes().splitlines()
     return (folder / "run.json").read_bytes(), sorted(lines)
+
+
+def processes_of(text: str) -> list[str]:
+    """Command lines that contain a text."""
+    lines = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue
+    return [line for line in lines if text in line]

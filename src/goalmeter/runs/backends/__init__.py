@@ -1,1 +1,1 @@
-"""Where trials run: a file a place, chosen in `registry`, behind the interface in `protocol`."""
+"""Places where trials run: this process, a process pool, Ray tasks and submitit arrays."""

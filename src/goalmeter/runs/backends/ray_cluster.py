@@ -1,8 +1,9 @@
-"""Ray backend: join or start a cluster, and run trials in actors."""
+"""Ray backend: join or start a cluster, and run batches as tasks."""
 
 from __future__ import annotations
 
 import atexit
+import json
 import logging
 import os
 import secrets
@@ -10,8 +11,8 @@ import shutil
 import socket
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,10 +28,18 @@ from goalmeter._errors import (
     shown,
     whole_in_text,
 )
-from goalmeter.runs.backends.fleet import Fleet, HostedWorker, Member, place_here
-from goalmeter.runs.jobs import Answer, check_timeout, options_of
+from goalmeter.runs.backends.processes import WorkerProcess
+from goalmeter.runs.backends.remote import Setup, make_as_text, result_of, worker_here
+from goalmeter.runs.jobs import (
+    Batch,
+    BatchResult,
+    Working,
+    check_timeout,
+    in_flight,
+    options_of,
+)
 
-# --- Ray session ----------------------------------------------------------------------------------
+# --- Cluster --------------------------------------------------------------------------------------
 _AUTO, _LOCAL = "auto", "local"
 _REACHED_WITHIN = 5.0  # seconds
 _OBJECTS = 2**27  # bytes of Ray's store in a cluster that is started here; batches are text
@@ -38,10 +47,7 @@ _OBJECTS = 2**27  # bytes of Ray's store in a cluster that is started here; batc
 
 @dataclass
 class _Session:
-    """What this process has joined: the address asked for, and the folder of a cluster of its own.
-
-    Both are "" where it has joined nothing.
-    """
+    """Address of the cluster that this process has joined, and folder of one of its own, or ""."""
 
     address: str = ""
     folder: str = ""
@@ -51,15 +57,10 @@ _JOINED = _Session()
 
 
 def join(ray: ModuleType, address: str) -> None:
-    """Join a cluster, unless this process is in it already.
+    """Join a cluster until this process ends, unless it is in it already.
 
-    To start one takes seconds, and a command has several studies: so what is joined stays until the
-    process ends. A cluster that somebody else's code here has joined is taken as it is.
-
-    Args:
-        ray: the package.
-        address: HOST:PORT, "auto", or "local" for a cluster that is started here; "" for that of
-            RAY_ADDRESS, or else whichever there is.
+    `address` is HOST:PORT, "auto", "local" for a cluster that is started here, or "" for that of
+    RAY_ADDRESS, or else whichever there is. A cluster that other code here has joined is used.
     """
     wanted = address or os.environ.get("RAY_ADDRESS") or _AUTO
     if ray.is_initialized():
@@ -208,20 +209,13 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-# --- Ray cluster ----------------------------------------------------------------------------------
-# ray                     RAY_ADDRESS; else the cluster that runs on this machine; else one is
-#                             started here, and stopped with this process
-#     ray:ADDRESS             that cluster, such as ray:10.0.0.5:6379; ray:local always starts one
-#     ray:ADDRESS,cpus=8      no more than eight workers
-#
-# What agents print goes to Ray's own logs.
-
-_LOOK_EVERY = 5.0  # seconds; how often it is looked whether there are more CPUs
-_PATIENCE = 600.0  # seconds that may pass until a cluster has a free CPU, as one that has to grow
-
-
+# --- Tasks ----------------------------------------------------------------------------------------
+# ray                     RAY_ADDRESS; else the cluster of this machine; else one is started here,
+#                         and stopped with this process
+# ray:ADDRESS             that cluster, such as ray:10.0.0.5:6379; ray:local always starts one
+# ray:ADDRESS,cpus=8      at most eight tasks at once
 def ray(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
-    """A Ray cluster, as `registry.opened` asks for it."""
+    """Open "ray:ADDRESS,cpus=N"."""
     options = options_of(argument, "ray", ("address", "cpus"), first="address")
     most = MOST_WORKERS
     if "cpus" in options:
@@ -231,147 +225,90 @@ def ray(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
     return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
 
 
-class Actor:
-    """What runs on the cluster; Ray makes one in a process of its own for each worker."""
+@lru_cache(maxsize=1)
+def _worker(setup: str) -> WorkerProcess:
+    """Return the worker process that makes the batches of all tasks of this process of Ray."""
+    import ray
 
-    def __init__(self) -> None:
-        self._worker: HostedWorker | None = None
-
-    def greet(self, setup: str) -> dict[str, Any]:
-        """Start the worker process; which process this is, or why it takes no batches."""
-        import ray
-
-        # Ray has packages of its own in front, of other versions than ours.
-        of_ray = str(Path(ray.__file__).parent)
-        path = [folder for folder in sys.path if not folder.startswith(of_ray)]
-        try:
-            self._worker = HostedWorker(setup, path)
-        except GoalmeterError as error:
-            return {"refused": str(error)}
-        return place_here()
-
-    def answer(self, batch: str) -> str:
-        """What came of a batch."""
-        assert self._worker is not None
-        return self._worker.answer(batch)
+    # Ray has packages of its own in front, of other versions than ours.
+    of_ray = str(Path(ray.__file__).parent)
+    return worker_here(setup, [folder for folder in sys.path if not folder.startswith(of_ray)])
 
 
-@dataclass(eq=False)
-class RayWorker(Member):
-    """A worker, and the actor that carries to it and from it."""
-
-    actor: Any = None
+def make_batch(setup: str, batch: str) -> str:
+    """Make a batch in a task."""
+    return make_as_text(_worker(setup), batch)
 
 
-class RayCluster(Fleet):
-    """Workers on a Ray cluster.
+class RayCluster:
+    """Tasks on a Ray cluster, of one CPU each.
 
     Args:
-        address: of the cluster, see above; "" for whichever there is.
-        most: workers.
-        timeout: seconds that a batch may take; None for as long as it takes.
+        address: of the cluster; "" for whichever there is.
+        most: tasks at once.
+        timeout: seconds that a trial may take; None for no limit.
     """
 
-    worthwhile = 0.3  # seconds; a batch and its answer cross in some milliseconds
+    worthwhile = 0.3  # seconds; a batch and its results cross in some milliseconds
 
     def __init__(self, address: str, most: int, timeout: float | None) -> None:
-        super().__init__(timeout)
-        self._address = address
-        self._most = most
-        self._asked: dict[Any, tuple[RayWorker, int]] = {}  # what was asked -> of whom, which batch
+        self._address, self._most, self._timeout = address, most, timeout
+        self._tasks: dict[int, Any] = {}
         self._setup: Any = None
-        self._looked = self._begun = time.monotonic()
 
     def __enter__(self) -> Self:
         self._ray = require("ray", extra="ray", feature="Running trials on a Ray cluster")
         join(self._ray, self._address)
-        self.slots = max(1, min(self._most, self._free()))
+        cpus = int(self._ray.cluster_resources().get("CPU", 0))
+        self.slots = max(1, min(self._most, cpus))
+        # A lost task is repeated by the study, which finds the trial that ends its worker.
+        self._make = self._ray.remote(num_cpus=1, max_retries=0)(make_batch)
         return self
 
     def __exit__(self, *error: object) -> None:
-        for member in self.members:
-            self._end(member)
-        self.members.clear()
-        self._asked.clear()
-        self._setup = None
+        for task in self._tasks.values():
+            with suppress(Exception):  # the cluster itself may be gone
+                self._ray.cancel(task, force=True)
+        self._tasks.clear()
 
-    def _free(self) -> int:
-        return int(self._ray.available_resources().get("CPU", 0))
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
+        """Make batches; an iterator that is left early leaves its tasks running."""
+        return in_flight(batches, self.slots, self._submit)
 
-    # --- Workers ----------------------------------------------------------------------------------
-    def start(self, setup: str) -> None:
-        """Start as many workers as there are free CPUs; they are told once a node."""
-        self._setup = self._ray.put(setup)
-        self._begun = self._looked = time.monotonic()
-        for _ in range(self.slots):
-            self._add()
+    def _submit(self, number: int, batch: Batch) -> Future[BatchResult]:
+        if self._setup is None:
+            self._setup = self._ray.put(Setup.of(batch.files, self._timeout).to_text())
+        task = self._tasks[number] = self._make.remote(self._setup, json.dumps(batch.to_json()))
+        result: Future[BatchResult] = Future()
+        task.future().add_done_callback(lambda done: self._done(number, batch, done, result))
+        return result
 
-    def _add(self) -> None:
-        actor = self._ray.remote(num_cpus=1, max_restarts=0)(Actor).remote()
-        member = RayWorker("ray worker that starts", actor=actor)
-        self.members.append(member)
-        self._asked[actor.greet.remote(self._setup)] = (member, -1)
+    def _done(
+        self, number: int, batch: Batch, done: Future[str], result: Future[BatchResult]
+    ) -> None:
+        self._tasks.pop(number, None)
+        errors = self._ray.exceptions
+        try:
+            result.set_result(result_of(done.result()))
+        except errors.RayTaskError as error:
+            result.set_exception(_task_error(error))
+        except errors.RayError as error:
+            detail = f"Ray lost the process ({type(error).__name__})"
+            result.set_result(BatchResult.killed(batch, detail))
+        except BaseException as error:  # the callback of a future must raise nothing
+            result.set_exception(error)
 
-    def ask(self, member: Member, number: int, batch: str) -> None:
-        """Send a batch to a worker that is ready."""
-        assert isinstance(member, RayWorker)
-        self._asked[member.actor.answer.remote(batch)] = (member, number)
-
-    def hear(self) -> Iterator[tuple[int, Answer]]:
-        """Wait a while for something to happen; the answers that came."""
-        self._grow()
-        ready, _ = self._ray.wait(list(self._asked), num_returns=1, timeout=1.0)
-        if ready and len(self._asked) > 1:  # others that are there already
-            every = list(self._asked)
-            ready, _ = self._ray.wait(every, num_returns=len(every), timeout=0)
-        for reference in ready:
-            member, number = self._asked.pop(reference)
-            if member not in self.members:
-                continue  # what a worker that has gone was still to answer
-            try:
-                said = self._ray.get(reference)
-            except self._ray.exceptions.RayTaskError as error:
-                raise GoalmeterError(_why(self._ray, error)) from error
-            except self._ray.exceptions.RayError as error:
-                detail = _why(self._ray, error)
-                self._end(member)
-                yield from self.lost(member, detail)
-                self._add()
-                continue
-            if member.ready:
-                yield self.took(member, number, said)
-            elif "refused" in said:
-                raise GoalmeterError(f"a node of the Ray cluster cannot be used: {said['refused']}")
-            else:
-                member.name = f"ray {said['host']} process {said['pid']}"
-                member.ready = True
-
-    def _grow(self) -> None:
-        """Look now and then whether the cluster has more CPUs, and take them."""
-        now = time.monotonic()
-        if now - self._looked < _LOOK_EVERY:
-            return
-        self._looked = now
-        if all(member.ready for member in self.members):
-            for _ in range(min(self._free(), self._most - len(self.members))):
-                self._add()
-        elif not any(member.ready for member in self.members) and now - self._begun > _PATIENCE:
-            raise GoalmeterError(
-                f"the Ray cluster had no free CPU for {_PATIENCE / 60:.0f} minutes; ray status "
-                f"shows who has them"
-            )
-
-    def _end(self, member: Member) -> None:
-        assert isinstance(member, RayWorker)
-        with suppress(Exception):  # the cluster itself may have gone
-            self._ray.kill(member.actor, no_restart=True)
+    def working(self) -> Sequence[Working]:
+        """Return the tasks that have been sent."""
+        return [Working(f"ray task {number}", number) for number in tuple(self._tasks)]
 
 
-def _why(ray: ModuleType, error: Exception) -> str:
-    """What Ray says of a worker that has gone, in a line."""
-    text = str(error)
-    if "No module named 'goalmeter" in text:
-        return "a node of the Ray cluster has no goalmeter; install the same version there"
-    if isinstance(error, ray.exceptions.RayTaskError):
-        return f"a worker on the Ray cluster fails: {text.strip().splitlines()[-1]}"
-    return f"Ray lost the process ({type(error).__name__})"
+def _task_error(error: Any) -> GoalmeterError:
+    """Return what to say of a task that raised an error: nothing that a trial does is one."""
+    if "No module named 'goalmeter" in (text := str(error)):
+        return GoalmeterError(
+            "a node of the Ray cluster has no goalmeter; install the same version there"
+        )
+    if isinstance(error.cause, GoalmeterError):
+        return GoalmeterError(f"a node of the Ray cluster cannot be used: {error.cause}")
+    return GoalmeterError(f"a task on the Ray cluster fails: {text.strip().splitlines()[-1]}")

@@ -1,11 +1,11 @@
-"""The one place where it is chosen where trials run: a spelling in, a backend out.
+"""Registry of execution backends.
 
     here            this process, one trial after the other
     processes:8     eight processes of this machine; "processes" is one for each core
     ray             a Ray cluster, see `ray_cluster`
     slurm           jobs of Slurm, see `slurm`
 
-Another package adds a place by an entry point in the group "goalmeter.backends": its name is the
+Another package adds one by an entry point in the group "goalmeter.backends": its name is the
 spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, like those below.
 """
 
@@ -23,7 +23,7 @@ from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
 from goalmeter.runs.backends.processes import processes
 from goalmeter.runs.backends.ray_cluster import ray
 from goalmeter.runs.backends.slurm import slurm
-from goalmeter.runs.jobs import Answer, Backend, Batch, Working, call
+from goalmeter.runs.jobs import Backend, Batch, BatchResult, Working, calls
 
 HERE, PROCESSES = "here", "processes"
 
@@ -32,7 +32,7 @@ class Here:
     """Makes trials in this process."""
 
     slots = 1
-    worthwhile = 0.0  # nothing is on its way, so each trial is kept as soon as it has ended
+    worthwhile = 0.0  # each trial is stored as soon as it has ended
 
     def __init__(self) -> None:
         self._batch: int | None = None
@@ -42,26 +42,26 @@ class Here:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
-        """The answer of each batch, in order; an interrupt of this process goes through."""
+    def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
+        """Make batches in order; an interrupt of this process is raised."""
         for number, batch in enumerate(batches):
             self._batch = number
-            answer = call(batch)
+            made = list(calls(batch))
+            results = [result for result, _ in made]
             if not callable(batch.function):
                 # As if they had come from another process, where a tuple arrives as a list.
-                sent = [replace(r, value=json.loads(json_text(r.value))) for r in answer.results]
-                answer = replace(answer, results=sent)
+                results = [replace(r, value=json.loads(json_text(r.value))) for r in results]
             self._batch = None
-            yield number, answer
+            yield number, BatchResult(results, sum(seconds for _, seconds in made))
 
     def working(self) -> Sequence[Working]:
-        """This process, while it makes a batch."""
+        """Return this process, while it makes a batch."""
         batch = self._batch  # read once, since the other thread goes on
         return [] if batch is None else [Working(f"process {os.getpid()}", batch)]
 
 
 def here(argument: str, *, trials: int, timeout: float | None) -> Here:
-    """This process, as `opened` asks for it; nothing could enforce a limit of time."""
+    """Open "here", where nothing could enforce a time limit."""
     if argument:
         raise InvalidParameterError(f"'here:{argument}' is this process; expected 'here' alone")
     if timeout is not None:
@@ -76,7 +76,7 @@ class Opener(Protocol):
     """Makes a backend of what stands behind the colon of its spelling."""
 
     def __call__(self, argument: str, *, trials: int, timeout: float | None) -> Backend:
-        """The backend; see `opened` for what it is told."""
+        """Return the backend; see `opened`."""
         ...
 
 
@@ -84,17 +84,17 @@ BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray, "sl
 
 
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
-    """The backend that a spelling stands for; nothing is started before its context is entered.
+    """Return the backend that a spelling stands for; nothing starts before its context is entered.
 
     Args:
-        on: its name, and behind a colon what it is told.
-        trials: how many there are to make, so that no more workers than that are started.
-        timeout: seconds that a trial may take; None for as long as it takes.
+        on: its name, and behind a colon its options.
+        trials: number of trials to make; no more workers than that are started.
+        timeout: seconds that a trial may take; None for no limit.
     """
     if not isinstance(on, str):
         raise InvalidParameterError(
-            f"{shown(on)} is no place where trials run, expected {', '.join(place_names())}, such "
-            f"as 'processes:2'"
+            f"{shown(on)} is no execution backend, expected {', '.join(place_names())}, such as "
+            f"'processes:2'"
         )
     name, _, argument = on.partition(":")
     if name in BACKENDS:
@@ -105,18 +105,18 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
         return opener(argument, trials=trials, timeout=timeout)
     known = place_names()
     raise InvalidParameterError(
-        f"there is no place {shown(name)} where trials could run"
-        f"{did_you_mean(name, known) or ';'} expected {', '.join(known)}, such as processes:2"
+        f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} expected "
+        f"{', '.join(known)}, such as processes:2"
     )
 
 
 def check_place(on: str) -> None:
-    """Raise what `opened` would raise for a spelling, before hours of other work."""
+    """Raise what `opened` would raise for a spelling."""
     opened(on, trials=1, timeout=None)
 
 
 def own_process(on: str) -> str:
-    """A place, where this process does not do: its numerics have many threads, and nothing ends it.
+    """Return a backend outside of this process, whose numerics have many threads.
 
     >>> own_process("here"), own_process("processes:8")
     ('processes:1', 'processes:8')
@@ -125,10 +125,10 @@ def own_process(on: str) -> str:
 
 
 def is_of_this_machine(on: str) -> bool:
-    """Whether what runs there reads and writes the files of this machine."""
+    """Return whether trials there read and write the files of this machine."""
     return on.partition(":")[0] in (HERE, PROCESSES)
 
 
 def place_names() -> list[str]:
-    """The names of all places, those of other packages behind ours."""
+    """Return the names of all backends, those of other packages behind ours."""
     return [*BACKENDS, *plugins(PLUGINS)]

@@ -1,0 +1,255 @@
+"""Ray tasks and submitit arrays of this machine: the same bytes as processes, whatever dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs.backends.places import kept, played, processes_of, user_file
+
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._files import digest
+from goalmeter.navigation import measure
+from goalmeter.runs import carry_out
+from goalmeter.runs.backends import ray_cluster, remote
+from goalmeter.runs.backends.ray_cluster import RayCluster
+from goalmeter.runs.backends.registry import opened
+from goalmeter.runs.backends.remote import Setup, move_to, worker_here
+
+pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one process of the suite starts the cluster
+    # What Ray itself gives up or leaves open.
+    pytest.mark.filterwarnings("ignore:::ray"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+SLURM = "slurm:cluster=local"
+PLACES = ["ray:cpus=2", f"{SLURM},jobs=2,cores=2"]
+SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1], "grids": 6, "trajectories": 2}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RayCluster]:
+    ray = pytest.importorskip("ray")
+    with RayCluster("local", 2, None) as cluster:
+        folder = Path(ray_cluster._JOINED.folder)
+        assert folder.is_dir() and processes_of(str(folder))
+        yield cluster
+    ray_cluster.leave(ray)
+    assert not folder.exists() and not any(name.startswith("RAY_AUTH") for name in os.environ)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder in which nothing is left."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    yield tmp_path
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", PLACES)
+def test_the_bytes_of_a_run_are_those_of_processes(
+    cluster: RayCluster, folder: Path, on: str
+) -> None:
+    results = []
+    for number, place in enumerate(("here", on)):
+        result = measure("boltzmann(2)", **SMALL, on=place, out=folder / str(number), beside=[])
+        results.append((kept(folder / str(number)), result.to_json()["overall"]))
+    assert results[0] == results[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", PLACES)
+def test_what_users_code_does_is_the_same_outcome(
+    cluster: RayCluster, folder: Path, on: str
+) -> None:
+    user = user_file(folder)
+    assert carry_out(played(user, "mixed"), on=on) == carry_out(
+        played(user, "mixed"), on="processes:2"
+    )
+    results = carry_out(played(user, "hangs"), on=on, timeout=8.0)
+    assert results["CensoredObservation seed 0"]["detail"] == "no answer within 8 s"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", PLACES)
+def test_processes_that_are_killed_change_nothing(
+    cluster: RayCluster, folder: Path, on: str
+) -> None:
+    study = played(user_file(folder), "slow", seeds=40)
+    expected = carry_out(study, on="processes:2")
+    place = opened(on, trials=len(study.trials), timeout=None)
+    killed: list[int] = []
+    stop = threading.Event()
+
+    def kill_some() -> None:
+        while len(killed) < 2 and not stop.wait(0.5):
+            if place.working():
+                name = "ray::make_batch" if on.startswith("ray") else "submitit.core._submit"
+                found = subprocess.run(["pgrep", "-f", name], capture_output=True, check=False)
+                for pid in [int(pid) for pid in found.stdout.split()][:1]:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
+
+    thread = threading.Thread(target=kill_some)
+    thread.start()
+    try:
+        results = carry_out(study, on=place)
+    finally:
+        stop.set()
+        thread.join()
+    assert killed and results == expected and list(results) == list(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("on", PLACES)
+def test_another_version_is_a_sentence(
+    cluster: RayCluster, folder: Path, monkeypatch: pytest.MonkeyPatch, on: str
+) -> None:
+    monkeypatch.setattr(remote, "version", lambda: "9.9")
+    with pytest.raises(GoalmeterError, match=r"(node|job) of .* cannot be used: .*expected 9\.9"):
+        carry_out(played(user_file(folder), "good"), on=on)
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_what_was_started(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    user = user_file(tmp_path)
+    program = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from pathlib import Path\n"
+        "from runs.backends.places import played\n"
+        "from goalmeter.runs import carry_out\n"
+        f"carry_out(played(Path({str(user)!r}), 'hangs'), on='ray:local,cpus=1')\n"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONPATH": path, "TMPDIR": str(tmp_path)},
+        stderr=subprocess.DEVNULL,
+    ) as driver:
+        while not user.with_name("hanging").exists():
+            assert driver.poll() is None
+            time.sleep(0.1)
+        driver.send_signal(signal.SIGINT)
+        assert driver.wait(timeout=120) != 0
+    end = time.monotonic() + 20
+    while (left := processes_of(f"{tmp_path}/gm-")) and time.monotonic() < end:
+        time.sleep(0.2)
+    assert not left and not list(tmp_path.glob("gm-*"))
+
+
+# --- Slurm ----------------------------------------------------------------------------------------
+def test_a_folder_that_cannot_be_made(folder: Path) -> None:
+    pytest.importorskip("submitit")
+    (folder / "file").touch()
+    with pytest.raises(InvalidFileError, match=r"cannot be written: .*slurm:folder=PATH"):
+        carry_out(played(user_file(folder), "good"), on=f"{SLURM},folder={folder}/file/in")
+
+
+def test_slurm_that_takes_no_job_is_a_sentence(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("submitit")
+    # A program of that name that fails as Slurm's does.
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("sbatch", "srun"):
+        (programs / name).write_text("#!/bin/sh\necho 'invalid partition' >&2\nexit 1\n")
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    with pytest.raises(GoalmeterError, match=r"Slurm takes no job: .*invalid partition"):
+        carry_out(played(user_file(folder), "good"), on="slurm:partition=none,jobs=2")
+
+
+# --- Ray without a cluster ------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("address", "kind", "message"),
+    [
+        ("127.0.0.1:1", GoalmeterError, "nobody answers at 127.0.0.1:1: .*refused; look whether"),
+        ("somewhere", InvalidParameterError, "'somewhere' is no address of a Ray cluster, expect"),
+    ],
+)
+def test_an_address_where_nobody_is(address: str, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        ray_cluster._reach(address)
+
+
+def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "there")
+    before = dict(os.environ)
+    with ray_cluster._environment({"RAY_ADDRESS": "", "PYTHONPATH": "/nowhere"}):
+        assert "RAY_ADDRESS" not in os.environ and os.environ["PYTHONPATH"] == "/nowhere"
+        os.environ["RAY_AUTH_MODE"] = "token"  # as Ray does
+    assert dict(os.environ) == before
+
+
+def test_nothing_of_it_is_imported_unless_asked_for() -> None:
+    program = (
+        "import sys, goalmeter.cli, goalmeter.runs as runs; runs.check_place('processes:2'); "
+        "sys.exit(bool({'ray', 'submitit'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+# --- Remote workers -------------------------------------------------------------------------------
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of the driver, with a user's file and what this imports."""
+    place = tmp_path / "mine"
+    (place / "agents").mkdir(parents=True)
+    user = "def agent(history, *_):\n    import helper\n    return helper.CHOICE\n"
+    (place / "agents" / "user.py").write_text(user)
+    (place / "agents" / "helper.py").write_text("CHOICE = 1\n")
+    monkeypatch.chdir(place)  # which comes back at the end, wherever a worker moves
+    return place
+
+
+def made(setup: Setup) -> dict[str, object]:
+    study = played(Path("agents/user.py"), "agent", names=["IgnoreRewards"])
+    worker = worker_here(setup.to_text())
+    try:
+        (result,) = worker.make(study.batch(list(study.trials))).results
+    finally:
+        worker.end()
+    return dict(result.value)
+
+
+def test_a_users_file_travels_with_what_it_imports(mine: Path) -> None:
+    files = ("agents/user.py", "agents/helper.py")
+    setup = Setup.of({file: digest(file) for file in files}, timeout=None)
+    expected = made(setup)
+    assert expected["outcome"] == "ok" and Path.cwd() == mine
+    elsewhere = replace(setup, folder=str(mine / "nowhere"))  # another machine
+    move_to(elsewhere.folder, elsewhere.files)
+    (mine / "agents" / "helper.py").write_text("CHOICE = 0\n")  # another file of that name
+    os.chdir(mine)
+    move_to(setup.folder, setup.files)
+    assert Path.cwd() != mine and Path("agents/helper.py").read_text() == "CHOICE = 1\n"
+    assert made(elsewhere) == expected
+
+
+def test_files_that_differ_are_refused(mine: Path, tmp_path: Path) -> None:
+    file = tmp_path / "policy.npz"
+    file.write_bytes(b"1")
+    known = {str(file): digest(file)}
+    setup = Setup.of(known, timeout=None)
+    file.write_bytes(b"2")
+    with pytest.raises(InvalidFileError, match=r"has no .*policy\.npz with the same content, and"):
+        worker_here(setup.to_text())
+    with pytest.raises(InvalidFileError, match=r"policy\.npz has changed since this began"):
+        Setup.of(known, timeout=None)
