@@ -16,6 +16,7 @@ PAGES = Path(__file__).resolve().parents[2] / "src" / "goalmeter" / "pages"
 @pytest.mark.parametrize("instrument", ["meg", "navigation", "reflection", "representation"])
 def test_code_and_prose_have_the_same_names(instrument: str) -> None:
     files = [*PAGES.glob(f"{instrument}*.py"), *(PAGES / instrument).glob("*.py")]
+    files += [PAGES / "simulator.py"] if instrument == "meg" else []
     code = "".join(path.read_text("utf-8") for path in files)
     texts = tomllib.loads((PAGES / f"{instrument}.toml").read_text("utf-8"))
     assert set(re.findall(r'\bsay\(\s*"(\w+)"', code)) == set(texts)
