@@ -142,7 +142,7 @@ def evidence_by_trajectory(group: LogGroup, model: SoftModel, *, mix: float = 0.
 
 
 def curves_by_trajectory(group: LogGroup, utility: Rewards, rationality: FloatArray) -> FloatArray:
-    """ModelEvidence of each trajectory for a utility at G rationalities, nats: [N, G].
+    """Evidence of each trajectory for a utility at G rationalities, nats: [N, G].
 
     Where a rationality rules an action out, a loss that no average can make good.
     """
