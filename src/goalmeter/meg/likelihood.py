@@ -29,7 +29,7 @@ from goalmeter.meg.preconditioners import (
     Space,
     behaviour_entries,
     by_cholesky,
-    counted,
+    count_features,
     model_visits,
     space_of,
 )
@@ -320,7 +320,7 @@ class _Pool:
 
     def __init__(self, groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> None:
         one = len(groups) == 1
-        starts = [counted(_start(g if one else _with_features(g))) for g in groups]
+        starts = [count_features(_start(g if one else _with_features(g))) for g in groups]
         self._groups = [
             replace(g, utilities=m.utilities) for g, m in zip(groups, starts, strict=True)
         ]
