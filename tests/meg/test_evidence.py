@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from meg.instances import few, generic_world
 from oracles import known_utility as oracle
 from oracles import soft_policy
-from tabular.worlds import World
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import ModelEvidence, behaviour_of, evidence
@@ -65,33 +64,3 @@ def test_the_slope_is_the_difference_in_return(seed: int, b: float, infinite: bo
     step = 1e-5
     low, high = at(mdp, policy, b - step, b + step).value
     assert result.slope == pytest.approx((high - low) / (2 * step), abs=1e-7)
-
-
-def choices_variance(world: World, b: float) -> float:
-    """sum_t E[Var over a ~ pi_b of the expected utility to go], written out."""
-    model = soft_policy.soft_policy(world.P, world.R, world.horizon, b)
-    S, A, _ = world.P.shape
-    value, total = np.zeros(S), np.zeros(S)
-    for t in reversed(range(world.horizon)):
-        now, carried = np.zeros(S), np.zeros(S)
-        for s in range(S):
-            to_go = [world.R[s] + world.P[s, a] @ value for a in range(A)]
-            now[s] = sum(model[t, s, a] * to_go[a] for a in range(A))
-            spread = sum(model[t, s, a] * (to_go[a] - now[s]) ** 2 for a in range(A))
-            carried[s] = spread + sum(model[t, s, a] * (world.P[s, a] @ total) for a in range(A))
-        value, total = now, carried
-    return float(world.mu @ total)
-
-
-@given(seed=seeds, b=rationalities)
-@few
-def test_the_curvature_is_the_variance_that_choices_cause(seed: int, b: float) -> None:
-    world = generic_world(seed, horizon=3)
-    result = float(at(world.mdp(), world.policy, b).curvature[0])
-    step = 1e-3
-    low, middle, high = at(world.mdp(), world.policy, b - step, b, b + step).value
-    assert result == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-4, abs=1e-6)
-    assert result == pytest.approx(-choices_variance(world, b), rel=1e-10)
-    # It is not the variance of the whole return: chance and the start are no choices.
-    whole = expected_return(world.mdp(), soft(world.mdp(), b)).variance
-    assert -result < 0.9 * whole

@@ -8,7 +8,7 @@ from meg.instances import generic_world
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.behaviour import linear_class
-from goalmeter.meg.preconditioners import FeatureSpace, counted, model_entries, model_visits
+from goalmeter.meg.preconditioners import FeatureSpace, count_features, model_entries, model_visits
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular import TabularMDP
 
@@ -29,7 +29,7 @@ def test_it_is_exact_in_the_infinite_problem(seed: int, on_actions: bool) -> Non
     rng = np.random.default_rng(seed)
     mdp = generic_world(seed, discount=0.8).mdp(horizon=None)
     features = rng.normal(size=(4, 3, 3) if on_actions else (4, 3))
-    model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
+    model = count_features(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
     assert_it_solves(model, rng.normal(size=3))
 
 
@@ -43,5 +43,5 @@ def test_it_is_exact_where_a_state_belongs_to_one_decision(on_actions: bool) -> 
     moves[3:, :, 3:] = np.eye(3)[:, None]
     mdp = TabularMDP(moves, np.zeros(6), horizon=3, discount=0.7)
     features = rng.normal(size=(6, 3, 3) if on_actions else (6, 3))
-    model = counted(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
+    model = count_features(SoftModel(mdp, linear_class(mdp, features), rng.normal(size=3), None))
     assert_it_solves(model, rng.normal(size=3))

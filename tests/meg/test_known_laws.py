@@ -54,17 +54,6 @@ def test_bounds(world: World) -> None:
     assert result.by_state.sum() == pytest.approx(result.value, abs=1e-10)
 
 
-@given(seed=seeds, horizon=st.integers(1, 5), n_actions=st.integers(2, 4), on_actions=st.booleans())
-@few
-def test_the_maximum_counts_decisions_that_matter(
-    seed: int, horizon: int, n_actions: int, on_actions: bool
-) -> None:
-    world = generic_world(seed, n_actions=n_actions, horizon=horizon, on_actions=on_actions)
-    result = known_utility(world.mdp(), world.policy)
-    decisions = horizon if on_actions else horizon - 1
-    assert result.maximum == pytest.approx(decisions * np.log(n_actions), abs=1e-12)
-
-
 @given(seed=seeds, constant=st.booleans())
 @few
 def test_no_influence_no_goal_directedness(seed: int, constant: bool) -> None:

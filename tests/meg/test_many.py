@@ -195,9 +195,9 @@ def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.Monk
 
 def test_a_timeout_keeps_what_was_reached() -> None:
     worlds, policies = cliffs()
-    began = time.perf_counter()
+    began = time.process_time()
     ended = unknown_utility_many(worlds, policies, timeout=1e-6)
-    assert time.perf_counter() - began < 5.0
+    assert time.process_time() - began < 5.0
     whole = unknown_utility_many(worlds, policies, timeout=60.0)
     for early, late in zip(ended, whole, strict=True):
         assert (early.stopped, late.stopped) == ("timeout", None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ from oracles import example_one
 
 from goalmeter._errors import (
     InvalidUtilityError,
-    MissingExtraError,
 )
 from goalmeter.meg import known_utility, neural_utility, neural_values, unknown_utility
 from goalmeter.tabular import TabularMDP
@@ -71,6 +68,7 @@ def test_it_is_reached_from_unknown_utility() -> None:
     assert unknown_utility(MOUSE, POLICY, network=False).method.startswith("concave")
 
 
+@pytest.mark.slow
 def test_same_seed_same_value_and_a_best_of_all() -> None:
     rng = np.random.default_rng(0)
     mdp = TabularMDP(rng.dirichlet(np.ones(5), size=(5, 3)), np.zeros(5), horizon=4)
@@ -94,6 +92,7 @@ def test_the_callers_randomness_is_left_alone() -> None:
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_a_reference_and_the_infinite_problem() -> None:
     mdp = MOUSE.replace(horizon=None, discount=0.5)
     assert neural_values(mdp, POLICY, seeds=[0]).max() == pytest.approx(
@@ -110,16 +109,3 @@ def test_a_module_of_the_wrong_shape() -> None:
     words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility for each"
     with pytest.raises(InvalidUtilityError, match=words):
         neural_utility(MOUSE, POLICY, module=torch.nn.Linear(4, 2))
-
-
-def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str, package: str | None = None) -> ModuleType:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(importlib, "import_module", absent)
-    words = (
-        r"a neural utility needs the package 'torch', which is not installed; "
-        r"install it with: pip install 'goalmeter\[neural\]'"
-    )
-    with pytest.raises(MissingExtraError, match=words):
-        neural_utility(MOUSE, POLICY)

@@ -10,7 +10,6 @@ from meg.against_the_program import instance
 from meg.instances import seeds
 from oracles import unknown_utility as oracle
 
-from goalmeter.meg import faces as recession
 from goalmeter.meg import unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.faces import recession_faces
@@ -92,16 +91,6 @@ def test_without_the_reward_a_linear_program_finds_the_face() -> None:
     ]
     closed = [(last[-1].model.policy(0) == 0).sum() for last in faces]
     assert closed[0] == closed[1] > 0
-
-
-def test_a_direction_that_is_not_optimal_proves_nothing() -> None:
-    mdp = random_world(20, 6)
-    behaviour = behaviour_of(mdp, [optimal_policy(mdp)])
-    used = np.stack([behaviour.weights(t, slice(None))[..., 0] > 0 for t in range(6)])
-    model = start_of(mdp)
-    assert recession._exposed(model, mdp.reward, used) is not None
-    assert recession._exposed(model, -mdp.reward, used) is None
-    assert recession._exposed(model, np.ones(20), used) is None
 
 
 def test_time_ends_the_search() -> None:

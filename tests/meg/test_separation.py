@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.faces import Rows, strictest
+from goalmeter.meg.faces import Rows, solve_strict_rows
 
 
 def rows_of(matrix: FloatArray, dense: int) -> Rows:
@@ -32,7 +32,7 @@ def test_a_case_by_hand() -> None:
     # x1 must be 0, for it and its opposite are asked for; x2 and x2 - x1 can both be positive.
     matrix = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
     for dense in (0, 1, 2):
-        x = strictest(rows_of(matrix, dense))
+        x = solve_strict_rows(rows_of(matrix, dense))
         assert x is not None
         assert x[0] == pytest.approx(0.0, abs=1e-6)
         assert x[1] >= 1.0 - 1e-6
@@ -53,7 +53,7 @@ def test_as_many_as_a_linear_program(seed: int) -> None:
         inside = rng.normal(size=k)
         matrix *= np.where(matrix @ inside < 0, -1.0, 1.0)[:, None]
     rows = rows_of(matrix, int(rng.integers(0, k + 1)))
-    x = strictest(rows)
+    x = solve_strict_rows(rows)
     assert x is not None
     strict = rows.times(x)
     assert strict.min() > -1e-6

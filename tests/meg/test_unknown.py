@@ -153,29 +153,6 @@ def test_a_class_of_one_direction_is_the_known_utility(world: World, infinite: b
     assert unknown.certified
 
 
-@given(seed=seeds)
-@few
-def test_features_in_another_basis_are_the_same_class(seed: int) -> None:
-    world = generic_world(seed)
-    rng = np.random.default_rng(seed)
-    basis = rng.normal(size=(4, 4)) * 10.0 ** rng.integers(-3, 4, size=4)
-    first = unknown_utility(world.mdp(), world.policy)
-    second = unknown_utility(world.mdp(), world.policy, features=basis)
-    assert second.value == pytest.approx(first.value, abs=1e-6)
-    twice = unknown_utility(world.mdp(), world.policy, features=np.hstack([basis, basis]))
-    assert twice.value == pytest.approx(first.value, abs=1e-6)
-
-
-@given(seed=seeds, tolerance=st.sampled_from([1e-3, 1e-6, 1e-8]))
-@few
-def test_the_certificate_is_as_tight_as_was_asked(seed: int, tolerance: float) -> None:
-    world = generic_world(seed)
-    result = unknown_utility(world.mdp(), world.policy, tolerance=tolerance)
-    assert 0.0 <= result.gap <= tolerance
-    assert result.tolerance == tolerance
-    assert any("the bound holds for all utilities" in note for note in result.notes)
-
-
 @given(seed=seeds, infinite=st.booleans(), on_actions=st.booleans())
 @few
 def test_the_utility_found_explains_the_behaviour(

@@ -126,7 +126,7 @@ class Bracket(TypedDict):
     ceiling: float
 
 
-def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
+def clip_to_maximum(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
     """The value and the proven bound of behaviour i, neither above what any behaviour could score.
 
     The bound includes what rounding may add to it.
@@ -159,7 +159,7 @@ def rounding(mdp: TabularMDP) -> float:
     return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions(mdp) ** 2)
 
 
-def certifying(tolerance: float, error: float, maximum: float) -> float:
+def certification_tolerance(tolerance: float, error: float, maximum: float) -> float:
     """The tolerance, or room for twice an error of rounding where that stays small."""
     # An error above a millionth of the maximum leaves a result uncertified, since the number may
     # then be nothing but the error.

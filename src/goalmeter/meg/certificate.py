@@ -50,7 +50,7 @@ class LinearFit:
     # Whether the weights were still growing where the search ended, so that the optimum may lie at
     # infinity without that being shown.
     growing: bool = False
-    error: float = 0.0  # rounding error of the value, nats; see `checked`
+    error: float = 0.0  # rounding error of the value, nats; see `with_rounding_error`
 
     @property
     def bracket(self) -> tuple[float, float]:
@@ -136,7 +136,7 @@ class Bounds:
         return BOUND_FACTOR * max(1.0, float(own))
 
 
-def checked(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
+def with_rounding_error(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
     """Return a fit with the rounding error of its value.
 
     Certificates that the value contradicts by more than that error are dropped.

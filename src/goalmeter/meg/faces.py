@@ -33,7 +33,7 @@ class Face(NamedTuple):
 # from the last decision backwards, in the infinite problem as a greatest fixed point.
 
 
-def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
+def find_inside_actions(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
     """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
 
     Args:
@@ -123,7 +123,7 @@ class Rows(NamedTuple):
         return Rows(self.dense[which], self.sparse[which])
 
 
-def strictest(rows: Rows, seconds: float | None = None) -> FloatArray | None:
+def solve_strict_rows(rows: Rows, seconds: float | None = None) -> FloatArray | None:
     """Return an x [k + n] that makes the most inequalities strict; None if HiGHS finds none."""
     from scipy.optimize import linprog
 
@@ -246,7 +246,7 @@ def _next_face(
     rows, basis = program
     k = basis.shape[1]
     check()
-    x = strictest(rows, left())
+    x = solve_strict_rows(rows, left())
     check()
     if x is None:
         return None

@@ -18,8 +18,8 @@ from goalmeter.meg.behaviour import (
     PolicyBehaviour,
     behaviour_of,
     best_rationality,
-    bracketed,
-    certifying,
+    certification_tolerance,
+    clip_to_maximum,
     evidence,
     model_evidence,
     rounding,
@@ -270,7 +270,7 @@ TIES = (
 
 
 @dataclass(frozen=True)
-class Lot:
+class KnownBatch:
     """B behaviours and utilities that are measured at once, in one world or in B worlds.
 
     Policies, utilities and references that all share are given once.
@@ -330,8 +330,8 @@ def measure_known(
     each = [rewards_of(mdp, u) for u in utilities]
     rewards = stack_rewards(each)
     check_resolved(rewards)
-    return measure_lot(
-        Lot(
+    return measure_batch(
+        KnownBatch(
             worlds=[mdp],
             mdp=mdp,
             behaviour=behaviour_of(mdp, policies),
@@ -347,7 +347,7 @@ def measure_known(
     )
 
 
-def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
+def measure_batch(lot: KnownBatch, progress: Listener | None = None) -> list[MegResult]:
     """The results of a lot, in order."""
     mdp, behaviour, sums = lot.mdp, lot.behaviour, lot.sums
     rewards, unit = lot.rewards.normalised()
@@ -400,7 +400,7 @@ def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
             notes.append(PESSIMISES)
         named = "the reward" if _of(lot.utilities, i) is None else "the given utility"
         top = min(top, float(measure.ceiling[i % len(measure.ceiling)]) + error)
-        fields = bracketed(float(value[i]), top, measure, i)
+        fields = clip_to_maximum(float(value[i]), top, measure, i)
         uniform = lot.log_reference is None
         results.append(
             MegResult(
@@ -408,7 +408,7 @@ def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
                 rationality=_in_units(float(best[i]), float(unit[i % len(unit)])),
                 target=named,
                 method="optimum over the rationality, by Newton steps with exact derivatives",
-                tolerance=certifying(TOLERANCE, error, fields["maximum"]),
+                tolerance=certification_tolerance(TOLERANCE, error, fields["maximum"]),
                 by_step=shares.by_step[:, i],
                 by_state=by_state[:, i],
                 utility=_of(lot.shown, i).copy(),
@@ -464,8 +464,8 @@ def _together(cases: Sequence[PolicyCase]) -> list[MegResult]:
     rewards = stack_rewards(each)
     check_resolved(rewards)
     mdp = side_by_side([case.mdp for case in cases])
-    return measure_lot(
-        Lot(
+    return measure_batch(
+        KnownBatch(
             worlds=[case.mdp for case in cases],
             mdp=mdp,
             behaviour=behaviour_side_by_side(mdp, cases),

@@ -29,7 +29,7 @@ from goalmeter.meg.preconditioners import (
     Space,
     behaviour_entries,
     by_cholesky,
-    counted,
+    count_features,
     model_visits,
     space_of,
 )
@@ -142,7 +142,7 @@ def evidence_by_trajectory(group: LogGroup, model: SoftModel, *, mix: float = 0.
 
 
 def curves_by_trajectory(group: LogGroup, utility: Rewards, rationality: FloatArray) -> FloatArray:
-    """ModelEvidence of each trajectory for a utility at G rationalities, nats: [N, G].
+    """Evidence of each trajectory for a utility at G rationalities, nats: [N, G].
 
     Where a rationality rules an action out, a loss that no average can make good.
     """
@@ -320,7 +320,7 @@ class _Pool:
 
     def __init__(self, groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> None:
         one = len(groups) == 1
-        starts = [counted(_start(g if one else _with_features(g))) for g in groups]
+        starts = [count_features(_start(g if one else _with_features(g))) for g in groups]
         self._groups = [
             replace(g, utilities=m.utilities) for g, m in zip(groups, starts, strict=True)
         ]

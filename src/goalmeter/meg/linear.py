@@ -21,8 +21,8 @@ from goalmeter.meg.behaviour import (
     Over,
     Yardstick,
     behaviour_of,
-    bracketed,
-    certifying,
+    certification_tolerance,
+    clip_to_maximum,
     linear_class,
     rounding,
     yardstick,
@@ -30,12 +30,12 @@ from goalmeter.meg.behaviour import (
 from goalmeter.meg.certificate import (
     Bounds,
     LinearFit,
-    checked,
     matching_certificates,
     model_certificate,
+    with_rounding_error,
 )
-from goalmeter.meg.faces import recession_faces, staying_inside
-from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, met, tabular
+from goalmeter.meg.faces import find_inside_actions, recession_faces
+from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, find_met_entries, tabular
 from goalmeter.meg.result import (
     STOPPED_BY,
     FitInterrupted,
@@ -106,7 +106,9 @@ def penalised_path(
     It starts at the model of weights 0, and adds to the bounds that are proven already.
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
-    fit = checked(LinearFit(at.value, *bounds.at(start.theta), start), behaviour, bounds)
+    fit = with_rounding_error(
+        LinearFit(at.value, *bounds.at(start.theta), start), behaviour, bounds
+    )
     penalty, idle, steps, highest, moves = 1.0, 0, 0, at.value, (np.inf, np.inf)
     for stage in range(1, _STAGES + 1):
         penalty, last = penalty * _PART, at
@@ -118,7 +120,9 @@ def penalised_path(
             at = after
         _certify(at, bounds)
         before, highest = fit.gap, max(highest, last.value)
-        now = checked(LinearFit(at.value, *bounds.at(at.model.theta), at.model), behaviour, bounds)
+        now = with_rounding_error(
+            LinearFit(at.value, *bounds.at(at.model.theta), at.model), behaviour, bounds
+        )
         if now.error > before:
             # Weights grow as the penalty falls, and so does rounding.
             break
@@ -239,7 +243,7 @@ def fit_linear(
         fit = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=False)
     else:
         fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
-    fit = checked(fit, behaviour, bounds)
+    fit = with_rounding_error(fit, behaviour, bounds)
     if fit.closes(tolerance):
         return fit if large else _polished(fit, behaviour)
     limit = _at_infinity(fit, inside, directions, behaviour, tolerance, bounds, watch)
@@ -281,8 +285,10 @@ def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
 
 def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[FloatArray]]:
     """A model that stays where its behaviour does, and the direction that this is the limit of."""
-    met_entries, direction = met(start.utilities, behaviour_entries(start.utilities, behaviour))
-    allowed = staying_inside(behaviour.mdp, met_entries.astype(np.float64))
+    met_entries, direction = find_met_entries(
+        start.utilities, behaviour_entries(start.utilities, behaviour)
+    )
+    allowed = find_inside_actions(behaviour.mdp, met_entries.astype(np.float64))
     if allowed is None:
         return start, []
     inside = start.confined(allowed)
@@ -330,7 +336,9 @@ def _at_infinity(
 def _better(first: LinearFit, second: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
     """The fit of two searches whose value and bound are closer, under all that both proved."""
     steps = first.steps + second.steps
-    fits = [checked(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)]
+    fits = [
+        with_rounding_error(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)
+    ]
     return min(fits, key=lambda fit: fit.doubt)
 
 
@@ -501,11 +509,11 @@ def class_result(
     again = float(fit.model.verified(behaviour)[0]) if again is None else again
     own_error = max(float(fit.model.rounding(behaviour)[0]), abs(again - fit.value))
     error = max(rounding(mdp), own_error)
-    tolerance = certifying(task.tolerance, error, float(task.measure.maximum[0]))
+    tolerance = certification_tolerance(task.tolerance, error, float(task.measure.maximum[0]))
     # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
     doubtful = own_error > tolerance
     value = fit.value - own_error if doubtful else fit.value
-    fields = bracketed(value, fit.upper_bound + error, task.measure)
+    fields = clip_to_maximum(value, fit.upper_bound + error, task.measure)
     fit = replace(fit, value=fields["value"], upper_bound=fields["upper_bound"], error=own_error)
     measures = {True: "range", False: "weights"}
     return MegResult(

@@ -144,7 +144,7 @@ class ValueSpace(Space):
         self, uses: FloatArray, spread: FloatArray, visits: FloatArray, damping: FloatArray
     ) -> Operator:
         # P_pi averaged over decision steps: where a visit leads, [S, S].
-        moves = gathered(uses / visits) @ self._rows
+        moves = sum_over_actions(uses / visits) @ self._rows
         values = (sp.identity(len(visits), format="csr") - self._discount * moves).tocsr()
         system = self._rows.T @ (blocks_of(spread) @ self._rows)
         solve = _factorised(system + values.T @ sp.diags(damping) @ values)
@@ -217,7 +217,7 @@ class ValueSpace(Space):
         return _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
 
-def gathered(weights: FloatArray) -> Any:
+def sum_over_actions(weights: FloatArray) -> Any:
     """What adds up the actions of each state, weighted [A, S]: [S, A S], action-major."""
     entries = np.arange(weights.size)
     place = (entries % weights.shape[1], entries)
@@ -328,7 +328,7 @@ def tabular(utilities: LinearClass) -> LinearClass:
     return replace(utilities, matrix=None)
 
 
-def counted(model: SoftModel) -> SoftModel:
+def count_features(model: SoftModel) -> SoftModel:
     """The same model, its features counted from their least values; itself without features."""
     matrix: Any = model.utilities.matrix
     if matrix is None or sp.issparse(matrix):
@@ -339,7 +339,7 @@ def counted(model: SoftModel) -> SoftModel:
     return model.restated(replace(model.utilities, matrix=matrix))
 
 
-def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
+def find_met_entries(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
     """The entries that a behaviour may meet, as far as single features tell, and the direction.
 
     `visits` are those of the behaviour, [T, A or 1, S, 1]. Returns the entries that are not ruled
@@ -458,12 +458,12 @@ class FeatureSpace(Space):
         """Nearly the information of the weights, [D, D]."""
         matrix: Any = model.utilities.matrix
         now = _moments(model, states)
-        moves = self._discount * (gathered(now.share) @ self._rows)
+        moves = self._discount * (sum_over_actions(now.share) @ self._rows)
         if not model.utilities.on_actions:
             later = self._discount * _summed(moves, matrix)
             felt = self._rows.T @ (blocks_of(now.spread) @ self._rows)
             return np.asarray(later.T @ (felt @ later))
-        mean = gathered(now.policy) @ matrix
+        mean = sum_over_actions(now.policy) @ matrix
         felt = matrix + self._discount * (self._rows @ _summed(moves, mean))
         felt = np.asarray(felt)
         # What the last decision leads to is not paid any more.

@@ -20,7 +20,7 @@ from goalmeter.meg.behaviour import (
     linear_class,
     yardstick,
 )
-from goalmeter.meg.certificate import Bounds, LinearFit, checked
+from goalmeter.meg.certificate import Bounds, LinearFit, with_rounding_error
 from goalmeter.meg.known import (
     PolicyCase,
     behaviour_side_by_side,
@@ -332,7 +332,7 @@ def _together(
         again[place] = some.model(state.theta[place]).verified(some.behaviour, Sums(place.size))
     results = []
     for i, (case, task) in enumerate(zip(cases, tasks, strict=True)):
-        fit = checked(_fit(state, i, task), task.behaviour, bounds[i])
+        fit = with_rounding_error(_fit(state, i, task), task.behaviour, bounds[i])
         closed = bool(state.closed[i]) and fit.closes(task.near)
         if closed or stopped:
             ended = None if closed else stopped

@@ -33,14 +33,14 @@ from goalmeter.meg.certificate import (
     Certificate,
     LinearFit,
     NewtonDirection,
-    checked,
     price,
     tilted_certificate,
+    with_rounding_error,
 )
 from goalmeter.meg.preconditioners import (
     Space,
     behaviour_entries,
-    counted,
+    count_features,
     features_moved,
     model_visits,
     space_of,
@@ -152,7 +152,7 @@ def match_visits(
     weights is then searched once more with the information itself, which `dense` may ask for from
     the start or forbid.
     """
-    start = counted(start)
+    start = count_features(start)
     search = _search(start, behaviour, bounds, tolerance)
     if dense:
         search.space.give_up()
@@ -162,7 +162,7 @@ def match_visits(
         # Steps that were solved too roughly may have settled where there was still far to go.
         again = _follow(search, start, watch, directions, "dense Newton steps")
         steps = fit.steps + again.steps
-        both = [checked(fitted, behaviour, bounds) for fitted in (fit, again)]
+        both = [with_rounding_error(fitted, behaviour, bounds) for fitted in (fit, again)]
         fit = replace(min(both, key=lambda fitted: fitted.doubt), steps=steps)
     return fit
 
@@ -218,7 +218,7 @@ class PenalisedClimb:
     """The best utilities of a class of visits under penalties on their size, one after another."""
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        start = counted(start)
+        start = count_features(start)
         self._search = _search(start, behaviour, Bounds(np.inf), _DONE)
         self._at = self._search.at(start)
 
