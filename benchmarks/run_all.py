@@ -41,7 +41,7 @@ SCRIPTS = (
     "causal_vs_pgmpy",
     "causal_chain",
     "sensitivity_table",
-    "causal_search_parts",
+    "causal_search",
     "reflection_agreement",
     "reflection_vs_library",
     "reflection_workers",

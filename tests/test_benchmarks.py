@@ -46,7 +46,7 @@ SCRIPTS = {
     "causal_vs_pgmpy": {"networks", "pgmpy"},
     "causal_chain": {"exponent_last_two", "rows"},
     "sensitivity_table": {"rows"},
-    "causal_search_parts": {"diagrams", "parts"},
+    "causal_search": {"diagrams", "rows"},
     "reflection_agreement": {"library", "rows"},
     "reflection_workers": {"agent", "rows", "steps"},
     "run_scaling": {"keeping", "rows"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -115,30 +114,6 @@ def test_every_network_that_pgmpy_ships_is_read(name: str) -> None:
     assert (len(network.variables), len(network.edges()), parameters) == SHIPPED[name]
 
 
-def test_the_table_of_networks_is_complete() -> None:
-    files = {path.name.removesuffix(".bif.gz") for path in shipped("x").parent.glob("*.bif.gz")}
-    assert files <= SHIPPED.keys()
-
-
-def test_reading_takes_time_in_proportion_to_the_text() -> None:
-    # Sixteen times the rows may take four times that in proportion, not 256 times as long. The
-    # processor's time is counted, which other work on the machine hardly changes.
-    def seconds(n: int) -> float:
-        states = " ".join(f"s{i}" for i in range(n))
-        rows = "".join(f"(s{i}) 0.5 0.5;\n" for i in range(n))
-        root = f"variable A {{ type discrete [{n}] {{ {states} }}; }}\n"
-        text = f"{root}{WET}probability (A) {{ table {'1 ' + '0 ' * (n - 1)}; }}\n"
-        text += f"probability (Wet | A) {{ {rows} }}"
-        timed = []
-        for _ in range(3):
-            start = time.process_time()
-            parse_bif(text)
-            timed.append(time.process_time() - start)
-        return min(timed)
-
-    assert seconds(16_000) < 64 * seconds(1_000) + 0.1
-
-
 # --- Round trips ----------------------------------------------------------------------------------
 @given(networks(st.text(max_size=6)))
 @example(
@@ -198,59 +173,19 @@ def wet(rows: str) -> str:
     ("text", "line", "message"),
     [
         ("", None, "declares no variable, expected at least one"),
-        (
-            "network x {",
-            1,
-            'a property or "}" in the network block (opened in line 1), got the end',
-        ),
-        ("\nnetwrk x {}", 2, 'expected network, variable or probability, got "netwrk"'),
         ("/* a\n*/ /* b", 2, "this comment is not closed"),
-        ('variable "a {\n', 1, "this quote is not closed"),
-        ("variable my name {", 1, '"{" behind variable my (a name with spaces stands in quotes)'),
         ("variable a { type discrete [2] {x y};\n", 2, "block of variable 'a' (opened in line 1)"),
-        ("variable a { }", 1, "variable 'a' has no type"),
-        ("variable a { type continuous; }", 1, "the type discrete of variable 'a', got"),
         ("variable a { type discrete [two] {x y}; }", 1, "the number of states of variable 'a'"),
-        ("variable a { type discrete [3] {x y}; }", 1, "2 states (x, y), expected 3 as it says"),
-        ("variable a { type discrete [2] {x x}; }", 1, "has the state 'x' twice"),
         ("variable a { type discrete [0] {}; }", 1, "has no states"),
-        ("variable a { type discrete [2] {x y} }", 1, "\";\" behind the states of variable 'a'"),
-        (WET + WET, 4, "'Wet' is declared a second time (first in line 1)"),
         (RAIN + WET, 3, "Wet has no probabilities, expected a table for each variable"),
-        (RAIN + "probability (Rain) { table .5 .5; }", 3, "'Rain' has a second table"),
-        (RAIN + "probability (Rian) { table .5 .5; }", 3, "did you mean 'Rain'?"),
         (RAIN + WET + "probability (Wet | Rian) { }", 6, "did you mean 'Rain'?"),
-        (RAIN + WET + "probability (Wet | Rain Rain) { }", 6, "are Rain, Rain, expected each one"),
-        (RAIN + WET + "probability (Wet | Wet) { }", 6, "and not 'Wet' itself"),
         (wet("(yes) 0.5 0.5;"), 6, "'Wet' given Rain = no is missing (1 of 2 are)"),
-        (wet("(yes) 0.5 0.5;\n(yes) 0.5 0.5;"), 8, "a second time (first in line 7)"),
-        (
-            wet("(yes) 0.5 0.5;\n\n(no) 0.5 0.4;"),
-            9,
-            "'Wet' given Rain = no sums to 0.9, expected 1",
-        ),
         (wet("table 0.5 0.5 0.5 0.4;"), 7, "'Wet' given Rain = no sums to 0.9, expected 1"),
-        (wet("(yes) 1.5 -0.5; default 1 0;"), 7, "has the negative probability -0.5"),
-        (wet("(yes) 1e999 0; default 1 0;"), 7, "sums to inf"),
         (wet("(yes) 0.5; default 1 0;"), 7, "a row of 'Wet' has 1 numbers, expected 2"),
-        (wet("(yes, no) 0.5 0.5;"), 7, "names 2 states (yes, no), expected 1, one for each parent"),
-        (wet("(yess) 0.5 0.5;"), 7, "did you mean 'yes'?"),
         (wet("(yes) 0.5 O.5;"), 7, "a probability of 'Wet', got \"O.5\""),
-        (wet("(yes) 0.5\nnan;"), 8, "a probability of 'Wet', got \"nan\""),
-        (wet("(yes) 1_0 0;"), 7, 'got "1_0"'),
         (wet("(yes) 0.5 0.5\n(no) 1 0;"), 8, 'a probability of \'Wet\' or ";", got "("'),
-        (wet("(yes) 0.5 0.5"), 8, 'a probability of \'Wet\' or ";", got "}"'),
-        (wet("table 0.5 0.5;"), 7, "has 2 numbers, expected 4: 2 states for each of 2 values"),
         (wet("default 1 0;\ntable 1 1 0 0;"), 8, "mix table with other rows"),
-        (wet("default 1 0; default 1 0;"), 7, "a second default row"),
-        (
-            wet("yes 0.5 0.5;"),
-            7,
-            'table, default, a row "(...)" or "}" in the block of probability',
-        ),
         (wet("property x"), 7, 'expected ";" behind the property, got the end of the file'),
-        (RAIN + "probability (Rain | ) )", 3, "expected \"{\" and the probabilities of 'Rain'"),
-        (RAIN + "probability Rain {", 3, 'expected "(" behind probability, got "Rain"'),
         (
             "variable a { type discrete [1] {x}; } variable b { type discrete [1] {x}; }\n"
             "probability (a | b) { table 1; } probability (b | a) { table 1; }",
@@ -265,15 +200,6 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int | None, messa
     where = f"m.bif, line {line}: " if line else "m.bif: "
     assert str(caught.value).startswith(where), str(caught.value)
     assert message in str(caught.value)
-
-
-def test_a_row_far_from_1_says_how_to_mend_it() -> None:
-    with pytest.raises(InvalidFileError) as caught:
-        parse_bif(wet("(yes) 0.5 0.4; (no) 1 0;"), source="m.bif")
-    assert str(caught.value) == (
-        "m.bif, line 7: the row of 'Wet' given Rain = yes sums to 0.9, expected 1 (up to 0.001, "
-        "for rounded numbers); correct the row, or divide it by its sum"
-    )
 
 
 @pytest.mark.parametrize(
@@ -301,17 +227,6 @@ def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path) -> None:
         read_bif(tmp_path)
     with pytest.raises(InvalidFileError, match="is a folder, expected a file; name another"):
         write_bif(parse_bif(RAIN), tmp_path)
-
-
-def test_a_large_file_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(formats, "MAX_BYTES", 1000)
-    path = tmp_path / "m.bif"
-    for data in (b" " * 1001, gzip.compress(b" " * 1001)):
-        path.write_bytes(data)
-        with pytest.raises(InvalidFileError, match="the text is longer than"):
-            read_bif(path)
 
 
 def test_a_small_file_cannot_ask_for_a_large_table() -> None:

@@ -49,8 +49,6 @@ def chances(model: oracle.Model, x: str) -> FloatArray:
 
 # --- By hand --------------------------------------------------------------------------------------
 
-SIDE = ["left", "right"]
-
 
 def two_steps() -> CausalBayesianNetwork:
     """See a bit, choose one; the next bit is the sum; choose among three and be paid for it."""
@@ -212,38 +210,6 @@ def test_targets_that_a_decision_sees_are_known_to_it() -> None:
             assert chances[x, e, x, e, e + x] == 1.0
 
 
-@given(seed=seeds)
-@many
-def test_reachable_contexts_are_those_that_some_policy_reaches(seed: int) -> None:
-    model = random_team(seed)
-    scopes = diagrams.groups_of(model)
-    recall = oracle.has_sufficient_recall(model.parents, model.decisions, scopes)
-    acting = [d for d in model.decisions if _counts(model, d, scopes)]
-    if not recall or not acting:
-        return
-    process = process_of(model)
-    uniform = oracle.with_policy(model, oracle.uniform_policy(model))
-    mass = mass_of(process, np.exp(process.log_uniform[0]).T).sum(axis=1)
-    for d in process.decisions:
-        expected = chances(uniform, d.name).sum(axis=1) > 0
-        assert (mass[d.states] > 0).tolist() == expected.tolist()
-
-
-def _counts(model: oracle.Model, d: str, scopes: Any) -> bool:
-    below = oracle.descendants(model.parents, d) | {d}
-    return any(below & set(scope) for scope in scopes)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_every_action_leads_to_as_many_contexts_as_decisions_follow(seed: int) -> None:
-    # Also where the model knows that nobody ever comes: a constant stays a constant.
-    model = diagrams.branches(np.random.default_rng(seed), "deterministic")
-    process = process_of(model)
-    sums = process.mdp.transition.to_dense().sum(axis=-1)
-    for d in process.decisions:
-        np.testing.assert_allclose(sums[d.states], len(d.following), atol=1e-12)
-
-
 # --- Refusals -------------------------------------------------------------------------------------
 
 
@@ -267,9 +233,3 @@ def test_too_many_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         "ask about fewer targets, or merge states of targets or of what decisions observe",
     ):
         process.indicators()
-
-
-def test_contexts_beyond_counting_are_counted_without_being_made() -> None:
-    names = [f"O{i}" for i in range(25)]
-    with pytest.raises(InvalidModelError, match=r"\(25 variables\) number 8\.47e\+11, expected at"):
-        contexts.check_size([3] * 25, names)

@@ -73,15 +73,6 @@ def test_products_of_factors_by_hand() -> None:
     assert a.at({"Z": 1}) is a
 
 
-@pytest.mark.parametrize("limit", [2**26, 1])
-def test_a_product_too_large_to_store_is_summed_all_the_same(limit: int) -> None:
-    rng = np.random.default_rng(0)
-    factors = [Factor((x, "Y"), rng.random((3, 4))) for x in ("A", "B", "C")]
-    answer = sum_of_product(factors, ["A", "C"], limit)
-    expected = np.einsum("ay,by,cy->ac", *(f.values for f in factors))
-    np.testing.assert_allclose(answer.arranged(("A", "C")), expected, rtol=1e-13)
-
-
 def test_two_hundred_variables_in_a_row() -> None:
     # P(X_n = 0) = 1/2 + (2 stay - 1)^n / 2.
     network = chain_of(200)
@@ -91,18 +82,6 @@ def test_two_hundred_variables_in_a_row() -> None:
     # Between two observations: Bayes with the chances of both halves.
     ends = network.marginal("X100", given={"X99": 1, "X101": 1})
     np.testing.assert_allclose(ends, [0.01 / 0.82, 0.81 / 0.82], rtol=1e-12)
-
-
-def test_nothing_larger_than_it_must_be_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A chain needs products of three variables and tables of two; the joint would have 2^200
-    # entries.
-    monkeypatch.setattr(elimination, "MAX_PRODUCT", 8)
-    monkeypatch.setattr(elimination, "MAX_ENTRIES", 4)
-    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 1)
-    network = chain_of(200)
-    assert network.marginal("X199").shape == (2,)
-    assert network.marginal("X0", "X199").shape == (2, 2)
-    assert network.marginal("X10", given={"X199": 0, "X3": 1}).shape == (2,)
 
 
 # --- The enumerated joint -------------------------------------------------------------------------
@@ -166,47 +145,6 @@ def test_every_way_of_ordering_gives_the_same_answer(seed: int, data: Any) -> No
 # --- Memory ---------------------------------------------------------------------------------------
 
 
-def products(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows by the size of each product formed from now on."""
-    made: list[int] = []
-
-    def counted(factors: Any, keep: Any) -> Factor:
-        answer = sum_of_product(factors, keep)
-        made.append(answer.values.size)
-        return answer
-
-    monkeypatch.setattr(elimination, "sum_of_product", counted)
-    return made
-
-
-QUESTIONS = [("X44", "X04"), ("X44", "X14"), ("X44", "X24"), ("X44", "X34")]
-
-
-def test_questions_share_what_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = products(monkeypatch)
-    network = square_of(5)
-    network.elimination.prepare(["X44", "X04", "X14", "X24", "X34"])
-    for pair in QUESTIONS:
-        network.marginal(*pair)
-    shared = len(made)
-    made.clear()
-    for pair in QUESTIONS:
-        square_of(5).marginal(*pair)
-    assert shared < 0.7 * len(made)
-    # The same question again is the last product alone.
-    made.clear()
-    network.marginal(*QUESTIONS[-1])
-    assert len(made) == 1
-
-
-def test_preparing_changes_no_answer() -> None:
-    prepared = square_of(5)
-    prepared.elimination.prepare(["X44", "X04"])
-    for pair in [*QUESTIONS, ("X41", "X32"), ("X00", "X14")]:
-        expected = square_of(5).marginal(*pair, given={"X40": 1})
-        np.testing.assert_allclose(prepared.marginal(*pair, given={"X40": 1}), expected, atol=1e-15)
-
-
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = square_of(4).marginal("X33", "X02")
     monkeypatch.setattr(elimination, "_KEPT_ENTRIES", 20)
@@ -247,22 +185,6 @@ def test_an_answer_too_large_to_hold_is_refused() -> None:
         r"1\.34e\+08 entries, expected at most 6\.71e\+07",
     ):
         network.marginal(*names)
-
-
-def test_what_do_cuts_is_small_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The advice in the message works: with the middle row fixed the square falls apart.
-    monkeypatch.setattr(elimination, "MAX_ENTRIES", 32)
-    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 8)
-    with pytest.raises(InvalidModelError, match="too large to eliminate"):
-        square_of(6).marginal("X55")
-    fixed = square_of(6).do({f"X3{j}": 0 for j in range(6)})
-    assert fixed.marginal("X55").shape == (2,)
-
-
-def test_products_too_large_to_sum_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elimination, "MAX_PRODUCT", 2**5)
-    with pytest.raises(InvalidModelError, match="to keep and 32 to sum; merge"):
-        square_of(6).marginal("X55")
 
 
 def test_a_shared_order_that_is_bad_for_a_question_is_replaced(

@@ -56,23 +56,6 @@ def test_a_function_is_called_with_the_values_of_the_parents_in_order() -> None:
     assert array[1].tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
 
 
-def test_a_root_is_a_row_or_a_function_of_nothing() -> None:
-    assert cpd([0.25, 0.75], []).tolist() == [0.25, 0.75]
-    assert cpd(lambda: {"right": 0.75, "left": 0.25}, []).tolist() == [0.25, 0.75]
-    assert cpd(lambda: "right", []).tolist() == [0.0, 1.0]
-
-
-def test_states_that_a_function_leaves_out_have_probability_0() -> None:
-    assert cpd(lambda s: {s: 1.0}, domain=(*SIDE, "stay")).tolist() == [[1, 0, 0], [0, 1, 0]]
-
-
-def test_a_truth_value_is_a_number_where_the_domain_has_numbers() -> None:
-    same = cpd(lambda s, n: (s == "left") == (n == 0), TWO_PARENTS, (0, 1))
-    assert same[..., 1].tolist() == [[1, 0, 0], [0, 1, 1]]
-    truth = cpd(lambda s, n: np.bool_(n == 0), TWO_PARENTS, (False, True))
-    assert truth[0, :, 1].tolist() == [1, 0, 0]
-
-
 def test_rows_that_sum_to_1_but_for_rounding_are_normalised() -> None:
     # Ten decimals of thirds sum to 0.9999999999, 1e-10 short.
     array = cpd([[0.3333333333] * 3] * 2, domain=(0, 1, 2))
@@ -113,52 +96,26 @@ def test_arrays_and_functions_say_the_same(seed: int) -> None:
             r"\(tolerance 1e-09\); divide each row by its sum if it holds counts or rounded "
             r"numbers",
         ),
-        ([[8, 2], [5, 5]], "the CPD of 'D' given S = left sums to 10, expected"),
-        ([[0.5, 0.5], [0.5, 0.5 + 2e-9]], r"given S = right sums to 1\.000000002, expected"),
         ([[1.5, -0.5], [0, 1]], r"given S = left has the negative probability -0\.5, expected"),
-        ([[0.5, 0.5], [np.nan, 1]], r"cpds\['D'\]\[1, 0\] is nan, expected a finite number"),
-        ([[0.5, 0.5], [np.inf, 0]], r"cpds\['D'\]\[1, 0\] is inf, expected a finite number"),
         (
             [0.5, 0.5],
             r"the CPD of 'D' has shape \[2\], expected \[2, 2\]: one axis for each of S, D, its "
             "own last",
         ),
-        ([[1, 0, 0], [0, 1, 0]], r"the CPD of 'D' has shape \[2, 3\], expected \[2, 2\]"),
-        ([[1, 0], [1]], r"cpds\['D'\] is not an array of numbers"),
         ("left", r"cpds\['D'\] is not an array of numbers"),
-        (None, r"cpds\['D'\] is nan, expected a finite number"),
-        (
-            lambda s: "lfet",
-            "the CPD of 'D' given S = left: the returned state 'lfet' does not exist, expected "
-            "one of "
-            "left, right; did you mean 'left'",
-        ),
         (lambda s: None, "given S = left: the returned state None does not exist"),
-        (lambda s: {"up": 1.0}, "given S = left: the returned state 'up' does not exist"),
-        (lambda s: {"a", "b"}, "given S = left: the returned state {.*} does not exist"),
         (
             lambda s: [1, 0] if s == "left" else [1, 0, 0],
             r"the CPD of 'D' given S = right returns \[1, 0, 0\], expected 2 probabilities, one "
             r"for "
             r"each state \(left, right\)",
         ),
-        (lambda s: {"left": 0.5}, r"given S = left sums to 0\.5, expected"),
-        (lambda s: {"left": 2.0, "right": -1.0}, "negative probability -1"),
         (lambda s: {"left": np.nan, "right": 1.0}, r"the CPD of 'D'\[0, 0\] is nan, expected"),
     ],
 )
 def test_what_is_no_distribution_is_refused(written: Any, message: str) -> None:
     with pytest.raises(InvalidModelError, match=message):
         cpd(written)
-
-
-def test_the_row_that_is_wrong_is_named_by_the_values_of_all_parents() -> None:
-    rows = np.full((2, 3, 2), 0.5)
-    rows[1, 2] = [0.4, 0.5]
-    with pytest.raises(InvalidModelError, match=r"'D' given S = right, N = 2 sums to 0\.9, expect"):
-        cpd(rows, TWO_PARENTS)
-    with pytest.raises(InvalidModelError, match=r"the CPD of 'D' sums to 0\.9, expected"):
-        cpd([0.4, 0.5], [])
 
 
 def test_a_cpd_too_large_to_hold_is_refused_before_it_is_made() -> None:

@@ -69,23 +69,6 @@ def test_the_cost_of_an_order_by_hand() -> None:
     assert cost_of([], [], SIZES, ["A", "B", "C"]).stored == 20
 
 
-def test_the_star_is_taken_apart_by_its_arms() -> None:
-    # The middle first would make a product of 50 * 2^6 entries; an arm at a time, of 100.
-    sizes = {"middle": 50, **{f"arm {i}": 2 for i in range(6)}}
-    scopes = [("middle",), *(("middle", arm) for arm in list(sizes)[1:])]
-    for find in (contraction_order, smallest_table_order, least_fill_order):
-        order = find(scopes, sizes, [])
-        assert cost_of(scopes, order, sizes, []).product == 100
-    assert cost_of(scopes, backward_order(scopes, sizes, []), sizes, []).product == 3200
-
-
-def test_a_sweep_along_the_arrows() -> None:
-    assert backward_order(CHAIN, SIZES, ["D"]) == ["A", "B", "C"]
-    # With C observed its own row ends in B, which came before.
-    seen = [("A",), ("A", "B"), ("B",), ("D",)]
-    assert backward_order(seen, SIZES, ["D"]) == ["A", "B"]
-
-
 # --- Laws -----------------------------------------------------------------------------------------
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
 from typing import Any
 
-import networkx
 import numpy as np
 import pytest
 from causal.models import many, network_of, random_model, seeds, several
@@ -91,19 +89,6 @@ def test_separated_is_every_path_blocked(seed: int, data: Any) -> None:
     expected = oracle.d_separated(model.parents, xs, ys, zs)
     assert network.is_d_separated(xs, ys, zs) == expected
     assert network.is_d_separated(ys, xs, zs) == expected
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_separated_as_networkx_says(seed: int) -> None:
-    model = random_model(seed, most=7)
-    network = network_of(model)
-    graph = networkx.DiGraph(network.edges())
-    graph.add_nodes_from(model.sizes)
-    for x, y in combinations(model.sizes, 2):
-        remaining = [z for z in model.sizes if z not in (x, y)]
-        for seen in chain.from_iterable(combinations(remaining, k) for k in range(3)):
-            expected = networkx.is_d_separator(graph, {x}, {y}, set(seen))
-            assert network.is_d_separated([x], [y], seen) == expected
 
 
 # --- What they mean -------------------------------------------------------------------------------

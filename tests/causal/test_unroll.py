@@ -35,23 +35,12 @@ def test_two_steps_by_hand() -> None:
     assert diagram.expected_utility() == pytest.approx(0.75)
 
 
-def test_without_a_policy_the_choice_is_uniform() -> None:
-    assert unroll(MDP).network.cpd("D2").tolist() == [[0.5, 0.5], [0.5, 0.5]]
-
-
 def test_rewards_of_actions_are_read_from_both_and_discounted() -> None:
     mdp = TabularMDP(np.ones((1, 2, 1)), [[1.0, 3.0]], horizon=3, discount=0.5)
     diagram = unroll(mdp, [[0.5, 0.5]])
     assert diagram.utilities["U3"].variables == ("S3", "D3")
     assert diagram.utilities["U3"].values.tolist() == [[0.25, 0.75]]
     assert diagram.expected_utility() == pytest.approx(2 * 1.75)
-
-
-def test_a_policy_of_each_step_is_that_of_each_decision() -> None:
-    steps = np.array([[[0.1, 0.9], [0.2, 0.8]], [[0.3, 0.7], [0.4, 0.6]]])
-    network = unroll(MDP, steps).network
-    assert network.cpd("D1").tolist() == steps[0].tolist()
-    assert network.cpd("D2").tolist() == steps[1].tolist()
 
 
 def _joint(world: World, diagram: InfluenceDiagram) -> tuple[Any, Any]:

@@ -22,7 +22,7 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.transition import Transition
 
 # --- Recall ---------------------------------------------------------------------------------------
-# Decision D relies on decision D' if the best policy of D may depend on the policy of D': if a
+# DecisionNode D relies on decision D' if the best policy of D may depend on the policy of D': if a
 # cause of D' alone, a dummy parent, is not d-separated from the utility that D can influence,
 # given D and what D observes. If no decisions rely on each other in a circle (sufficient recall),
 # the decisions can be planned one after the other. MDPs have sufficient recall, and so has every
@@ -101,7 +101,7 @@ _WEIGHT = "\0weight"
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecisionNode:
     """One decision of the process."""
 
     name: str  # of the variable
@@ -118,7 +118,7 @@ class DecisionProcess:
 
     network: CausalBayesianNetwork  # the model; its CPDs of the decisions are the policy
     scopes: tuple[tuple[str, ...], ...]  # the variables that each factor of the utility reads
-    decisions: tuple[Decision, ...]  # those that influence the utility, causes first
+    decisions: tuple[DecisionNode, ...]  # those that influence the utility, causes first
     # Contexts are states; A is the largest domain, and actions that a decision lacks repeat its
     # first one. Its reward is 0.
     mdp: TabularMDP
@@ -135,7 +135,7 @@ class DecisionProcess:
             out[d.states, : d.n_actions] = self.network.cpd(d.name).reshape(-1, d.n_actions)
         return out
 
-    def contexts(self, decision: Decision) -> list[tuple[Value, ...]]:
+    def contexts(self, decision: DecisionNode) -> list[tuple[Value, ...]]:
         """The observed values of each context of a decision, in the order of its states."""
         return list(product(*(self.network.domain(x) for x in decision.observed)))
 
@@ -195,7 +195,7 @@ class DecisionProcess:
             )
         return np.zeros((self.mdp.n_states, self.mdp.n_actions, width))
 
-    def _payer(self, scope: tuple[str, ...]) -> Decision | None:
+    def _payer(self, scope: tuple[str, ...]) -> DecisionNode | None:
         """The last decision that influences a factor, or None."""
         last = None
         for d in self.decisions:
@@ -203,7 +203,7 @@ class DecisionProcess:
                 last = d
         return last
 
-    def _expected(self, payer: Decision, factor: Factor) -> FloatArray:
+    def _expected(self, payer: DecisionNode, factor: Factor) -> FloatArray:
         """E[factor | context, action] of one decision: [contexts, actions, D]."""
         family = (*payer.observed, payer.name)
         unseen = tuple(x for x in factor.variables if x not in family and x != _WEIGHT)
@@ -213,7 +213,7 @@ class DecisionProcess:
         return table.reshape(-1, payer.n_actions, factor.values.shape[-1])
 
     @staticmethod
-    def _add(out: FloatArray, payer: Decision, table: FloatArray) -> None:
+    def _add(out: FloatArray, payer: DecisionNode, table: FloatArray) -> None:
         out[payer.states, : payer.n_actions] += table
 
     def _padded(self, out: FloatArray) -> FloatArray:
@@ -286,9 +286,9 @@ def _forest(network: CausalBayesianNetwork, decisions: Sequence[str]) -> dict[st
 
 def _nodes(
     network: CausalBayesianNetwork, decisions: Sequence[str], before: dict[str, str | None]
-) -> list[Decision]:
+) -> list[DecisionNode]:
     """The decisions with their places among the states of the process."""
-    nodes: list[Decision] = []
+    nodes: list[DecisionNode] = []
     levels: dict[str, int] = {}
     start = 0
     for d in decisions:
@@ -298,15 +298,15 @@ def _nodes(
         contexts = check_size([network.size(x) for x in observed], observed)
         following = tuple(x for x in decisions if before[x] == d)
         states = slice(start, start + contexts)
-        nodes.append(Decision(d, observed, states, network.size(d), levels[d], following))
+        nodes.append(DecisionNode(d, observed, states, network.size(d), levels[d], following))
         start += contexts
     return nodes
 
 
 def _moves(
     neutral: CausalBayesianNetwork,
-    decision: Decision,
-    following: Sequence[Decision],
+    decision: DecisionNode,
+    following: Sequence[DecisionNode],
     n_actions: int,
     n_states: int,
 ) -> sp.csr_matrix:

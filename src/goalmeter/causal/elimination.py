@@ -82,7 +82,7 @@ def _einsum(factors: Sequence[Factor], out: tuple[str, ...]) -> Factor:
 Scopes = Sequence[tuple[str, ...]]
 
 
-class Plan(NamedTuple):
+class EliminationPlan(NamedTuple):
     """An order, and what it costs."""
 
     order: list[str]  # variables, the first to be summed out first
@@ -91,9 +91,11 @@ class Plan(NamedTuple):
     table: frozenset[str]  # the variables of that product
 
 
-def best_plan(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str], small: int) -> Plan:
+def best_plan(
+    scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str], small: int
+) -> EliminationPlan:
     """The best order found; more are tried only while tables have more than `small` entries."""
-    best: Plan | None = None
+    best: EliminationPlan | None = None
     for find in (contraction_order, backward_order, smallest_table_order, least_fill_order):
         plan = cost_of(scopes, find(scopes, sizes, keep), sizes, keep)
         if best is None or plan.product < best.product:
@@ -107,7 +109,7 @@ def best_plan(scopes: Scopes, sizes: Mapping[str, int], keep: Sequence[str], sma
 
 def cost_of(
     scopes: Scopes, order: Sequence[str], sizes: Mapping[str, int], keep: Sequence[str]
-) -> Plan:
+) -> EliminationPlan:
     """What an order costs, by going through it without the numbers."""
     buckets = _Buckets(scopes)
     stored = product = 1
@@ -122,7 +124,7 @@ def cost_of(
     entries = prod(sizes[v] for v in last)
     if entries > product:
         product, table = entries, frozenset(last)
-    return Plan(list(order), max(stored, entries), product, table)
+    return EliminationPlan(list(order), max(stored, entries), product, table)
 
 
 class _Buckets:
@@ -392,7 +394,7 @@ class Elimination:
             self._kept[key] = summed
         return _Keyed(key, summed)
 
-    def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> Plan:
+    def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> EliminationPlan:
         """An order to sum variables out in, whose tables fit."""
         plan = self._prepared(scopes, keep)
         # The common order is free; a search of its own pays only for large tables.
@@ -409,7 +411,9 @@ class Elimination:
             )
         return plan
 
-    def _prepared(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> Plan | None:
+    def _prepared(
+        self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]
+    ) -> EliminationPlan | None:
         """The common order's part in this query; None if it does not have all variables."""
         free = set().union(*scopes).difference(keep)
         if not free <= self._common.keys():

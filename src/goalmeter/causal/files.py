@@ -1,4 +1,4 @@
-"""What a command line hands over: the files of models and utilities, and interventions as text.
+"""Files of models and utilities, and interventions as text.
 
     model    .bif or .xmlbif (also .xml), gzipped or not: every variable is a chance node; which
              ones are decisions is the question, not part of the file
@@ -11,13 +11,12 @@ Every error names the file and the place in it.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text
-from goalmeter._names import listed, unknown_name
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._names import listed
 from goalmeter.causal.bif import read_bif
 from goalmeter.causal.diagram import Utility, utility_of
 from goalmeter.causal.formats import NetworkParts, read_text, read_xmlbif
@@ -26,13 +25,8 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.tabular.arrays import naming
 
 EXAMPLE = "asia"
-_KEYS = ("variables", "values")
 _SHAPE = '{"variables": [names], "values": nested lists of numbers}'
-# Longer values are cut in a message.
-_SHOWN = 40
-
-
-# What reads the files whose names have an ending; behind any of them .gz may stand.
+# Readers by the ending of a file's name; behind any of them .gz may stand.
 MODEL_FORMATS: dict[str, Callable[[str | Path], NetworkParts]] = {
     ".bif": read_bif,
     ".xmlbif": read_xmlbif,
@@ -71,14 +65,13 @@ def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
     """
     factors = _parsed(path, read_text(path))
     if not isinstance(factors, list) or not factors:
-        raise InvalidFileError(
-            f"{path}: holds {_shown(factors)}, expected a list of one or more factors, each "
-            f"{_SHAPE}"
-        )
+        raise InvalidFileError(f"{path}: expected a list of one or more factors, each {_SHAPE}")
     made: list[Any] = []
     for number, factor in enumerate(factors, start=1):
         with naming(f"{path}, factor {number}"):
-            made += utility_of(network, [_checked(factor, network)]).factors
+            if not isinstance(factor, dict) or not factor.get("variables"):
+                raise InvalidFileError(f"expected {_SHAPE}")
+            made += utility_of(network, [factor]).factors
     return Utility(tuple(made))
 
 
@@ -114,96 +107,21 @@ def _cut(text: str, variables: Sequence[str]) -> tuple[str, str]:
 
 
 def _parsed(path: str | Path, text: str) -> Any:
-    """The value of a JSON text; no name twice in an object, no NaN."""
+    """The value of a JSON text; no name twice in an object, which Python's reader would accept."""
 
-    # Python's reader keeps the last of two equal names without a word.
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         names = [name for name, _ in pairs]
         if len(set(names)) < len(names):
-            raise InvalidFileError(
-                f"{path}: an object has the names {listed(names)}, expected each of them once"
-            )
+            raise InvalidFileError(f"{path}: an object has the names {listed(names)}, each once")
         return dict(pairs)
 
-    def no_number(word: str) -> Any:
-        raise InvalidFileError(f"{path}: has the number {word}, expected finite numbers only")
-
     try:
-        return json.loads(text, object_pairs_hook=once, parse_constant=no_number)
-    except json.JSONDecodeError as cause:
-        raise InvalidFileError(
-            f"{path}, line {cause.lineno}, column {cause.colno}: not JSON ({cause.msg}), expected "
-            f"a list of factors, each {_SHAPE}"
-        ) from cause
-    except RecursionError as cause:
-        raise InvalidFileError(
-            f"{path}: lists are nested too deeply, expected one level for each variable"
-        ) from cause
+        return json.loads(text, object_pairs_hook=once)
     except InvalidFileError:
         raise
-    except ValueError as cause:  # an integer of thousands of digits
-        raise InvalidFileError(f"{path}: cannot be read as JSON ({cause})") from cause
-
-
-def _checked(factor: Any, network: CausalBayesianNetwork) -> dict[str, Any]:
-    """A factor in its form, its values all numbers in the shape of its variables."""
-    if not isinstance(factor, dict):
-        raise InvalidFileError(f"is {_shown(factor)}, expected {_SHAPE}")
-    for key in factor:
-        if key not in _KEYS:
-            raise unknown_name(key, _KEYS, "the name", InvalidFileError)
-    for key in _KEYS:
-        if key not in factor:
-            raise InvalidFileError(f"has no {key!r}, expected {_SHAPE}")
-    names = factor["variables"]
-    if not isinstance(names, list) or not names or not all(isinstance(x, str) for x in names):
+    except (ValueError, RecursionError) as cause:
+        place = f" in line {cause.lineno}" if isinstance(cause, json.JSONDecodeError) else ""
         raise InvalidFileError(
-            f"the variables are {_shown(names)}, expected a list of one or more names"
-        )
-    for x in names:
-        if x not in network.variables:
-            raise unknown_name(x, network.variables, "variable", InvalidFileError)
-    _check_values(factor["values"], names, network, ())
-    return factor
-
-
-def _check_values(
-    node: Any, names: Sequence[str], network: CausalBayesianNetwork, place: tuple[Value, ...]
-) -> None:
-    """Check one list of values, or one number; `place` holds the states that lead to it."""
-    if len(place) == len(names):
-        if isinstance(node, bool) or not isinstance(node, (int, float)) or not _finite(node):
-            where = _where("the value", names, place)
-            raise InvalidFileError(f"{where} is {_shown(node)}, expected a finite number")
-        return
-    x = names[len(place)]
-    states = network.domain(x)
-    if not isinstance(node, list) or len(node) != len(states):
-        shown = f"a list of {len(node)}" if isinstance(node, list) else _shown(node)
-        raise InvalidFileError(
-            f"{_where('the values', names, place)} are {shown}, expected a list of {len(states)}, "
-            f"one for each state of {x!r} in the model's order: {listed(states)}"
-        )
-    for state, below in zip(states, node, strict=True):
-        _check_values(below, names, network, (*place, state))
-
-
-def _where(noun: str, names: Sequence[str], place: tuple[Value, ...]) -> str:
-    pairs = ", ".join(f"{x} = {state}" for x, state in zip(names, place, strict=False))
-    return f"{noun} for {pairs}" if pairs else noun
-
-
-def _finite(number: int | float) -> bool:
-    try:
-        return math.isfinite(float(number))
-    except OverflowError:
-        return False
-
-
-def _shown(value: Any) -> str:
-    """A value of a JSON file in a message, cut if it is long."""
-    try:
-        text = json_text(value)
-    except (ValueError, RecursionError):
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+            f"{path}: cannot be read as JSON{place} ({cause}), expected a list of factors, each "
+            f"{_SHAPE}"
+        ) from cause

@@ -329,7 +329,8 @@ def _in_layers(
     kinds: Mapping[str, Kind], sizes: Mapping[str, Point], edges: Sequence[Edge], *, down: bool
 ) -> Picture:
     """The arrangement in layers, one after the other along the arrows, downwards or rightwards."""
-    layer: dict[Node, int] = {**_layers(list(kinds), edges)}
+    layer: dict[Node, int] = {}
+    layer.update(_layers(list(kinds), edges).items())
     breadth: dict[Node, float] = {x: size[0 if down else 1] for x, size in sizes.items()}
     chains: dict[Edge, list[Node]] = {}
     for a, b in edges:

@@ -13,7 +13,7 @@ from oracles.causal_model import Model
 
 from goalmeter.causal import CausalBayesianNetwork, utility_of
 from goalmeter.meg.causal.insufficient_recall import search
-from goalmeter.meg.causal.outcomes import OutcomeTable, Policies, joint_outcomes
+from goalmeter.meg.causal.outcomes import JointOutcomes, Policies, joint_outcomes
 from goalmeter.meg.causal.search import SearchResult
 
 LOG2 = float(np.log(2))
@@ -58,7 +58,7 @@ def towards(network: CausalBayesianNetwork, *targets: str, **changes: Any) -> Se
     return search(table, table.policies(network), **options)
 
 
-def table_of(model: Model) -> tuple[OutcomeTable, Policies]:
+def table_of(model: Model) -> tuple[JointOutcomes, Policies]:
     network = network_of(model)
     table = joint_outcomes(network, model.decisions, utility_of(network, list(model.factors)))
     return table, table.policies(network)

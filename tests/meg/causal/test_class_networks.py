@@ -70,22 +70,3 @@ def test_a_linear_module_reaches_the_optimum() -> None:
     )
     assert blind.value == pytest.approx(0.0, abs=1e-9)
     assert blind.upper_bound == pytest.approx(MEG_08, abs=1e-6)
-
-
-def test_the_same_seeds_give_the_same_network() -> None:
-    torch = pytest.importorskip("torch")
-
-    def value() -> float:
-        return meg.causal_class(
-            mouse(), ["D"], network=True, targets=["T"], seeds=[5], iterations=3
-        ).value
-
-    torch.manual_seed(1)
-    first = value()
-    torch.manual_seed(2)
-    assert value() == first
-
-
-def test_a_network_of_what_nobody_influences_is_nothing() -> None:
-    result = meg.causal_class(mouse(), ["D"], network=True, targets=["S"])
-    assert (result.value, result.recall) == (0.0, "none")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import sys
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from oracles.causal_model import Model, has_sufficient_recall
 from tabular.worlds import random_world
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError, InvalidUtilityError, MissingExtraError
+from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter.causal import unroll
 from goalmeter.tabular import TabularMDP
 
@@ -53,22 +51,6 @@ def test_the_best_of_a_list_by_hand() -> None:
     none = meg.causal_class(mouse(), ["D"], utilities=[{"S": [1, 2]}])
     assert none.value == 0.0
     assert "S is not downstream" in none.notes[1]
-
-
-@given(model=solvable, seed=seeds)
-@few
-def test_the_best_of_a_list_is_the_largest_of_all(model: Model, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    drawn = [
-        [(scope, rng.normal(size=values.shape)) for scope, values in model.factors]
-        for _ in range(2)
-    ]
-    result = meg.causal_class(network_of(model), model.decisions, utilities=drawn)
-    each = [oracle.known_utility_meg(model, factors)[0] for factors in drawn]
-    assert result.value == pytest.approx(max(each), abs=1e-8)
-    assert result.upper_bound == pytest.approx(max(each), abs=1e-8)
-    if abs(each[0] - each[1]) > 1e-6:
-        assert f"the best is utility {int(np.argmax(each))}, counted" in result.notes[0]
 
 
 # --- A linear class -------------------------------------------------------------------------------
@@ -143,25 +125,6 @@ def test_an_indicator_of_each_outcome_is_all_utilities(model: Model) -> None:
     assert linear.maximum == pytest.approx(best.maximum, abs=1e-10)
 
 
-def test_a_feature_may_have_several_factors() -> None:
-    # One weight for what two decisions get is one utility; a weight for each can only say more.
-    model = built(diagrams.branches, 1, "random")
-    network = network_of(model)
-    shared = [list(model.factors)]
-    together = meg.causal_class(network, model.decisions, features=shared)
-    known = meg.causal_utility(network, model.decisions, list(model.factors))
-    assert together.value == pytest.approx(known.value, abs=1e-10)
-    apart = meg.causal_class(network, model.decisions, features=list(model.factors))
-    assert apart.value >= together.value - 1e-10
-
-
-def test_factors_of_one_feature_over_the_same_variables_add_up() -> None:
-    twice = [(("T",), [1, 0]), (("T",), [0, -1])]
-    result = meg.causal_class(mouse(), ["D"], features=[twice])
-    assert result.value == pytest.approx(MEG_08, abs=1e-12)
-    assert result.rationality == pytest.approx(np.log(2), rel=1e-6)
-
-
 # --- MDPs -----------------------------------------------------------------------------------------
 
 
@@ -189,73 +152,21 @@ def test_an_unrolled_mdp_has_the_same_unknown_meg(seed: int, horizon: int, disco
 
 
 @pytest.mark.parametrize(
-    "classes",
-    [
-        {},
-        {"network": False},
-        {"utilities": [CHEESE], "features": [CHEESE]},
-        {"utilities": [CHEESE], "network": True},
-        {"features": [CHEESE], "network": True, "targets": ["T"]},
-    ],
-)
-def test_exactly_one_class_is_asked_for(classes: Any) -> None:
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"expected exactly one of utilities \(a list\), features \(a linear class\) and "
-        r"network \(a torch module\); for all utilities over some variables use "
-        r"goalmeter\.meg\.targets",
-    ):
-        meg.causal_class(mouse(), ["D"], **classes)
-
-
-@pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"utilities": []}, InvalidParameterError, "utilities is empty, expected at least one"),
-        ({"features": []}, InvalidParameterError, "features is empty, expected at least one"),
-        (
-            {"features": [{"U": [1]}]},
-            InvalidUtilityError,
-            "utility: variable 'U' does not exist, expected one of S, D, T",
-        ),
         ({"utilities": [{"T": [1]}]}, InvalidUtilityError, "the utility over T has shape"),
-        ({"network": True}, InvalidParameterError, "targets are missing"),
-        ({"network": True, "targets": ["D"]}, InvalidParameterError, "'D' is one of the decis"),
         (
             {"network": True, "targets": ["T", "S"], "inputs": [[1], [2]]},
             InvalidUtilityError,
             r"inputs has shape \[2, 1\], expected \[4, F\]: features of each joint state of T, S, "
             "the last one fastest",
         ),
-        (
-            {"network": True, "targets": ["T"], "inputs": [1, 2]},
-            InvalidUtilityError,
-            r"inputs has shape \[2\], expected \[2, F\]",
-        ),
-        ({"network": True, "targets": ["T"], "seeds": []}, InvalidParameterError, "got 0 seeds"),
     ],
 )
 def test_classes_that_make_no_sense_are_refused(options: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         meg.causal_class(mouse(), ["D"], **options)
-
-
-def test_a_module_of_another_shape_is_refused() -> None:
-    torch = pytest.importorskip("torch")
-    with pytest.raises(
-        InvalidUtilityError,
-        match=r"the module returns shape \[2, 3\], expected \[2\] or \[2, 1\]: one utility for "
-        r"each",
-    ):
-        meg.causal_class(mouse(), ["D"], network=torch.nn.Linear(2, 3), targets=["T"])
-
-
-def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(
-        MissingExtraError, match=r"package 'torch', .* pip install 'goalmeter\[neural\]'"
-    ):
-        meg.causal_class(mouse(), ["D"], network=True, targets=["T"])
 
 
 @pytest.mark.parametrize("kind", ["features", "network"])
@@ -274,24 +185,3 @@ def test_classes_are_refused_where_decisions_rely_on_each_other(kind: str) -> No
         "give a finite list of utilities instead, which are searched for one by one",
     ):
         meg.causal_class(network_of(model), model.decisions, **options)
-
-
-def test_states_of_targets_are_read_the_last_one_fastest() -> None:
-    torch = pytest.importorskip("torch")
-    seen: list[Any] = []
-
-    class Spy(torch.nn.Linear):  # type: ignore[misc, name-defined]
-        def forward(self, rows: Any) -> Any:
-            seen.append(rows.numpy().tolist())
-            return super().forward(rows)
-
-    meg.causal_class(
-        mouse(position=True),
-        ["D"],
-        network=Spy(4, 1),
-        targets=["M", "T"],
-        seeds=[0],
-        iterations=1,
-    )
-    expected = [[*m, *t] for m, t in itertools.product(np.eye(2).tolist(), repeat=2)]
-    assert seen[0] == expected

@@ -27,7 +27,7 @@ from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError
-from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+from goalmeter.causal import CausalBayesianNetwork
 
 
 def belled(to_cheese: float = 0.8) -> CausalBayesianNetwork:
@@ -89,40 +89,6 @@ def test_a_goal_at_infinite_rationality_may_be_ruled_out_altogether(goal: Any) -
     assert kept.rows[1].transferred == pytest.approx(np.log(2), abs=1e-12)
 
 
-def test_a_goal_that_is_harder_to_see_is_refitted() -> None:
-    # In the changed world the cheese is caught half as often as it should be: E[U] is halved, and
-    # the same goal needs twice the rationality to explain the same mouse.
-    network = CausalBayesianNetwork(
-        {"W": ["dry", "wet"], "S": SIDE, "D": SIDE, "T": [0, 1]},
-        {"D": ["S"], "T": ["S", "D", "W"]},
-        {
-            "W": [1.0, 0.0],
-            "S": [0.5, 0.5],
-            "D": [[0.8, 0.2], [0.2, 0.8]],
-            "T": lambda s, d, w: int(s == d) if w == "dry" or s != d else [0.5, 0.5],
-        },
-    )
-    table = meg.under_interventions(network, ["D"], [{"W": "wet"}], utility={"T": [0, 1]})
-    wet = table.rows[1]
-    # At beta = log 4, wet: sigmoid(log(4) / 2) = 2/3.
-    expected = np.log(2) + 0.8 * np.log(2 / 3) + 0.2 * np.log(1 / 3)
-    assert wet.transferred == pytest.approx(expected, abs=1e-12)
-    assert wet.refitted == wet.result.value == pytest.approx(MEG_08, abs=1e-12)
-    assert wet.result.rationality == pytest.approx(2 * np.log(4), rel=1e-10)
-
-
-def test_without_influence_every_world_is_zero() -> None:
-    table = meg.under_interventions(belled(), ["D"], [{"B": "left"}], targets=["S"])
-    assert [(row.result.value, row.transferred, row.refitted) for row in table.rows] == [
-        (0.0, 0.0, 0.0),
-        (0.0, 0.0, 0.0),
-    ]
-    # ... and in a world where the outcome no longer depends on the agent.
-    cut = meg.under_interventions(belled(), ["D"], [{"T": 1}], targets=["T"])
-    assert cut.rows[1].result.recall == "none"
-    assert (cut.rows[1].transferred, cut.rows[1].refitted) == (0.0, 0.0)
-
-
 # --- The literal oracle ---------------------------------------------------------------------------
 
 
@@ -178,13 +144,6 @@ def test_a_fitted_goal_is_planned_anew_in_every_world(model: Model, data: Any) -
     assert after.refitted == pytest.approx(refitted, abs=1e-6)
 
 
-def test_a_diagram_brings_its_utility() -> None:
-    diagram = InfluenceDiagram.of(belled(), decisions=["D"], utilities={"U": (["R"], [0, 1])})
-    table = meg.under_interventions(diagram, interventions=[{"B": "left"}])
-    assert table.target == "the given utility over R"
-    assert table.rows[1].transferred == pytest.approx(np.log(2) + np.log(0.16) / 2, abs=1e-9)
-
-
 # --- How it reads ---------------------------------------------------------------------------------
 
 
@@ -206,12 +165,6 @@ def test_the_table_reads_as_text_and_json() -> None:
     assert shown["rows"][1]["gap"] == pytest.approx(0.2231, abs=1e-4)
     assert shown["largest_gap"] == pytest.approx(0.8318, abs=1e-4)
     assert shown["rows"][0]["result"]["targets"] == ["R"]
-
-
-def test_without_interventions_there_is_the_original_alone() -> None:
-    table = meg.under_interventions(mouse(), ["D"], targets=["T"])
-    assert len(table.rows) == 1
-    assert table.largest_gap == 0.0
 
 
 # --- Refusals -------------------------------------------------------------------------------------

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import diagram_of, network_of, random_team
+from causal.models import random_team
 from hypothesis import given
 from hypothesis import strategies as st
 from meg.causal.instances import CHEESE, MEG_08, done, few, known, mouse, seeds, several, solvable
 from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
-from tabular.worlds import World, worlds
 
 from goalmeter import meg
 from goalmeter.causal import CausalBayesianNetwork, unroll
@@ -49,28 +47,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.method.startswith("one decision: closed form in the rationality; ")
     assert result.target == "the given utility over T"
     assert result.goal is None
-
-
-def test_what_the_mouse_is_told_apart_by() -> None:
-    best = meg.causal_utility(mouse(1.0), ["D"], CHEESE)
-    assert best.value == pytest.approx(np.log(2), abs=1e-15)
-    assert (best.rationality, best.fraction) == (np.inf, 1.0)
-    random = meg.causal_utility(mouse(0.5), ["D"], CHEESE)
-    assert (random.value, random.rationality) == (0.0, 0.0)
-    worst = meg.causal_utility(mouse(0.0), ["D"], CHEESE)
-    assert worst.value == pytest.approx(np.log(2), abs=1e-15)
-    assert worst.rationality == -np.inf
-    assert worst.signed == -worst.value  # footnote 4
-
-
-def test_three_actions_without_anything_to_see() -> None:
-    # pi_b is proportional to (1, e^b, e^2b); (1, 2, 4) / 7 is b = log 2 exactly, and the evidence
-    # is log 3 + (log(1/7) + 2 log(2/7) + 4 log(4/7)) / 7.
-    result = meg.causal_utility(choices([1 / 7, 2 / 7, 4 / 7]), ["D0"], {"D0": [0, 1, 2]})
-    value = np.log(3) - np.log(7) + (2 * np.log(2) + 4 * np.log(4)) / 7
-    assert result.value == pytest.approx(value, abs=1e-15)
-    assert result.rationality == pytest.approx(np.log(2), rel=1e-13)
-    assert result.targets == ("D0",)
 
 
 def test_decisions_that_do_not_meet_add_up_at_one_rationality() -> None:
@@ -154,17 +130,6 @@ def test_branches_by_hand() -> None:
     assert result.by_decision["E"] == pytest.approx(0.8 * bits(0.75), abs=1e-14)
 
 
-def test_a_utility_that_reads_the_decision_and_what_it_sees() -> None:
-    # U = 1 for going where the cheese is, written without T.
-    same = (("S", "D"), lambda s, d: int(s == d))
-    result = meg.causal_utility(mouse(), ["D"], same)
-    assert result.value == pytest.approx(MEG_08, abs=1e-15)
-    assert result.rationality == pytest.approx(2 * np.log(2), rel=1e-12)
-    # What only S pays changes nothing.
-    both = meg.causal_utility(mouse(), ["D"], [same, (("S",), [5, -3])])
-    assert both.value == pytest.approx(MEG_08, abs=1e-14)
-
-
 # --- No influence ---------------------------------------------------------------------------------
 
 
@@ -212,12 +177,6 @@ def assert_agrees(model: Model, **options: Any) -> None:
         assert result.rationality == pytest.approx(beta, rel=1e-3)
 
 
-@given(model=solvable)
-@several
-def test_the_value_is_the_maximum_over_beta(model: Model) -> None:
-    assert_agrees(model)
-
-
 @given(seed=seeds)
 @several
 def test_the_value_is_the_maximum_over_beta_in_any_diagram(seed: int) -> None:
@@ -254,33 +213,7 @@ def test_interventions_change_the_world_that_is_measured(model: Model, data: Any
     assert result.value == pytest.approx(known(changed).value, abs=1e-12)
 
 
-@given(model=solvable)
-@few
-def test_a_diagram_knows_its_decisions_and_its_utility(model: Model) -> None:
-    result = meg.causal_utility(diagram_of(model))
-    assert result.value == known(model).value
-    assert result.decisions == model.decisions
-    # Another utility, and fewer decisions, are asked for by name.
-    (scope, values), *_ = model.factors
-    doubled = meg.causal_utility(diagram_of(model), model.decisions, [(scope, 2 * values)])
-    same = meg.causal_utility(network_of(model), model.decisions, [(scope, values)])
-    assert doubled.value == pytest.approx(same.value, abs=1e-10)
-
-
 # --- MDPs -----------------------------------------------------------------------------------------
-
-
-@given(world=worlds(max_states=3, max_horizon=4), flat=st.booleans())
-@several
-def test_an_unrolled_mdp_has_the_same_meg(world: World, flat: bool) -> None:
-    mdp, policy = world.mdp(), world.policy[0] if flat else world.policy
-    expected = meg.known_utility(mdp, policy)
-    result = meg.causal_utility(unroll(mdp, policy))
-    assert result.value == pytest.approx(expected.value, abs=1e-9)
-    assert result.maximum <= expected.maximum + 1e-9
-    if expected.value > 1e-9:
-        assert result.rationality == pytest.approx(expected.rationality, rel=1e-6)
-    assert result.value == pytest.approx(sum(result.by_decision.values()), abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.9])
@@ -304,17 +237,6 @@ def test_cliff_world_unrolled(epsilon: float) -> None:
 
 
 # --- How it reads ---------------------------------------------------------------------------------
-
-
-def test_a_result_reads_as_sentences() -> None:
-    result = meg.causal_utility(mouse(), ["D"], CHEESE, do={"S": "left"})
-    first, *below_head = str(result).split("\n")
-    assert re.fullmatch(r"MEG 0\.192745 nats \(certified to [\d.e-]+\), 27\.8% of 0\.693147", first)
-    assert below_head == [
-        "  decisions D; one decision influences the utility",
-        "  towards the given utility over T, against the uniform policy",
-        f"  rationality 0.693147; {result.method}",
-    ]
 
 
 def test_a_result_is_json() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import network_of, random_model, random_team
+from causal.models import network_of, random_team
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from meg.causal.instances import built, few, known, seeds, several, solvable
@@ -110,13 +110,6 @@ def test_the_uniform_policy_has_none(model: Model) -> None:
     if has_sufficient_recall(model.parents, model.decisions, [targets]):
         result = meg.targets(network_of(uniform), model.decisions, targets)
         assert result.value == pytest.approx(0.0, abs=1e-9)
-
-
-@given(model=forgetful)
-@searched
-def test_the_uniform_policy_has_none_where_it_is_searched_for(model: Model) -> None:
-    uniform = with_policy(model, uniform_policy(model))
-    assert known(uniform, restarts=8).value == pytest.approx(0.0, abs=1e-9)
 
 
 def certain(rows: Any) -> bool:
@@ -225,17 +218,6 @@ def assert_pseudo_terminal(model: Model) -> int:
             assert low.value <= high.value + 1e-8, (targets, mediators)
             shown += low.value > 1e-6
     return shown
-
-
-@given(seed=seeds)
-@several
-def test_mediators_that_separate_one_decision_are_pseudo_terminal(seed: int) -> None:
-    model = random_model(seed)
-    d = str(np.random.default_rng(seed).choice(list(model.sizes)))
-    model = model._replace(decisions=(d,))
-    if len(model.sizes) > 1:
-        model = with_views(model, seed)
-    assert_pseudo_terminal(model)
 
 
 @given(model=solvable, seed=seeds)

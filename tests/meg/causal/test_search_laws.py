@@ -13,7 +13,6 @@ from meg.causal.searches import (
     few,
     forgetful,
     grid_entropy,
-    known,
     many,
     searched,
     seeds,
@@ -38,7 +37,7 @@ from goalmeter.meg.causal.outcomes import (
     respond,
     score,
 )
-from goalmeter.meg.causal.search import Family, Task, random_policies, stacked
+from goalmeter.meg.causal.search import Family, SearchTask, random_policies, stacked
 
 # --- Against literal definitions ------------------------------------------------------------------
 
@@ -146,21 +145,6 @@ def test_no_answer_lowers_the_objective(model: Model, seed: int, size: float) ->
             before = after
 
 
-@many
-@given(forgetful, seeds)
-def test_at_infinity_utility_comes_first(model: Model, seed: int) -> None:
-    table, _ = table_of(model)
-    now = random_policies(table, 4, np.random.default_rng(seed))
-    before, _ = score(table, table.features, now)
-    for _ in range(3):
-        for i in range(len(now)):
-            b = np.full(4, np.inf)
-            now[i] = respond(prospects_of(table, table.features, now, i), b, now[i])
-        after, _ = score(table, table.features, now)
-        assert (after >= before - 1e-8).all()
-        before = after
-
-
 @several
 @given(forgetful, seeds)
 def test_the_gradient_of_the_evidence(model: Model, seed: int) -> None:
@@ -172,11 +156,11 @@ def test_the_gradient_of_the_evidence(model: Model, seed: int) -> None:
     weights = rng.standard_normal(table.features.shape[1])
 
     def stationary(weights: Any, start: Any) -> Any:
-        task = Task(table, table.features @ weights, measured, table.visits(measured))
+        task = SearchTask(table, table.features @ weights, measured, table.visits(measured))
         family = Family(task, rng, 1.0, fixed=False)
         return family.polished(1.0, stacked([start]), np.ones(1))[0]
 
-    task = Task(table, table.features @ weights, measured, table.visits(measured))
+    task = SearchTask(table, table.features @ weights, measured, table.visits(measured))
     family = Family(task, rng, 1.0, fixed=False)
     start = family.maximise([1.0], [random_policies(table, 6, rng)])[0].best[0]
     assume(np.isfinite(start.evidence) and start.evidence > -20)
@@ -209,15 +193,6 @@ def test_targets_have_at_least_the_meg_of_any_utility_over_them(model: Model) ->
     assert table.evidence(measured, sought.policies) == pytest.approx(sought.value, abs=1e-9)
 
 
-def test_uniform_policies_are_evidence_of_no_target() -> None:
-    for make in diagrams.INSUFFICIENT:
-        model = make(np.random.default_rng(5), "uniform")
-        network = network_of(model)
-        table = joint_outcomes(network, model.decisions, ["T"])
-        result = search(table, table.policies(network), restarts=4, rng=np.random.default_rng(0))
-        assert (result.value, result.rationality) == (0.0, 0.0)
-
-
 def test_a_policy_that_is_best_for_some_utility_is_certain() -> None:
     """A team whose every outcome shows: for some utility only what it always does is best."""
     states = range(3)
@@ -246,20 +221,11 @@ def test_a_policy_that_is_best_for_some_utility_is_certain() -> None:
     assert "no say" in nothing.note
 
 
-def test_the_same_seed_gives_the_same_numbers() -> None:
-    network = team([0.9, 0.1], [0.6, 0.4])
-    first, second = known(network), known(network)
-    assert (first.value, first.utility) == (second.value, second.utility)
-    assert towards(network, "X").value == towards(network, "X").value
-    another = known(network, rng=np.random.default_rng(9))
-    assert another.value == pytest.approx(first.value, abs=1e-8)
-
-
 def test_fixed_utilities_are_attained() -> None:
     network = team([0.6, 0.2, 0.2], [0.6, 0.2, 0.2])
     table = joint_outcomes(network, ["D0", "D1"], utility_of(network, (("X",), [0.0, 1.0])))
     measured = table.policies(network)
-    task = Task(table, table.features[:, 0], measured, table.visits(measured))
+    task = SearchTask(table, table.features[:, 0], measured, table.visits(measured))
     rng = np.random.default_rng(0)
     wanted = [0.36, 0.44, 0.6, 1.2]
     starts = [random_policies(table, 8, rng) for _ in wanted]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -106,21 +105,6 @@ def test_an_intervention_may_cut_the_circle(goal: Any) -> None:
     assert (idle.transferred, idle.refitted, idle.gap) == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("goal", goals("R"))
-def test_a_goal_that_is_searched_for_may_be_ruled_out(goal: Any) -> None:
-    worlds = [{"B": "left"}, {"M": "left", "B": "right"}, {"S": "left"}]
-    table = carried(worlds, goal, to_cheese=1.0)
-    first, left, late, kept = table.rows
-    assert first.result.rationality == np.inf
-    assert first.transferred == pytest.approx(2 * np.log(2), abs=1e-9)
-    assert left.transferred == -np.inf
-    assert left.gap == table.largest_gap == np.inf
-    # With the first step taken the wrong way nothing is left to want.
-    assert late.transferred == pytest.approx(0.0, abs=1e-9)
-    assert kept.transferred == pytest.approx(2 * np.log(2), abs=1e-9)
-    assert json.loads(json.dumps(table.to_json())) == table.to_json()
-
-
 @pytest.mark.parametrize("family", diagrams.INSUFFICIENT)
 def test_a_world_that_is_not_changed_keeps_its_goal(family: Any) -> None:
     model = built(family, 2, "random")
@@ -155,9 +139,3 @@ def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
     assert np.isnan(after.transferred) and np.isnan(table.largest_gap)
     assert "explains the original world in a gap" in after.result.notes[-1]
     assert after.result.notes[:-1] == before.result.notes
-
-
-def test_chance_has_no_goal_to_carry() -> None:
-    table = carried([{"B": "left"}, {"M": "left"}], {"targets": ["T"]}, to_cheese=0.5)
-    for row in table.rows:
-        assert (row.result.value, row.transferred) == pytest.approx((0.0, 0.0), abs=1e-9)

@@ -108,19 +108,6 @@ def test_a_pair_that_always_arrives() -> None:
     assert "one row supports no interval and no held-out value" in single.notes
 
 
-def test_the_same_seed_gives_the_same_search() -> None:
-    data = PAIR.sample(30, np.random.default_rng(5))
-
-    def fields(seed: int) -> dict[str, Any]:
-        rng = np.random.default_rng(seed)
-        return quick(PAIR, ["D", "E"], data, targets=["T"], restarts=8, rng=rng).to_json()
-
-    first, same, another = fields(1), fields(1), fields(2)
-    assert first == same
-    assert first["interval"] != another["interval"]
-    assert first["raw"] == pytest.approx(another["raw"], abs=1e-8)
-
-
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [

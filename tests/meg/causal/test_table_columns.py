@@ -8,15 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from meg.causal.instances import (
-    MEG_08,
-    SIDE,
-    TEN,
-    mouse,
     quick,
 )
 
-from goalmeter._errors import InvalidTrajectoryError
-from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram
+from goalmeter.causal import CausalBayesianNetwork
 
 # --- Where tables come from -----------------------------------------------------------------------
 
@@ -53,33 +48,3 @@ def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "outcomes.csv"
     path.write_text("S,D\n0,1\n1,2\n", encoding="utf-8-sig")
     assert quick(NUMBERED, ["D"], path, targets=["T"]).n == 2
-
-
-def test_decisions_that_do_not_count_need_no_columns() -> None:
-    network = CausalBayesianNetwork(
-        {"S": [0, 1], "D": [0, 1], "E": [0, 1], "T": [0, 1]},
-        {"D": ["S"], "E": ["S"], "T": ["D"]},
-        {
-            "S": [0.5, 0.5],
-            "D": [[0.5, 0.5], [0.5, 0.5]],
-            "E": [[0.5, 0.5], [0.5, 0.5]],
-            "T": lambda d: d,
-        },
-    )
-    result = quick(network, ["D", "E"], {"S": [0, 1, 1], "D": [1, 1, 0]}, targets=["T"])
-    assert result.by_decision["E"] == 0.0
-    assert result.recall == "single"
-
-
-def test_a_diagram_brings_its_decisions_and_its_utility() -> None:
-    diagram = InfluenceDiagram.of(mouse(), decisions=["D"], utilities={"U": (["T"], [1, -1])})
-    assert quick(diagram, None, TEN).raw == pytest.approx(MEG_08, abs=1e-9)
-
-
-def test_outcomes_of_an_intervention() -> None:
-    data = {"S": ["left"] * 4, "D": ["left", "left", "left", "right"]}
-    result = quick(mouse(), ["D"], data, targets=["T"], do={"S": "left"})
-    assert result.do == {"S": "left"}
-    assert result.raw == pytest.approx(np.log(2) + 0.75 * np.log(0.75) + 0.25 * np.log(0.25))
-    with pytest.raises(InvalidTrajectoryError, match="row 1 of the table has S = right at 'D'"):
-        quick(mouse(), ["D"], {"S": SIDE, "D": SIDE}, targets=["T"], do={"S": "left"})

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from meg.causal.instances import (
     MEG_08,
     evidence_of,
-    few,
     goal_weights,
     mouse,
     seeds,
     several,
-    solvable,
 )
 from oracles import causal_targets
 from oracles import random_diagrams as diagrams
@@ -56,13 +54,6 @@ def test_the_mouse_wants_cheese() -> None:
     assert (result.recall, result.targets) == ("single", ("T",))
 
 
-def test_the_mouse_that_avoids_cheese_has_a_goal_too() -> None:
-    result = meg.targets(mouse(0.2), ["D"], ["T"])
-    assert result.value == pytest.approx(MEG_08, abs=1e-12)
-    assert str(result.goal) == "none +1, cheese −1"
-    assert result.rationality > 0
-
-
 def test_a_certain_mouse_is_the_limit_of_ever_larger_utilities() -> None:
     result = meg.targets(mouse(1.0), ["D"], ["T"])
     assert result.value == pytest.approx(np.log(2), abs=1e-12)
@@ -81,17 +72,6 @@ def test_a_choice_that_matches_no_single_utility_but_its_own() -> None:
     assert result.rationality == pytest.approx(np.abs(logs).max(), rel=1e-6)
     assert result.goal is not None
     np.testing.assert_allclose(result.goal.values, logs / np.abs(logs).max(), atol=1e-6)
-
-
-def test_some_choices_that_are_never_made() -> None:
-    # Never s2: the limit in which s2 is ruled out, and log(4 / 1) between the others.
-    result = meg.targets(dial(0.8, 0.2, 0.0), ["D"], ["T"])
-    value = np.log(3) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
-    assert result.value == pytest.approx(value, abs=1e-10)
-    assert result.rationality == np.inf
-    assert result.goal is not None
-    # What matters first is that s2 is worse than both others.
-    assert result.goal.values.argmin() == 2
 
 
 @pytest.mark.parametrize("rare", [1e-2, 1e-5, 1e-8, 1e-12])
@@ -154,16 +134,6 @@ def assert_agrees(model: Model, targets: tuple[str, ...], starts: int = 1) -> Ca
     return result
 
 
-@given(model=solvable, data=st.data())
-@several
-def test_the_value_is_the_best_of_all_utilities(model: Model, data: Any) -> None:
-    outside = [x for x in model.sizes if x not in model.decisions]
-    size = data.draw(st.integers(1, 2))
-    targets = tuple(data.draw(st.permutations(outside))[:size])
-    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
-    assert_agrees(model, targets)
-
-
 @given(seed=seeds, size=st.integers(1, 3))
 @several
 def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: int) -> None:
@@ -190,43 +160,7 @@ def test_the_bound_is_that_of_a_policy_with_the_same_outcomes(family: Any, polic
         assert result.value == pytest.approx(bound, abs=1e-6)
 
 
-@given(model=solvable)
-@few
-def test_the_order_of_the_targets_only_orders_the_goal(model: Model) -> None:
-    targets = model.factors[0][0]
-    assume(len(targets) == 2)
-    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
-    network = network_of(model)
-    straight = meg.targets(network, model.decisions, targets)
-    swapped = meg.targets(network, model.decisions, targets[::-1])
-    assert straight.value == pytest.approx(swapped.value, abs=1e-8)
-    if straight.goal is not None and np.isfinite(straight.rationality) and straight.value > 1e-6:
-        assert swapped.goal is not None
-        np.testing.assert_allclose(straight.goal.values, swapped.goal.values.T, atol=1e-3)
-
-
 # --- Goals that are read --------------------------------------------------------------------------
-
-
-def test_long_goals_are_cut() -> None:
-    policy = np.arange(1, 31) / 465
-    result = meg.targets(dial(*policy), ["D"], ["T"])
-    assert result.goal is not None
-    text = str(result.goal)
-    assert text.startswith("s29 +")
-    assert ", ... 18 more ..., " in text
-    assert text.endswith("s0 −1")
-    assert len(result.goal.rows()) == len(result.to_json()["goal"]) == 30
-
-
-def test_a_result_reads_as_sentences() -> None:
-    text = str(meg.targets(mouse(position=True), ["D"], ["M", "S"]))
-    assert "  decisions D; one decision influences the utility\n" in text
-    assert "towards some utility over M, S, against the uniform policy" in text
-    assert "goal: left/left +1, right/right +1, left/right −1, right/left −1" in text
-    nothing = str(meg.targets(mouse(), ["D"], ["S"]))
-    assert "goal:" not in nothing
-    assert "note: S is not downstream of the decision D in the graph" in nothing
 
 
 def test_a_result_is_json() -> None:

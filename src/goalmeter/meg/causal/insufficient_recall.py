@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,10 @@ from goalmeter.causal.contexts import Recall
 from goalmeter.causal.diagram import Utility
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import reconciled
-from goalmeter.meg.causal.outcomes import OutcomeTable, Policies, joint_outcomes
+from goalmeter.meg.causal.outcomes import JointOutcomes, Policies, joint_outcomes
 from goalmeter.meg.causal.result import (
     CausalMeg,
-    Question,
+    CausalQuery,
     TableMeg,
     columns_of,
     goal_table,
@@ -35,7 +35,7 @@ from goalmeter.statistics.intervals import FEWEST
 
 
 def search(
-    table: OutcomeTable,
+    table: JointOutcomes,
     measured: Policies,
     *,
     visits: Policies | None = None,
@@ -61,9 +61,9 @@ def search(
     return search_known(table, measured, visits, restarts, rng)
 
 
-# --- Searched -------------------------------------------------------------------------------------
-# The search measures the rows: how often each decision met a context and did something takes the
-# place of what the model says of a policy, and the conditional frequencies that of the policy.
+# --- Tables of observations -----------------------------------------------------------------------
+# The frequencies of contexts and actions in the rows take the place of those of the model's policy,
+# and the conditional frequencies that of the policy.
 
 # The searches of the held-out value make do with this part of the restarts, and with a few.
 _PART, _SEARCHED_FEW = 3, 4
@@ -75,10 +75,10 @@ _ALIKE = 1e-9
 class _SeenRows:
     """What decisions saw and did in some rows: context * actions + action of each, [N, decisions].
 
-    As the places of an `OutcomeTable`.
+    As the places of an `JointOutcomes`.
     """
 
-    table: OutcomeTable
+    table: JointOutcomes
     places: IntArray
 
     def __len__(self) -> int:
@@ -118,16 +118,12 @@ _Fitter = Callable[[_SeenRows, int], SearchResult]
 
 
 def searched_table(
-    question: Question,
+    question: CausalQuery,
     recall: Recall,
     goal: Utility | tuple[str, ...],
     data: Any,
-    *,
-    confidence: float,
-    resamples: int,
-    folds: int,
     restarts: int,
-    rng: np.random.Generator | None,
+    options: Mapping[str, Any],
 ) -> TableMeg:
     """MEG of the policy behind observed outcomes, by search.
 
@@ -135,11 +131,12 @@ def searched_table(
     average exceeds the truth by k / (2 n) to first order: the well-specified case of what
     `from_trajectories` takes off.
 
-    Args and errors: as in `from_table`; the CPDs of the decisions are not used.
+    `options` are confidence, resamples, folds and rng, as in `from_table`.
 
     Source: MEG paper (NeurIPS 2024), section 3 (expectations replaced by averages).
     """
-    rng = check_options(folds, resamples, rng)
+    confidence, resamples, folds = options["confidence"], options["resamples"], options["folds"]
+    rng = check_options(folds, resamples, options["rng"])
     table = joint_outcomes(question.network, recall.decisions, goal)
 
     def fit(rows: _SeenRows, restarts: int) -> SearchResult:
@@ -227,7 +224,7 @@ def _held_out(
     return total / float(n)
 
 
-def _seen_rows(table: OutcomeTable, network: CausalBayesianNetwork, data: Any) -> _SeenRows:
+def _seen_rows(table: JointOutcomes, network: CausalBayesianNetwork, data: Any) -> _SeenRows:
     """The rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
     columns = columns_of(network, [x for family in families for x in family], data)
@@ -256,7 +253,7 @@ TOLERANCE = 1e-6
 
 
 def searched(
-    question: Question,
+    question: CausalQuery,
     recall: Recall,
     goal: Utility | tuple[str, ...],
     *,
@@ -273,7 +270,7 @@ def searched(
 
 
 def names_of(
-    question: Question, goal: Utility | tuple[str, ...], result: SearchResult
+    question: CausalQuery, goal: Utility | tuple[str, ...], result: SearchResult
 ) -> dict[str, Any]:
     """The fields of a `CausalMeg` that say what it was measured against."""
     if isinstance(goal, Utility):
@@ -284,9 +281,9 @@ def names_of(
 
 
 def fields_of(
-    question: Question,
+    question: CausalQuery,
     recall: Recall,
-    table: OutcomeTable,
+    table: JointOutcomes,
     visits: Policies,
     measured: Policies,
     result: SearchResult,

@@ -41,7 +41,7 @@ Policies = list[FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class OutcomeTable:
+class JointOutcomes:
     """The joint outcomes of decisions; R of them are possible."""
 
     decisions: tuple[str, ...]  # names, causes first
@@ -67,7 +67,7 @@ class OutcomeTable:
         """Sum of log|dom D|, nats: no policy has more entropy, and no model more evidence."""
         return float(np.log(self.actions).sum())
 
-    def with_features(self, features: FloatArray) -> OutcomeTable:
+    def with_features(self, features: FloatArray) -> JointOutcomes:
         """The table with other features, [R, D]; they stand for no joint states of targets."""
         return replace(self, features=features, targets=None)
 
@@ -164,7 +164,7 @@ def joint_outcomes(
     network: CausalBayesianNetwork,
     decisions: Sequence[str],
     goal: Utility | Sequence[str],
-) -> OutcomeTable:
+) -> JointOutcomes:
     """The joint outcomes of decisions, with what is expected of each of them.
 
     Args:
@@ -261,7 +261,7 @@ class _Outcomes:
             return np.ones(self.sizes)
         return self.network.elimination.conditional(unseen, self.family)
 
-    def table(self, features: FloatArray) -> OutcomeTable:
+    def table(self, features: FloatArray) -> JointOutcomes:
         """The table with these features, [R, D]."""
         network = self.network
         place = []
@@ -273,7 +273,7 @@ class _Outcomes:
             tuple(j for j, below in enumerate(self.decisions) if d in network.ancestors(below))
             for d in self.decisions
         )
-        return OutcomeTable(
+        return JointOutcomes(
             decisions=self.decisions,
             contexts=tuple(
                 prod([network.size(x) for x in network.parents(d)]) for d in self.decisions
@@ -321,7 +321,9 @@ class Prospects(NamedTuple):
     spare: FloatArray  # sum over later decisions of E[-log pi | context, action], nats
 
 
-def prospects_of(table: OutcomeTable, utility: FloatArray, policies: Policies, i: int) -> Prospects:
+def prospects_of(
+    table: JointOutcomes, utility: FloatArray, policies: Policies, i: int
+) -> Prospects:
     """What decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
@@ -352,7 +354,7 @@ def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> F
 
 
 def ascend(
-    table: OutcomeTable,
+    table: JointOutcomes,
     utility: FloatArray,
     rationality: FloatArray,
     policies: Policies,
@@ -435,7 +437,7 @@ def _multiplier(
 
 
 def score(
-    table: OutcomeTable, utility: FloatArray, policies: Policies
+    table: JointOutcomes, utility: FloatArray, policies: Policies
 ) -> tuple[FloatArray, FloatArray]:
     """E[U] and H (nats) of policies, [B] each; the utility is [R, 1] or [R, B]."""
     probability = table.probability(policies)
@@ -468,7 +470,7 @@ class Linearised:
     """
 
     def __init__(
-        self, table: OutcomeTable, utility: FloatArray, rationality: float, policies: Policies
+        self, table: JointOutcomes, utility: FloatArray, rationality: float, policies: Policies
     ) -> None:
         self.table, self.utility, self.policies = table, utility, policies
         self.logs = [safe_log(p) for p in policies]
@@ -576,7 +578,7 @@ class StationaryPoint(NamedTuple):
 
 
 def finish(
-    table: OutcomeTable,
+    table: JointOutcomes,
     utility: FloatArray,
     rationality: float,
     policies: Policies,
@@ -607,21 +609,21 @@ def finish(
             if fixed is None:
                 step, change = np.linalg.solve(at.matrix, error), 0.0
             else:
-                *parts, change = np.linalg.solve(at.bordered(), np.append(error, missing))
-                step = np.array(parts)
+                solution = np.linalg.solve(at.bordered(), np.append(error, missing))
+                step, change = solution[:-1], float(solution[-1])
         except np.linalg.LinAlgError:
             break
         if not np.isfinite(step).all() or not np.isfinite(change):
             break
-        step = at.centred(step[:, None])[:, 0]
+        step = at.centred(np.asarray(step)[:, None])[:, 0]
         # A factor e^4 in a probability is the most that a linear step is trusted with.
         scale = min(1.0, _LONGEST / max(float(np.abs(step).max(initial=0.0)), 1e-300))
-        now, b = at.moved(scale * step), b + scale * float(change)
+        now, b = at.moved(scale * step), b + scale * change
     return best
 
 
 def implicit_gradient(
-    table: OutcomeTable,
+    table: JointOutcomes,
     utility: FloatArray,
     rationality: float,
     policies: Policies,

@@ -27,13 +27,13 @@ from goalmeter.meg.result import MegResult, TrajectoryMeg, json_number
 from goalmeter.report.numbers import nats, nats_of_search, number, percent, utility
 from goalmeter.report.tables import data_frame, html_table
 
-# --- Question -------------------------------------------------------------------------------------
+# --- Questions ------------------------------------------------------------------------------------
 Model = CausalBayesianNetwork | InfluenceDiagram
 Do = Mapping[str, object]
 
 
 @dataclass(frozen=True)
-class Question:
+class CausalQuery:
     """A checked question."""
 
     # The model under the intervention; its CPDs of the decisions are the policy.
@@ -56,7 +56,7 @@ class Question:
         return decision_process(self.network, self.decisions, scopes, neutral, recall)
 
 
-def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> Question:
+def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> CausalQuery:
     """Check the model, the decisions and the intervention."""
     if hasattr(model, "get_cpds"):
         # A pgmpy model; its class is not imported to ask.
@@ -84,10 +84,10 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
                 f"do sets the decision {x!r}, expected other variables: a decision that is set "
                 f"is nobody's choice, so it says nothing about a goal"
             )
-    return Question(network.do(settings) if settings else network, names, utility, settings)
+    return CausalQuery(network.do(settings) if settings else network, names, utility, settings)
 
 
-def check_targets(question: Question, targets: Any) -> tuple[str, ...]:
+def check_targets(question: CausalQuery, targets: Any) -> tuple[str, ...]:
     """The target variables as a tuple."""
     names = _each_once(question.network, targets, "target")
     for x in names:
@@ -258,7 +258,11 @@ def do_text(do: Mapping[str, object]) -> str:
 
 
 def in_process(
-    question: Question, process: DecisionProcess, recall: Recall, result: MegResult, **changes: Any
+    question: CausalQuery,
+    process: DecisionProcess,
+    recall: Recall,
+    result: MegResult,
+    **changes: Any,
 ) -> CausalMeg:
     """The result of the process's MDP as a result of the model; `changes` replace fields."""
     shares = {d.name: float(result.by_state[d.states].sum()) for d in process.decisions}
@@ -270,7 +274,7 @@ def in_process(
     return CausalMeg(**(fields | changes))
 
 
-def in_model(question: Question, recall: Recall, shares: Mapping[str, float]) -> dict[str, Any]:
+def in_model(question: CausalQuery, recall: Recall, shares: Mapping[str, float]) -> dict[str, Any]:
     """The fields of a `CausalMeg` that any measure has; decisions that cannot matter share 0."""
     return {
         "decisions": question.decisions,
@@ -286,7 +290,7 @@ def variables_of(scopes: Iterable[Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(x for scope in scopes for x in scope))
 
 
-def no_influence(question: Question, targets: tuple[str, ...], target: str) -> CausalMeg:
+def no_influence(question: CausalQuery, targets: tuple[str, ...], target: str) -> CausalMeg:
     """The result where no decision influences the utility: 0, with the reason."""
     chosen = listed(question.decisions)
     noun = "decision" if len(question.decisions) == 1 else "decisions"

@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 from goalmeter._types import FloatArray
 from goalmeter.meg.causal.outcomes import (
     TIE_AT_INFINITY,
-    OutcomeTable,
+    JointOutcomes,
     Policies,
     ascend,
     finish,
@@ -41,10 +41,10 @@ EQUAL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class SearchTask:
     """A utility in a unit in which it varies by about 1, and the policy to be predicted."""
 
-    table: OutcomeTable
+    table: JointOutcomes
     value: FloatArray  # the utility of each row, [R]
     measured: Policies  # the policy, [C, A] each
     visits: Policies  # the frequency of each context and action, [C, A] each
@@ -66,15 +66,15 @@ class Task:
             for visits, p, q in zip(self.visits, first, second, strict=True)
         )
 
-    def candidate(self, b: float, policies: Policies) -> Candidate:
+    def candidate(self, b: float, policies: Policies) -> PolicyCandidate:
         """Policies [C, A] each with what they attain."""
         utility, entropy = score(self.table, self.value[:, None], [p[..., None] for p in policies])
-        return Candidate(
+        return PolicyCandidate(
             policies, b, float(utility[0]), float(entropy[0]), float(self.evidence(policies))
         )
 
 
-class Candidate(NamedTuple):
+class PolicyCandidate(NamedTuple):
     """Policies [C, A] each that maximise an objective, as far as the search can tell."""
 
     policies: Policies
@@ -103,7 +103,7 @@ class SearchResult(NamedTuple):
     rank: int = 1
 
 
-def random_policies(table: OutcomeTable, n: int, rng: np.random.Generator) -> Policies:
+def random_policies(table: JointOutcomes, n: int, rng: np.random.Generator) -> Policies:
     """Starts [C, A, n] each: logits of all sizes, from nearly uniform to nearly deterministic."""
     size = np.exp(rng.uniform(np.log(0.1), np.log(10.0), size=n))
     out = []
@@ -114,7 +114,7 @@ def random_policies(table: OutcomeTable, n: int, rng: np.random.Generator) -> Po
     return out
 
 
-def near_measured(table: OutcomeTable, measured: Policies) -> Policies:
+def near_measured(table: JointOutcomes, measured: Policies) -> Policies:
     """Starts [C, A, 4] on the way from the measured policy to the uniform one.
 
     Where several policies are equally good (agents that must agree, on whatever), the one that
@@ -168,7 +168,7 @@ _BATCH = 2**21
 class Maximisers(NamedTuple):
     """The best of some starts: equally good maximisers, and how many starts ended there."""
 
-    best: list[Candidate]
+    best: list[PolicyCandidate]
     agreed: int
 
 
@@ -178,7 +178,9 @@ class Family:
     `scale` is a typical rationality; in a gap, the initial multiplier.
     """
 
-    def __init__(self, task: Task, rng: np.random.Generator, scale: float, *, fixed: bool) -> None:
+    def __init__(
+        self, task: SearchTask, rng: np.random.Generator, scale: float, *, fixed: bool
+    ) -> None:
         self.task, self.rng, self.scale, self.fixed = task, rng, scale, fixed
 
     def slack(self, at: float) -> float:
@@ -195,12 +197,12 @@ class Family:
             return np.where(short <= TIE_AT_INFINITY, entropy, -np.inf)
         return np.asarray(entropy - abs(at) * short)
 
-    def objectives_of(self, at: float, candidates: Sequence[Candidate]) -> FloatArray:
+    def objectives_of(self, at: float, candidates: Sequence[PolicyCandidate]) -> FloatArray:
         """The objectives of candidates at a parameter, [n]."""
         utility = np.array([c.utility for c in candidates])
         return self.objectives(at, utility, np.array([c.entropy for c in candidates]))
 
-    def merge(self, at: float, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def merge(self, at: float, candidates: Sequence[PolicyCandidate]) -> list[PolicyCandidate]:
         """Those that maximise the objective, the best predictor first (Definition 3.2)."""
         if not candidates:
             return []
@@ -261,7 +263,7 @@ class Family:
             return Maximisers(best, int((rough >= best[0].entropy - close).sum()))
         return Maximisers(best, int((rough >= rough.max() - 10 * close**2).sum()))
 
-    def polished(self, at: float, policies: Policies, b: FloatArray) -> list[Candidate]:
+    def polished(self, at: float, policies: Policies, b: FloatArray) -> list[PolicyCandidate]:
         """Stationary policies near others, [C, A, n] each, that are not worse than those."""
         found = [self._exact(at, column(policies, i), float(b[i])) for i in range(len(b))]
         left = [i for i, exact in enumerate(found) if exact is None]
@@ -274,7 +276,7 @@ class Family:
                 found[i] = self._exact(at, climbed, at) or self.task.candidate(at, climbed)
         return [exact for exact in found if exact is not None]
 
-    def _exact(self, at: float, policies: Policies, b: float) -> Candidate | None:
+    def _exact(self, at: float, policies: Policies, b: float) -> PolicyCandidate | None:
         """The result of Newton's method; None if it fails or goes downhill, to a saddle."""
         if not np.isfinite(b):
             return None
@@ -288,7 +290,7 @@ class Family:
         before, after = self.objectives_of(at, [task.candidate(at, policies), end])
         return end if after >= before - self.slack(at) else None
 
-    def follow(self, at: float, nearby: Sequence[Candidate]) -> list[Candidate]:
+    def follow(self, at: float, nearby: Sequence[PolicyCandidate]) -> list[PolicyCandidate]:
         """What maximisers at nearby parameters become here; cheap, and may lose the best."""
         if not nearby:
             return []
@@ -351,7 +353,7 @@ class Node(NamedTuple):
     """A parameter with its maximisers, the best predictor first; there may be none."""
 
     at: float
-    best: list[Candidate]
+    best: list[PolicyCandidate]
 
     @property
     def evidence(self) -> float:
@@ -359,7 +361,7 @@ class Node(NamedTuple):
         return self.best[0].evidence if self.best else -np.inf
 
 
-class Curve:
+class FamilyCurve:
     """Nodes of a family in the order of its parameter."""
 
     def __init__(self, family: Family, nodes: Sequence[Node] = ()) -> None:
@@ -378,12 +380,12 @@ class Curve:
         for x, ends in zip(values, self.family.maximise(values, starts), strict=True):
             insort(self.nodes, Node(x, ends.best), key=lambda node: node.at)
 
-    def _neighbours(self, x: float) -> list[Candidate]:
+    def _neighbours(self, x: float) -> list[PolicyCandidate]:
         left = [node for node in self.nodes if node.at < x][-1:]
         right = [node for node in self.nodes if node.at > x][:1]
         return [c for node in (*left, *right) for c in node.best]
 
-    def put(self, at: float, candidates: Sequence[Candidate]) -> None:
+    def put(self, at: float, candidates: Sequence[PolicyCandidate]) -> None:
         """Add candidates that other starts led to."""
         node = next((n for n in self.nodes if n.at == at), Node(at, []))
         merged = Node(at, self.family.merge(at, [*node.best, *candidates]))
@@ -449,7 +451,7 @@ class Curve:
 
     def _sharpened(self, i: int) -> Node:
         near = self.nodes[max(i - 1, 0) : i + 2]
-        warm: list[Candidate] = []  # one of each branch; the node's own first
+        warm: list[PolicyCandidate] = []  # one of each branch; the node's own first
         for c in (c for node in (self.nodes[i], *near) for c in node.best[:3]):
             distances = [self.family.task.distance(c.policies, w.policies) for w in warm]
             if min(distances, default=np.inf) > 2 * _LINKED:
@@ -484,7 +486,7 @@ class Curve:
                 return end
         return best
 
-    def confirmed(self, restarts: int) -> tuple[Candidate | None, int]:
+    def confirmed(self, restarts: int) -> tuple[PolicyCandidate | None, int]:
         """The best candidate that fresh random starts do not improve on, and how many agree.
 
         None in a gap where its ends are the best.
@@ -507,9 +509,9 @@ class Curve:
         return (None if family.fixed else self.best().best[0]), 0
 
 
-def curve_of_rationalities(family: Family, restarts: int) -> Curve:
+def curve_of_rationalities(family: Family, restarts: int) -> FamilyCurve:
     """All rationalities of both signs, on a grid that random starts are tried on."""
-    curve = Curve(family)
+    curve = FamilyCurve(family)
     columns = len(_GRID) * 2 * restarts * family.task.table.n_rows
     grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
     curve.add([-np.inf, *(-grid), 0.0, *grid, np.inf], restarts)
@@ -517,12 +519,12 @@ def curve_of_rationalities(family: Family, restarts: int) -> Curve:
     return curve
 
 
-def gaps_of(curve: Curve) -> list[tuple[Node, Node]]:
+def gaps_of(curve: FamilyCurve) -> list[tuple[Node, Node]]:
     """Expected utilities that are left out between nodes, or between maximisers of one.
 
     The ends of each gap are nodes by expected utility.
     """
-    groups: list[tuple[int, list[Candidate]]] = []
+    groups: list[tuple[int, list[PolicyCandidate]]] = []
     for i, node in enumerate(curve.nodes):
         for c in sorted(node.best, key=lambda c: c.utility):
             if groups and groups[-1][0] == i and c.utility - groups[-1][1][-1].utility <= _JUMP:
@@ -537,10 +539,12 @@ def gaps_of(curve: Curve) -> list[tuple[Node, Node]]:
     ]
 
 
-def curve_of_gap(task: Task, low: Node, high: Node, restarts: int, family: Family) -> Curve:
+def curve_of_gap(
+    task: SearchTask, low: Node, high: Node, restarts: int, family: Family
+) -> FamilyCurve:
     """The expected utilities inside a gap."""
     slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
-    curve = Curve(Family(task, family.rng, slope, fixed=True), [low, high])
+    curve = FamilyCurve(Family(task, family.rng, slope, fixed=True), [low, high])
     # Denser towards the ends, where the entropy bends most.
     shares = 0.5 - 0.5 * np.cos(np.pi * np.arange(1, _GAP_NODES + 1) / (_GAP_NODES + 1))
     curve.add(list(low.at + (high.at - low.at) * shares), restarts)
@@ -554,7 +558,7 @@ _NO_SAY = 1e-12
 
 
 def search_known(
-    table: OutcomeTable,
+    table: JointOutcomes,
     measured: Policies,
     visits: Policies,
     restarts: int,
@@ -597,8 +601,8 @@ def search_known(
 
 
 def _scaled_task(
-    table: OutcomeTable, measured: Policies, visits: Policies, rng: np.random.Generator
-) -> tuple[Task, float, float, float] | None:
+    table: JointOutcomes, measured: Policies, visits: Policies, rng: np.random.Generator
+) -> tuple[SearchTask, float, float, float] | None:
     """The task, its unit and origin of utility, and a typical rationality; None if no say."""
     # Units are powers of two, so that a change of the utility's unit by one changes no digit.
     utility = table.features[:, 0]
@@ -607,7 +611,7 @@ def _scaled_task(
     if spread == 0.0:
         return None
     unit = 2.0 ** np.ceil(np.log2(spread))
-    task = Task(table, (utility - origin) / unit, measured, visits)
+    task = SearchTask(table, (utility - origin) / unit, measured, visits)
     tries = random_policies(table, 32, rng)
     starts = stacked([tries, near_measured(table, measured)])
     ends = Family(task, rng, 1.0, fixed=False).maximise([np.inf, -np.inf], [starts, starts])
@@ -624,7 +628,7 @@ def _scaled_task(
     return scaled, float(unit * factor), origin, float(2.0 ** -np.ceil(np.log2(largest)))
 
 
-def no_say(table: OutcomeTable) -> SearchResult:
+def no_say(table: JointOutcomes) -> SearchResult:
     """The result where decisions have no say: the uniform model."""
     uniform = table.uniform()
     return SearchResult(
@@ -641,7 +645,7 @@ def no_say(table: OutcomeTable) -> SearchResult:
 
 
 def planned_evidence(
-    table: OutcomeTable,
+    table: JointOutcomes,
     measured: Policies,
     rationality: float,
     *,
@@ -660,7 +664,7 @@ def planned_evidence(
     # A power of two, so that no digit of the rationality changes.
     unit = 2.0 ** float(np.ceil(np.log2(spread)))
     value = (value - 0.5 * (value.min() + value.max())) / unit
-    task = Task(table, value, measured, [v / v.sum() for v in table.visits(measured)])
+    task = SearchTask(table, value, measured, [v / v.sum() for v in table.visits(measured)])
     starts = [random_policies(table, 2 * restarts, rng), near_measured(table, measured)]
     family = Family(task, rng, 1.0, fixed=False)
     return family.maximise([rationality * unit], [stacked(starts)])[0].best[0].evidence

@@ -19,12 +19,12 @@ from goalmeter.causal.graph import bayes_ball
 from goalmeter.meg.behaviour import LinearClass, behaviour_of
 from goalmeter.meg.causal.result import (
     CausalMeg,
+    CausalQuery,
     Do,
     Goal,
     InterventionRow,
     Interventions,
     Model,
-    Question,
     ask,
     check_targets,
     no_influence,
@@ -299,7 +299,7 @@ def sensitivity(
     return Sensitivity(question.decisions, question.do, tuple(ordered))
 
 
-def _sets(question: Question, candidates: Sequence[str], up_to: int) -> list[Names]:
+def _sets(question: CausalQuery, candidates: Sequence[str], up_to: int) -> list[Names]:
     """Sets with some influenced variable, the small ones first."""
     influenced = question.network.descendants(*question.decisions)
     sizes = range(1, min(up_to, len(candidates)) + 1)
@@ -322,7 +322,7 @@ def _sets(question: Question, candidates: Sequence[str], up_to: int) -> list[Nam
 class _Separation:
     """What d-separation says about the sets of the table."""
 
-    def __init__(self, question: Question, sets: Sequence[Names]) -> None:
+    def __init__(self, question: CausalQuery, sets: Sequence[Names]) -> None:
         network = question.network
         self._bit = {x: 1 << i for i, x in enumerate(network.variables)}
         parents = {x: network.parents(x) for x in network.variables}
@@ -478,7 +478,7 @@ class _Hypothesis:
 
 
 def _best_over_targets(
-    worlds: Sequence[Question], names: tuple[str, ...], tolerance: float
+    worlds: Sequence[CausalQuery], names: tuple[str, ...], tolerance: float
 ) -> Interventions:
     """Rows of the best utility over targets, with the directions in which it grows without end."""
     name = target_name(names)
@@ -514,7 +514,7 @@ class _Worlds:
 
     def __init__(
         self,
-        worlds: Sequence[Question],
+        worlds: Sequence[CausalQuery],
         goal: Utility | tuple[str, ...],
         tolerance: float,
         restarts: int,
@@ -539,7 +539,7 @@ class _Worlds:
         return Interventions(self.worlds[0].decisions, self.name, tuple(rows))
 
     def _row(
-        self, world: Question, result: CausalMeg, utility: Utility, rationality: float
+        self, world: CausalQuery, result: CausalMeg, utility: Utility, rationality: float
     ) -> InterventionRow:
         if result.recall == "none":
             return InterventionRow(world.do, result, 0.0, 0.0)
@@ -561,7 +561,7 @@ class _Worlds:
         # What the decisions have no say in was not fitted, and is worth as much as anything.
         return Utility((Factor(self.goal, np.nan_to_num(first.goal.values)),))
 
-    def _measured(self, world: Question) -> CausalMeg:
+    def _measured(self, world: CausalQuery) -> CausalMeg:
         if isinstance(self.goal, Utility):
             return self._with_utility(world, self.goal)
         recall = world.recall(self.scopes)
@@ -571,7 +571,7 @@ class _Worlds:
             return self._searched(world, recall, self.goal)
         return TargetFit(self._process(world, recall), self.tolerance).result(world, recall)
 
-    def _with_utility(self, world: Question, utility: Utility) -> CausalMeg:
+    def _with_utility(self, world: CausalQuery, utility: Utility) -> CausalMeg:
         recall = world.recall(self.scopes)
         if recall.kind == "none":
             return no_influence(world, self.variables, self.name)
@@ -582,14 +582,14 @@ class _Worlds:
         return known_in(world, process, recall, utility, self.name)
 
     def _searched(
-        self, world: Question, recall: Recall, goal: Utility | tuple[str, ...]
+        self, world: CausalQuery, recall: Recall, goal: Utility | tuple[str, ...]
     ) -> CausalMeg:
         # Only here, because the search brings SciPy's optimisers along.
         from goalmeter.meg.causal.insufficient_recall import searched
 
         return searched(world, recall, goal, restarts=self.restarts, rng=self.rng)
 
-    def _score(self, world: Question, utility: Utility, rationality: float) -> float:
+    def _score(self, world: CausalQuery, utility: Utility, rationality: float) -> float:
         recall = world.recall(self.scopes)
         if recall.kind == "insufficient":
             from goalmeter.meg.causal.outcomes import joint_outcomes
@@ -607,7 +607,7 @@ class _Worlds:
             goal = _Hypothesis(np.zeros(1), [np.sign([rationality])])
         return goal.evidence(process, paid)
 
-    def _process(self, world: Question, recall: Recall) -> DecisionProcess:
+    def _process(self, world: CausalQuery, recall: Recall) -> DecisionProcess:
         # A world is asked for what is measured and for what is planned; its queries cost the most.
         if id(world) not in self._processes:
             self._processes[id(world)] = world.process(self.scopes, recall)

@@ -15,10 +15,10 @@ from goalmeter.causal.diagram import Utility
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
 from goalmeter.meg.causal.result import (
+    CausalQuery,
     Do,
     Goal,
     Model,
-    Question,
     TableMeg,
     ask,
     check_targets,
@@ -124,7 +124,7 @@ def from_table(
         from goalmeter.meg.causal.insufficient_recall import searched_table
 
         goal = scopes[0] if chosen is None else chosen
-        return searched_table(question, recall, goal, data, restarts=restarts, **options)
+        return searched_table(question, recall, goal, data, restarts, options)
     process = question.process(scopes, recall)
     rows = _rows(process, question.network, data)
     if chosen is None:
@@ -159,7 +159,7 @@ def _one_utility(process: DecisionProcess, utility: Utility) -> LinearClass:
 
 
 def _result(
-    question: Question,
+    question: CausalQuery,
     process: DecisionProcess,
     estimated: TrajectoryMeg,
     recall: Recall,

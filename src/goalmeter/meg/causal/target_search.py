@@ -23,8 +23,8 @@ from scipy.optimize import linprog, minimize
 from goalmeter._types import FloatArray
 from goalmeter.meg.causal.outcomes import (
     MAX_UNKNOWNS,
+    JointOutcomes,
     Linearised,
-    OutcomeTable,
     Policies,
     ascend,
     implicit_gradient,
@@ -33,10 +33,10 @@ from goalmeter.meg.causal.outcomes import (
 )
 from goalmeter.meg.causal.search import (
     EQUAL,
-    Candidate,
     Family,
+    PolicyCandidate,
     SearchResult,
-    Task,
+    SearchTask,
     column,
     near_measured,
     no_say,
@@ -73,14 +73,14 @@ _ENDLESS = (
 )
 
 
-class Trial(NamedTuple):
+class UtilityTrial(NamedTuple):
     """Weights y [K] and policies that maximise E[G y] + H."""
 
     y: FloatArray
-    model: Candidate
+    model: PolicyCandidate
 
 
-def _ordered(trials: Sequence[Trial]) -> list[Trial]:
+def _ordered(trials: Sequence[UtilityTrial]) -> list[UtilityTrial]:
     return sorted(trials, key=lambda trial: -trial.model.evidence)
 
 
@@ -88,7 +88,7 @@ class _TargetSearch:
     """The search for the best of all utilities that are linear in features."""
 
     def __init__(
-        self, table: OutcomeTable, measured: Policies, visits: Policies, rng: np.random.Generator
+        self, table: JointOutcomes, measured: Policies, visits: Policies, rng: np.random.Generator
     ) -> None:
         self.rng = rng
         n = 2 * min(table.features.shape[1], table.n_rows) + 32
@@ -103,7 +103,7 @@ class _TargetSearch:
         if keep.any():
             features = features - 0.5 * (features.min(axis=0) + features.max(axis=0))
         self.table = table.with_features(features)
-        self.plain = Task(self.table, np.zeros(table.n_rows), measured, visits)
+        self.plain = SearchTask(self.table, np.zeros(table.n_rows), measured, visits)
 
     def family(self, y: FloatArray) -> tuple[Family, float]:
         """The utility G y in a unit of its own, and the b that stands for 1."""
@@ -113,10 +113,10 @@ class _TargetSearch:
         task = replace(self.plain, value=value / unit)
         return Family(task, self.rng, 1.0, fixed=False), unit
 
-    def maximiser(self, y: FloatArray, starts: Policies) -> Trial:
+    def maximiser(self, y: FloatArray, starts: Policies) -> UtilityTrial:
         """The best of ascents at y."""
         family, b = self.family(y)
-        return Trial(y, family.maximise([b], [starts])[0].best[0])
+        return UtilityTrial(y, family.maximise([b], [starts])[0].best[0])
 
     def first_weights(self, n: int, most: int) -> list[FloatArray]:
         """About `most` weights y [K] to begin with.
@@ -157,7 +157,9 @@ class _TargetSearch:
         wanted = weight * at.centred(left[:, None])[:, 0]
         return np.asarray(np.linalg.lstsq(rows, wanted, rcond=1e-8)[0])
 
-    def evaluated(self, weights: Sequence[FloatArray], kinds: Sequence[Trial] = ()) -> list[Trial]:
+    def evaluated(
+        self, weights: Sequence[FloatArray], kinds: Sequence[UtilityTrial] = ()
+    ) -> list[UtilityTrial]:
         """The maximisers of many utilities, the best predictors first."""
         near = near_measured(self.table, self.plain.measured)
         shared = stacked(
@@ -179,10 +181,14 @@ class _TargetSearch:
             best = np.where(equal, evidence.reshape(-1, n), -np.inf).argmax(axis=1)
             for i, k in enumerate(best + n * np.arange(len(best))):
                 attained = float(utility[k]), float(entropy[k]), float(evidence[k])
-                out.append(Trial(y[:, i], Candidate(column(climbed, int(k)), unit[i], *attained)))
+                out.append(
+                    UtilityTrial(
+                        y[:, i], PolicyCandidate(column(climbed, int(k)), unit[i], *attained)
+                    )
+                )
         return _ordered(out)
 
-    def uphill(self, start: Trial) -> Trial:
+    def uphill(self, start: UtilityTrial) -> UtilityTrial:
         """Follow the evidence along local maxima of E[G y] + H; the best on the way."""
         # The first step of the method has length 1: a share of y that does not overshoot.
         unit = _FIRST_STEP * float(np.linalg.norm(start.y))
@@ -214,7 +220,7 @@ class _TargetSearch:
         minimize(loss, start.y / unit, jac=True, method="L-BFGS-B", options=options)
         return best
 
-    def _followed(self, known: Sequence[Trial], y: FloatArray) -> Trial | None:
+    def _followed(self, known: Sequence[UtilityTrial], y: FloatArray) -> UtilityTrial | None:
         """The branch at y, from the nearest known point; None if it is lost on the way."""
         now = min(known, key=lambda trial: float(np.sum((trial.y - y) ** 2)))
         begin, done, length = now.y, 0.0, 1.0
@@ -226,12 +232,12 @@ class _TargetSearch:
             if self.plain.distance(model.policies, now.model.policies) > _LEAP:
                 length *= 0.5
                 continue
-            now, done = Trial(begin + ahead * (y - begin), model), ahead
+            now, done = UtilityTrial(begin + ahead * (y - begin), model), ahead
             if done == 1.0:
                 return now
         return None
 
-    def evolved(self, parents: list[Trial]) -> list[Trial]:
+    def evolved(self, parents: list[UtilityTrial]) -> list[UtilityTrial]:
         """Better utilities near others, across the jumps where no gradient leads."""
         size = 0.5
         for _ in range(_GENERATIONS):
@@ -248,7 +254,7 @@ class _TargetSearch:
                 break
         return parents
 
-    def agreed(self, trial: Trial, n: int) -> int | None:
+    def agreed(self, trial: UtilityTrial, n: int) -> int | None:
         """How many fresh starts end as well as a trial; None if one ends better."""
         family, b = self.family(trial.y)
         mine = family.task.candidate(b, trial.model.policies)
@@ -258,9 +264,9 @@ class _TargetSearch:
             return None
         return ends.agreed if fresh >= reached - _TIE else 0
 
-    def distinct(self, trials: Sequence[Trial], n: int, least: float) -> list[Trial]:
+    def distinct(self, trials: Sequence[UtilityTrial], n: int, least: float) -> list[UtilityTrial]:
         """The first n that do not predict nearly the same as an earlier one."""
-        kept: list[Trial] = []
+        kept: list[UtilityTrial] = []
         for trial in trials:
             distances = [
                 self.plain.distance(trial.model.policies, other.model.policies) for other in kept
@@ -301,7 +307,7 @@ class _TargetSearch:
             cuts.append(cut)
         return None
 
-    def endless_part(self, trial: Trial) -> FloatArray | None:
+    def endless_part(self, trial: UtilityTrial) -> FloatArray | None:
         """The part of the weights [K] that could be of any larger size, if there is one.
 
         It no longer moves what the model says of the measured policy, and the evidence needs it.
@@ -349,7 +355,7 @@ class _TargetSearch:
 
 
 def search_targets(
-    table: OutcomeTable,
+    table: JointOutcomes,
     measured: Policies,
     visits: Policies,
     restarts: int,
@@ -379,8 +385,8 @@ def search_targets(
             return result
     most = max(_LEAST, _MOST // (12 * table.n_rows))
     first = targets.evaluated(targets.first_weights(restarts, most))
-    supported: list[tuple[Trial, int]] = []
-    ends: list[Trial] = []
+    supported: list[tuple[UtilityTrial, int]] = []
+    ends: list[UtilityTrial] = []
     again, misled = 0, False
     for start in targets.distinct(first, _CLIMBS, _APART):
         end = targets.uphill(targets.maximiser(start.y, stacked([start.model.policies])))

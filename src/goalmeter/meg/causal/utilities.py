@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, reconciled
 from goalmeter.meg.causal.result import (
     CausalMeg,
+    CausalQuery,
     Do,
     Goal,
     Model,
-    Question,
     ask,
     check_targets,
     goal_table,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-# --- Span -----------------------------------------------------------------------------------------
+# --- Coordinates of linear classes ----------------------------------------------------------------
 # Most of what one can add to a utility over targets changes no policy: a constant, a constant for
 # each value of something out of reach, anything about outcomes that never come about. And what
 # does change policies may do so on very different scales, where a decision has a small part in a
@@ -63,7 +63,7 @@ _MAX_WORK = 2e10
 
 
 @dataclass(frozen=True)
-class Span:
+class UtilitySpan:
     """A linear class with D weights and the K coordinates in which it is fitted."""
 
     utilities: LinearClass  # the class as it is fitted: in K coordinates, or in its D weights
@@ -97,17 +97,17 @@ def linear_in(process: DecisionProcess, features: FloatArray, name: str) -> Line
     return LinearClass((1, a, s), matrix, 1.0, name)
 
 
-def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
+def span_of(process: DecisionProcess, features: FloatArray, name: str) -> UtilitySpan:
     """The class of utilities that are linear in expected features [S, A, D], made fit to fit."""
     plain = linear_in(process, features, name)
     d = features.shape[-1]
     rows = features.shape[0] * features.shape[1]
     if rows * d * min(rows, d) > _MAX_WORK:
-        return Span(plain, None, plain)
+        return UtilitySpan(plain, None, plain)
     _, sizes, right = np.linalg.svd(_tangents(process, features), full_matrices=False)
     keep = sizes > _NULL_SHARE * max(float(sizes.max(initial=0.0)), 1e-300)
     if is_large(process.mdp, plain):
-        return Span(plain, right[keep].T, plain)
+        return UtilitySpan(plain, right[keep].T, plain)
     basis = right[keep].T / sizes[keep]
     if not keep.any():
         # Nothing the decisions do makes a difference; one idle coordinate keeps the shapes.
@@ -116,7 +116,7 @@ def span_of(process: DecisionProcess, features: FloatArray, name: str) -> Span:
     # What is exactly alike stays so.
     alike = np.ptp(features, axis=1).max(axis=-1, initial=0.0) == 0.0
     fitted = np.where(alike[:, None, None], fitted[:, :1], fitted)
-    return Span(linear_in(process, fitted, name), basis, plain)
+    return UtilitySpan(linear_in(process, fitted, name), basis, plain)
 
 
 def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
@@ -217,7 +217,7 @@ def causal_utility(
     return known_in(question, question.process(scopes, recall), recall, chosen, name)
 
 
-def known_of(question: Question, utility: Any) -> Utility:
+def known_of(question: CausalQuery, utility: Any) -> Utility:
     """The given utility, or the diagram's own."""
     if utility is not None:
         return utility_of(question.network, utility)
@@ -230,7 +230,7 @@ def known_of(question: Question, utility: Any) -> Utility:
 
 
 def known_in(
-    question: Question,
+    question: CausalQuery,
     process: DecisionProcess,
     recall: Recall,
     utility: Utility,
@@ -349,7 +349,7 @@ class TargetFit:
         self.weights = self.span.weights(fit.model.theta)
         self.directions = [self.span.weights(direction) for direction in fit.directions]
 
-    def result(self, question: Question, recall: Recall) -> CausalMeg:
+    def result(self, question: CausalQuery, recall: Recall) -> CausalMeg:
         """The fit as a result of the model."""
         main = self.directions[0] if self.directions else self.weights
         goal, scale = goal_of(self.process, self.span, main)
@@ -363,7 +363,7 @@ class TargetFit:
         )
 
 
-def goal_of(process: DecisionProcess, span: Span, weights: FloatArray) -> tuple[Goal, float]:
+def goal_of(process: DecisionProcess, span: UtilitySpan, weights: FloatArray) -> tuple[Goal, float]:
     """A utility [D] over the targets as a table, and the scale taken out of it."""
     (names,) = process.scopes
     values, scale = span.shown(weights)
@@ -442,16 +442,9 @@ def causal_class(
             "torch module); for all utilities over some variables use goalmeter.meg.targets"
         )
     if chosen:
-        return _of_network(
-            ask(model, decisions, do),
-            targets,
-            module=None if isinstance(network, bool) else network,
-            inputs=inputs,
-            seeds=list(seeds),
-            iterations=iterations,
-            tolerance=tolerance,
-            progress=progress,
-        )
+        module = None if isinstance(network, bool) else network
+        fit = _NetworkFit(module, inputs, list(seeds), iterations, progress)
+        return _of_network(ask(model, decisions, do), targets, fit, tolerance)
     if utilities is not None:
         return _of_list(model, decisions, list(utilities), do)
     assert features is not None
@@ -476,7 +469,7 @@ def _of_list(
     )
 
 
-def _linear(question: Question, features: list[Any], tolerance: float) -> CausalMeg:
+def _linear(question: CausalQuery, features: list[Any], tolerance: float) -> CausalMeg:
     if not features:
         raise InvalidParameterError("features is empty, expected at least one utility")
     utilities = [utility_of(question.network, feature) for feature in features]
@@ -525,21 +518,23 @@ def _stacked(
     return out
 
 
+class _NetworkFit(NamedTuple):
+    """The options of `causal_class` for a network."""
+
+    module: nn.Module | None
+    inputs: ArrayLike | None
+    seeds: list[int]
+    iterations: int
+    progress: NetworkProgress | None
+
+
 def _of_network(
-    question: Question,
-    targets: Sequence[str],
-    *,
-    module: nn.Module | None,
-    inputs: ArrayLike | None,
-    seeds: list[int],
-    iterations: int,
-    tolerance: float,
-    progress: NetworkProgress | None,
+    question: CausalQuery, targets: Sequence[str], fit: _NetworkFit, tolerance: float
 ) -> CausalMeg:
     names = check_targets(question, targets)
     recall = question.recall([names])
-    weights = _inputs(question.network, names, inputs)
-    search = NetworkSearch(weights, module, tuple(seeds), iterations)
+    inputs = _inputs(question.network, names, fit.inputs)
+    search = NetworkSearch(inputs, fit.module, tuple(fit.seeds), fit.iterations)
     name = f"some utility over {listed(names)} computed by {search.label}"
     if recall.kind == "none":
         return no_influence(question, names, name)
@@ -551,7 +546,7 @@ def _of_network(
         bound.span.plain,
         process.log_uniform,
         search,
-        heard=without_utilities(progress),
+        heard=without_utilities(fit.progress),
     )
     shape = [question.network.size(x) for x in names]
     utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
