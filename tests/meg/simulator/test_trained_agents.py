@@ -23,7 +23,7 @@ torch = pytest.importorskip("torch")
 gymnasium_ids.register()
 
 # One worker trains all, rather than each a part.
-pytestmark = pytest.mark.xdist_group("trained agents")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("trained agents")]
 PLAIN: dict[str, Any] = {"seed": 0, "device": "cpu"}
 
 
