@@ -46,6 +46,7 @@ def test_an_end_is_an_absorbing_state_of_a_table(horizon: int) -> None:
     np.testing.assert_allclose(result.interval, exact.value, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_a_noisy_corridor() -> None:
     exact = known_utility(table(0.2, 8), [ROW] * 4).value
     result = from_simulator(
@@ -170,6 +171,7 @@ def test_classic_control_goes_back_to_its_states(name: str) -> None:
     np.testing.assert_array_equal(first, [env.step(a)[0] for a in (1, 0, 1)])
 
 
+@pytest.mark.slow
 def test_many_states_are_bounded_from_the_start() -> None:
     result = from_simulator(
         "CartPole-v1",
@@ -263,6 +265,7 @@ def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words:
         from_simulator(given.pop("env"), given.pop("agent"), **given)
 
 
+@pytest.mark.slow
 def test_a_faultless_agent_where_chance_is_has_a_finite_rationality() -> None:
     def right(observation: int) -> np.ndarray:
         return np.array([0.0, 1.0])

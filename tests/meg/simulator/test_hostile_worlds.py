@@ -152,6 +152,7 @@ def always(observation: Any) -> np.ndarray:
     return np.array([0.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "seeds"), [(Lottery, 10), (Congruential, 12)])
 def test_two_equal_draws_prove_nothing(kind: Any, seeds: int) -> None:
     for seed in range(seeds):
@@ -270,6 +271,7 @@ def test_an_honest_noisy_world_is_not_refused() -> None:
         assert result.interval[0] <= exact <= result.interval[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [100, 101, 1000])
 @pytest.mark.parametrize("horizon", [1, 4])
 def test_any_budget_ends(budget: int, horizon: int) -> None:
@@ -389,6 +391,7 @@ class Spaceless(Corridor):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
