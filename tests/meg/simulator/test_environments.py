@@ -14,9 +14,7 @@ from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
-from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.states import saver_of
-from goalmeter.meg.simulator.utilities import named_utilities
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
 gymnasium_ids.register()
@@ -44,23 +42,6 @@ def test_an_end_is_an_absorbing_state_of_a_table(horizon: int) -> None:
         Corridor(), agent, horizon=horizon, state="observation", chance="none", budget=500
     )
     np.testing.assert_allclose(result.interval, exact.value, atol=2e-4)
-
-
-@pytest.mark.slow
-def test_a_noisy_corridor() -> None:
-    exact = known_utility(table(0.2, 8), [ROW] * 4).value
-    result = from_simulator(
-        Slippery(0.2),
-        agent,
-        horizon=8,
-        state="observation",
-        chance="generator",
-        budget=40_000,
-        bounds=(-1, -1),
-    )
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert result.interval[0] > 0.5 * exact
-    assert not result.notes
 
 
 def test_a_time_limit_is_the_horizon_and_no_end() -> None:
@@ -117,26 +98,6 @@ def test_a_reward_of_a_hidden_state() -> None:
     assert mended.method.startswith("table of states")
 
 
-def test_an_agent_without_probabilities_counts_by_what_it_did() -> None:
-    class Drawing:
-        def begin(self, generator: np.random.Generator) -> Any:
-            return lambda seen: int(generator.random() < 0.7)
-
-    exact = known_utility(table(0.0, 6), [ROW] * 4).value
-    result = from_simulator(
-        Corridor(),
-        Drawing(),
-        horizon=6,
-        state="observation",
-        chance="none",
-        budget=30_000,
-        bounds=(-1, -1),
-    )
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert result.interval[0] > 0.7 * exact
-    assert result.binding["upper"] in ("the table of states", "the ceiling")
-
-
 def test_worlds_of_gymnasium_and_ours_know_their_states() -> None:
     mdp = TabularMDP.from_gymnasium("FrozenLake-v1", horizon=6, is_slippery=False)
     policy = epsilon_greedy(optimal_policy(mdp), 0.3)
@@ -186,33 +147,6 @@ def test_many_states_are_bounded_from_the_start() -> None:
     # The steps that looked for states are told too.
     assert result.steps["states"] >= 0.3 * 60_000
     assert 0.95 * 60_000 <= sum(result.steps.values()) <= 60_200
-
-
-def test_minigrid_goes_back_to_its_states() -> None:
-    pytest.importorskip("minigrid")
-    env = gymnasium.make("MiniGrid-DoorKey-5x5-v0")
-    saver = saver_of(env)
-    assert saver is not None
-    env.reset(seed=1)
-    saved, key = saver.save(env), saver.key()
-    actions = [2, 1, 2, 3, 5, 2, 0, 2]
-    first = [env.step(a)[0]["image"] for a in actions]
-    saver.restore(saved)
-    assert saver.key() == key
-    again = [env.step(a)[0]["image"] for a in actions]
-    np.testing.assert_array_equal(first, again)
-
-
-def test_copies_go_back_where_nothing_is_known() -> None:
-    named = named_utilities("reward")
-    simulator = GymnasiumSimulator(
-        Slippery(0.3), named, seed=0, state="observation", chance="generator"
-    )
-    assert simulator.returns_to_states
-    simulator.play(simulator.free_choice(), 5, 0)
-    one, two = (simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2))
-    assert one == two
-    assert sum(one.values()) == 200
 
 
 def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) -> None:

@@ -376,29 +376,12 @@ class Mute(Corridor):
         raise Unspoken
 
 
-class ExitsInACopy(Corridor):
-    def __deepcopy__(self, memo: Any) -> Any:
-        raise SystemExit(0)
-
-
-class Spaceless(Corridor):
-    @property
-    def action_space(self) -> Any:
-        raise OSError("no space")
-
-    @action_space.setter
-    def action_space(self, space: Any) -> None:
-        pass
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
         (Exits, "raised SystemExit: 0; expected code that keeps to gymnasium.Env"),
-        (ExitsInACopy, "raised SystemExit: 0"),
         (Mute, "the environment raised Unspoken at decision 0 of episode 0"),
-        (Spaceless, "raised no space"),
     ],
 )
 def test_what_an_environment_raises_is_an_error_of_ours(kind: Any, words: str) -> None:
