@@ -6,17 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from goalmeter.statistics import percentile_interval, resample_weights
-
-
-def test_weights_are_shares_of_draws() -> None:
-    weights = resample_weights(5, 2000, np.random.default_rng(0))
-    assert weights.shape == (2000, 5)
-    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(weights * 5, np.round(weights * 5))
-    # Each is 1/n on average, with the multinomial's variance (1 - 1/n) / n^2.
-    np.testing.assert_allclose(weights.mean(axis=0), 0.2, atol=0.02)
-    np.testing.assert_allclose(weights.var(axis=0), 0.8 / 25, rtol=0.15)
+from goalmeter.statistics import percentile_interval
 
 
 def test_percentiles_by_hand() -> None:

@@ -15,7 +15,7 @@ from goalmeter._errors import (
     MissingExtraError,
 )
 from goalmeter._types import FloatArray
-from goalmeter.tabular import TabularMDP, expected_return, optimal_policy
+from goalmeter.tabular import TabularMDP, expected_return
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -75,39 +75,6 @@ def test_returns_are_those_of_the_environment(
         literal_return(env, policy, horizon), abs=1e-12
     )
     env.close()
-
-
-def test_optimal_returns_are_the_known_ones() -> None:
-    # CliffWalking: up, 11 times right, down, each step costs 1. FrozenLake: Gymnasium's own
-    # registration gives 0.74 as the optimum of the slippery one.
-    for name, options, best in (
-        ("CliffWalking-v1", {"horizon": 50}, -13.0),
-        ("FrozenLake-v1", {}, 0.74),
-        ("FrozenLake-v1", {"is_slippery": False}, 1.0),
-    ):
-        mdp = TabularMDP.from_gymnasium(name, **options)
-        assert expected_return(mdp, optimal_policy(mdp)).mean == pytest.approx(best, abs=5e-3)
-
-
-def test_termination_is_absorbing_and_pays_nothing_more() -> None:
-    mdp = TabularMDP.from_gymnasium("FrozenLake-v1", is_slippery=False)
-    holes_and_goal = [5, 7, 11, 12, 15]
-    stay = mdp.transition.to_dense()[holes_and_goal]
-    assert (stay == np.eye(16)[holes_and_goal][:, None]).all()
-    assert mdp.reward[14, 2] == 1.0  # right, into the goal: paid on the way in
-    assert mdp.reward.sum() == 1.0
-    assert not mdp.active_states()[holes_and_goal].any()
-
-
-def test_an_environment_made_for_its_table_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = []
-    env = Table([[[(1.0, 0, 0.0, False)]]], [1.0])
-    env.close = lambda: closed.append(True)
-    monkeypatch.setattr(gymnasium, "make", lambda name, **options: env)
-    TabularMDP.from_gymnasium("Table-v0", horizon=1)
-    with pytest.raises(InvalidParameterError, match="no time limit"):
-        TabularMDP.from_gymnasium("Table-v0")
-    assert closed == [True, True]
 
 
 # --- The rules, worked by hand --------------------------------------------------------------------

@@ -42,12 +42,3 @@ def test_a_column_at_a_time_changes_nothing(
     for t, step in enumerate(steps):
         for alone, joint in zip(again.backup_at(t), step, strict=True):
             np.testing.assert_array_equal(alone, joint)
-
-
-def test_values_without_derivatives_are_the_same_values() -> None:
-    mdp = world(60)
-    task = problem(mdp, rewards_of(mdp), np.array([0.7]))
-    plain, full = backward(task, derivatives=False), backward(task)
-    assert plain.loss is None and plain.spread is None
-    np.testing.assert_array_equal(plain.hard, full.hard)
-    np.testing.assert_array_equal(plain.soft, full.soft)

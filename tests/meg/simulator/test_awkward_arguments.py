@@ -60,6 +60,7 @@ def test_a_table_begins_at_the_first_observation(first: int) -> None:
     assert measured(Numbered(first), rows).interval == measured(Corridor(), rows).interval
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("env", [Numbered(-2), Numbered(3), InBits()])
 def test_a_utility_is_learnt_of_any_numbers(env: Any) -> None:
     pytest.importorskip("torch")

@@ -126,11 +126,6 @@ def test_one_answer_without_a_density_takes_the_upper_end_away() -> None:
     assert math.isinf(throw(Fickle()).upper_bound)
 
 
-def test_the_same_numbers_for_a_seed() -> None:
-    first, again = (throw(normal(0.75, 0.5), seed=4, budget=500) for _ in range(2))
-    assert first == again
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

@@ -49,6 +49,7 @@ def test_ppo_answers_its_normals(ppo: Any) -> None:
     np.testing.assert_allclose(told.std, np.exp(ppo.policy.log_std.detach().numpy()), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_good_agent_in_pendulum_tells_more_than_its_reference() -> None:
     def upright(seen: np.ndarray) -> GaussianAnswer:
         torque = -10 * np.arctan2(seen[1], seen[0]) - 2 * seen[2]
@@ -77,6 +78,7 @@ def test_a_good_agent_in_pendulum_tells_more_than_its_reference() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["SAC", "TD3", "DDPG", "gSDE"])
 def test_models_that_give_actions_only(kind: str) -> None:
     if kind == "gSDE":

@@ -84,11 +84,6 @@ def test_what_a_utility_draws_from_a_global_generator_comes_from_the_seed() -> N
     assert first == second
 
 
-def test_a_utility_without_chance_leaves_a_known_world_certain() -> None:
-    result = measured(frozen_lake(), walker, lambda seen, info: float(seen == 15))
-    assert result.upper_bound - result.lower < 1e-3
-
-
 def test_a_utility_that_visibly_draws_contradicts_the_declared_chance() -> None:
     generator = np.random.default_rng(5)
     with pytest.raises(InvalidParameterError, match="utilities that draw nothing"):

@@ -8,67 +8,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+from meg.simulator.worlds import ROW, Corridor, gymnasium, table
 
 from goalmeter import _gymnasium_ids as gymnasium_ids
 from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
-from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.states import saver_of
-from goalmeter.meg.simulator.utilities import named_utilities
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
 
-gymnasium = pytest.importorskip("gymnasium")
 gymnasium_ids.register()
 
 
-class Corridor(gymnasium.Env[Any, Any]):
-    """Cells 0 to 3; action 1 goes right and 0 left; the last cell ends it. Each step pays -1.
+class Slippery(Corridor):
+    """`slip` is the chance that a step goes nowhere."""
 
-    `slip` is the chance that a step goes nowhere.
-    """
-
-    steps = 0
-
-    def __init__(self, slip: float = 0.0) -> None:
-        self.observation_space = gymnasium.spaces.Discrete(4)
-        self.action_space = gymnasium.spaces.Discrete(2)
-        self.slip, self.cell = slip, 0
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
-        super().reset(seed=seed)
-        self.cell = 0
-        return 0, {}
-
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        if not self.slip or self.np_random.random() >= self.slip:
-            self.cell = max(self.cell + (1 if action else -1), 0)
-        paid = self.pays()
-        return self.cell, paid, self.cell == 3, False, {"cell": self.cell, "steps": self.steps}
-
-    def pays(self) -> float:
-        return -1.0
-
-
-def corridor_table(slip: float, horizon: int) -> TabularMDP:
-    p = np.zeros((4, 2, 4))
-    for cell in range(3):
-        for action, after in enumerate((max(cell - 1, 0), cell + 1)):
-            p[cell, action, after] += 1 - slip
-            p[cell, action, cell] += slip
-    p[3, :, 3] = 1
-    return TabularMDP(p, [-1.0, -1.0, -1.0, 0.0], horizon=horizon)
-
-
-class Lamps(Corridor):
-    """Has two lamps, each of which is switched on or off."""
-
-    def __init__(self) -> None:
+    def __init__(self, slip: float) -> None:
         super().__init__()
-        self.action_space = gymnasium.spaces.MultiDiscrete([2, 2])
+        self.slip = slip
 
-
-ROW = np.array([0.3, 0.7])
+    def slips(self) -> bool:
+        return bool(self.np_random.random() < self.slip)
 
 
 def agent(observation: int) -> np.ndarray:
@@ -77,32 +37,16 @@ def agent(observation: int) -> np.ndarray:
 
 @pytest.mark.parametrize("horizon", [3, 10])
 def test_an_end_is_an_absorbing_state_of_a_table(horizon: int) -> None:
-    exact = known_utility(corridor_table(0.0, horizon), [ROW] * 4)
+    exact = known_utility(table(0.0, horizon), [ROW] * 4)
     result = from_simulator(
         Corridor(), agent, horizon=horizon, state="observation", chance="none", budget=500
     )
     np.testing.assert_allclose(result.interval, exact.value, atol=2e-4)
 
 
-def test_a_noisy_corridor() -> None:
-    exact = known_utility(corridor_table(0.2, 8), [ROW] * 4).value
-    result = from_simulator(
-        Corridor(0.2),
-        agent,
-        horizon=8,
-        state="observation",
-        chance="generator",
-        budget=40_000,
-        bounds=(-1, -1),
-    )
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert result.interval[0] > 0.5 * exact
-    assert not result.notes
-
-
 def test_a_time_limit_is_the_horizon_and_no_end() -> None:
     limited = gymnasium.wrappers.TimeLimit(Corridor(), 3)
-    exact = known_utility(corridor_table(0.0, 3), [ROW] * 4).value
+    exact = known_utility(table(0.0, 3), [ROW] * 4).value
     assert from_simulator(limited, agent, state="observation", chance="none", budget=500).interval[
         0
     ] == pytest.approx(exact, abs=2e-4)
@@ -127,8 +71,11 @@ class Wearing(Corridor):
         self.steps = 0
         return super().reset(**options)
 
-    def pays(self) -> float:
+    def step(self, action: int) -> Any:
         self.steps += 1
+        return *super().step(action)[:4], {"steps": self.steps}
+
+    def pays(self) -> float:
         return 5.0 if self.steps == 3 else -1.0
 
 
@@ -149,26 +96,6 @@ def test_a_reward_of_a_hidden_state() -> None:
         budget=5000,
     )
     assert mended.method.startswith("table of states")
-
-
-def test_an_agent_without_probabilities_counts_by_what_it_did() -> None:
-    class Drawing:
-        def begin(self, generator: np.random.Generator) -> Any:
-            return lambda seen: int(generator.random() < 0.7)
-
-    exact = known_utility(corridor_table(0.0, 6), [ROW] * 4).value
-    result = from_simulator(
-        Corridor(),
-        Drawing(),
-        horizon=6,
-        state="observation",
-        chance="none",
-        budget=30_000,
-        bounds=(-1, -1),
-    )
-    assert result.interval[0] <= exact <= result.interval[1]
-    assert result.interval[0] > 0.7 * exact
-    assert result.binding["upper"] in ("the table of states", "the ceiling")
 
 
 def test_worlds_of_gymnasium_and_ours_know_their_states() -> None:
@@ -205,6 +132,7 @@ def test_classic_control_goes_back_to_its_states(name: str) -> None:
     np.testing.assert_array_equal(first, [env.step(a)[0] for a in (1, 0, 1)])
 
 
+@pytest.mark.slow
 def test_many_states_are_bounded_from_the_start() -> None:
     result = from_simulator(
         "CartPole-v1",
@@ -221,33 +149,6 @@ def test_many_states_are_bounded_from_the_start() -> None:
     assert 0.95 * 60_000 <= sum(result.steps.values()) <= 60_200
 
 
-def test_minigrid_goes_back_to_its_states() -> None:
-    pytest.importorskip("minigrid")
-    env = gymnasium.make("MiniGrid-DoorKey-5x5-v0")
-    saver = saver_of(env)
-    assert saver is not None
-    env.reset(seed=1)
-    saved, key = saver.save(env), saver.key()
-    actions = [2, 1, 2, 3, 5, 2, 0, 2]
-    first = [env.step(a)[0]["image"] for a in actions]
-    saver.restore(saved)
-    assert saver.key() == key
-    again = [env.step(a)[0]["image"] for a in actions]
-    np.testing.assert_array_equal(first, again)
-
-
-def test_copies_go_back_where_nothing_is_known() -> None:
-    named = named_utilities("reward")
-    simulator = GymnasiumSimulator(
-        Corridor(0.3), named, seed=0, state="observation", chance="generator"
-    )
-    assert simulator.returns_to_states
-    simulator.play(simulator.free_choice(), 5, 0)
-    one, two = (simulator.draw(0, 1, 200, np.random.default_rng(4))[0] for _ in range(2))
-    assert one == two
-    assert sum(one.values()) == 200
-
-
 def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) -> None:
     sb3 = pytest.importorskip("stable_baselines3")
 
@@ -256,9 +157,9 @@ def test_models_of_stable_baselines_and_vectors_of_environments(tmp_path: Path) 
 
     tiny = {"net_arch": [4]}
     ppo = sb3.PPO("MlpPolicy", make(), seed=1, policy_kwargs=tiny, n_steps=8, batch_size=8)
-    table = np.array([_probabilities(ppo, state) for state in range(16)])
+    rows = np.array([_probabilities(ppo, state) for state in range(16)])
     exact = known_utility(
-        TabularMDP.from_gymnasium("FrozenLake-v1", horizon=5, is_slippery=False), table
+        TabularMDP.from_gymnasium("FrozenLake-v1", horizon=5, is_slippery=False), rows
     ).value
     ppo.save(tmp_path / "ppo")
     vector = gymnasium.vector.SyncVectorEnv([make, make])
@@ -298,14 +199,15 @@ def test_bad_arguments(arguments: dict[str, Any], error: type[Exception], words:
         from_simulator(given.pop("env"), given.pop("agent"), **given)
 
 
+@pytest.mark.slow
 def test_a_faultless_agent_where_chance_is_has_a_finite_rationality() -> None:
     def right(observation: int) -> np.ndarray:
         return np.array([0.0, 1.0])
 
-    exact = known_utility(corridor_table(0.1, 8), [[0.0, 1.0]] * 4).value
+    exact = known_utility(table(0.1, 8), [[0.0, 1.0]] * 4).value
     for seed in range(3):
         result = from_simulator(
-            Corridor(0.1),
+            Slippery(0.1),
             right,
             horizon=8,
             state="observation",

@@ -117,6 +117,7 @@ def test_the_difference_of_two_utilities() -> None:
         results["end"].less(from_simulator(MOUSE, chosen(0.8), budget=1000))
 
 
+@pytest.mark.slow
 def test_the_naive_average_is_a_trap_and_the_bound_is_not() -> None:
     mdp = cliff_world(1, horizon=60)
     policy = epsilon_greedy(optimal_policy(mdp), 0.1)
@@ -135,6 +136,7 @@ def test_the_naive_average_is_a_trap_and_the_bound_is_not() -> None:
     assert known.ends.low <= exact.value <= known.ends.high
 
 
+@pytest.mark.slow
 def test_the_bound_from_the_start_where_success_is_rare() -> None:
     # Five right choices of two in a row: 5 log 2 nats, and free choice shows 1 success in 32.
     after = np.zeros((7, 2, 1), dtype=int)
@@ -214,6 +216,7 @@ def foggy(levels: int, rooms: int) -> TabularMDP:
     return TabularMDP(p, reward, horizon=levels + 1)
 
 
+@pytest.mark.slow
 def test_the_better_one_of_two_bounds_is_given() -> None:
     mdp, told = foggy(4, 8), []
     policy = [[0.0, 1.0]] * mdp.n_states

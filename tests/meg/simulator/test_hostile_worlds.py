@@ -152,6 +152,7 @@ def always(observation: Any) -> np.ndarray:
     return np.array([0.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "seeds"), [(Lottery, 10), (Congruential, 12)])
 def test_two_equal_draws_prove_nothing(kind: Any, seeds: int) -> None:
     for seed in range(seeds):
@@ -270,6 +271,7 @@ def test_an_honest_noisy_world_is_not_refused() -> None:
         assert result.interval[0] <= exact <= result.interval[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [100, 101, 1000])
 @pytest.mark.parametrize("horizon", [1, 4])
 def test_any_budget_ends(budget: int, horizon: int) -> None:
@@ -374,28 +376,12 @@ class Mute(Corridor):
         raise Unspoken
 
 
-class ExitsInACopy(Corridor):
-    def __deepcopy__(self, memo: Any) -> Any:
-        raise SystemExit(0)
-
-
-class Spaceless(Corridor):
-    @property
-    def action_space(self) -> Any:
-        raise OSError("no space")
-
-    @action_space.setter
-    def action_space(self, space: Any) -> None:
-        pass
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
         (Exits, "raised SystemExit: 0; expected code that keeps to gymnasium.Env"),
-        (ExitsInACopy, "raised SystemExit: 0"),
         (Mute, "the environment raised Unspoken at decision 0 of episode 0"),
-        (Spaceless, "raised no space"),
     ],
 )
 def test_what_an_environment_raises_is_an_error_of_ours(kind: Any, words: str) -> None:

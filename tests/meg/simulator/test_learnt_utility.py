@@ -87,6 +87,7 @@ def test_the_upper_end_is_that_of_every_utility() -> None:
     assert learnt.binding["upper"] == "the agent's own entropy"
 
 
+@pytest.mark.slow
 def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
     asked = LearntUtility(steps=1000)
     first = measured(going, asked, env=Cells(scrambled=1000))
@@ -97,6 +98,7 @@ def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
     assert first.rationality <= 0.0 < other.rationality
 
 
+@pytest.mark.slow
 def test_the_same_numbers_for_a_seed_and_the_users_module_as_it_was() -> None:
     module = network()
     before = copy.deepcopy(module.state_dict())
@@ -110,6 +112,7 @@ def test_the_same_numbers_for_a_seed_and_the_users_module_as_it_was() -> None:
     assert json.loads(json.dumps(first.to_json()))["fitted_episodes"] == first.fitted_episodes
 
 
+@pytest.mark.slow
 def test_features_of_ones_own_and_continuous_actions() -> None:
     class Balanced(gymnasium.Wrapper[Any, Any, Any, Any]):
         def reset(self, *, seed: int | None = None, options: Any = None) -> Any:

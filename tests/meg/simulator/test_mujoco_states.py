@@ -46,6 +46,7 @@ def test_what_follows_a_restored_state_is_what_followed_it(name: str) -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_a_discretised_pendulum_is_measured_by_states() -> None:
     horizon, forces = 3, 3
 

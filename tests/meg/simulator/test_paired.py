@@ -54,6 +54,7 @@ def results_of(mdp: TabularMDP, **arguments: object) -> dict[str, SimulatorResul
     return results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("successors", "starts"), [(1, 8), (2, 1), (2, 8)])
 def test_differences_hold(successors: int, starts: int) -> None:
     told = 0
@@ -96,6 +97,7 @@ class Kinked:
     least_evidence = most_evidence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [0.0, 1.0])
 def test_an_excess_fails_as_rarely_as_it_says(shared: float) -> None:
     # MEG is 1 towards both, and chords through exact values would say so.

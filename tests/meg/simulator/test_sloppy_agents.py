@@ -132,6 +132,7 @@ class Interrupted(Corridor):
 NOISY = known_utility(table(0.25, 5), [ROW] * 4).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", ["observation", None])
 def test_an_interruption_at_any_step(state: str | None) -> None:
     gave_results = 0
@@ -152,6 +153,7 @@ def test_an_interruption_at_any_step(state: str | None) -> None:
     assert gave_results > 30
 
 
+@pytest.mark.slow
 def test_an_interruption_of_the_bound_from_the_start_falls_back_on_the_states() -> None:
     class Wide(Interrupted):
         """Shows more states than can be tried."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from goalmeter import _gymnasium_ids as gymnasium_ids
-from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import SimulatorResult, from_simulator
@@ -23,7 +21,7 @@ torch = pytest.importorskip("torch")
 gymnasium_ids.register()
 
 # One worker trains all, rather than each a part.
-pytestmark = pytest.mark.xdist_group("trained agents")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("trained agents")]
 PLAIN: dict[str, Any] = {"seed": 0, "device": "cpu"}
 
 
@@ -86,49 +84,6 @@ def test_ppo_and_dqn_in_a_maze_have_the_meg_of_its_table(walker: Any) -> None:
         result = single(from_simulator(maze(), model, horizon=12, budget=10_000))
         np.testing.assert_allclose(result.interval, exact.value, atol=2e-3)
         assert result.value > 2
-
-
-def test_a_file_is_measured_as_the_model_in_it(walker: Any, tmp_path: Path) -> None:
-    walker.save(tmp_path / "ppo.zip")
-    of_file = from_simulator(maze(), f"sb3:{tmp_path / 'ppo.zip'}", horizon=12, budget=10_000)
-    of_model = from_simulator(maze(), walker, horizon=12, budget=10_000)
-    np.testing.assert_allclose(single(of_file).interval, single(of_model).interval, atol=1e-3)
-
-
-# --- MiniGrid, by its pictures --------------------------------------------------------------------
-OF_MINIGRID: dict[str, Any] = {"bounds": (0, 1, 0, 1), "chance": "generator"}
-
-
-def minigrid() -> Any:
-    wrappers: Any = pytest.importorskip("minigrid.wrappers")
-
-    return wrappers.ImgObsWrapper(gymnasium.make("MiniGrid-Empty-5x5-v0", max_steps=30))
-
-
-def test_a_convolutional_network_sees_the_pictures_of_minigrid() -> None:
-    from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-
-    class Eye(BaseFeaturesExtractor):
-        """The library's own network for pictures needs larger ones than 7 x 7."""
-
-        def __init__(self, space: Any) -> None:
-            super().__init__(space, 16)
-            see = torch.nn.Conv2d(space.shape[0], 8, 3)
-            self.layers = torch.nn.Sequential(
-                see, torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(200, 16)
-            )
-
-        def forward(self, pictures: Any) -> Any:
-            return self.layers(pictures)
-
-    looks = {"policy_kwargs": {"features_extractor_class": Eye}}
-    model = ppo(minigrid(), 1024, "CnnPolicy", **looks)
-    result = single(from_simulator(minigrid(), model, horizon=6, budget=10_000, **OF_MINIGRID))
-    # Nothing is left to chance, so the table of states is exact.
-    assert result.interval[1] - result.interval[0] < 1e-3
-    assert result.binding["lower"] == "the table of states"
-    # It hardly learnt anything; that it does worse than free choice is all there is to say.
-    assert all("the rationality is negative" in note for note in result.notes)
 
 
 # --- Classic control ------------------------------------------------------------------------------
@@ -242,15 +197,3 @@ def test_a_model_is_asked_once_for_each_observation(
     monkeypatch.setattr(type(walker.policy), "get_distribution", counted)
     result = single(from_simulator(maze(), walker, horizon=12, budget=10_000))
     assert result.episodes > 10 and len(asked) == len(set(asked)) > 3
-
-
-def test_a_gaussian_policy_swings_a_pendulum() -> None:
-    env = gymnasium.make("Pendulum-v1")
-    model = ppo(env, 512)
-    result = from_simulator(env, model, horizon=20, budget=4000, reference="uniform")
-    assert isinstance(result, SimulatorResult)
-    # Of continuous actions there is no most predictable agent.
-    assert result.maximum is None and "uniform" in result.reference
-    assert 0 <= result.lower <= result.value <= result.upper_bound
-    with pytest.raises(InvalidParameterError, match="reference"):
-        from_simulator(env, model, horizon=20, budget=4000)
