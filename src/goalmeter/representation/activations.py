@@ -54,29 +54,17 @@ _ENTRY, _ID = 150, 4
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """The decision that a row of activations belongs to.
-
-    Attributes:
-        walk: key of the walk in its run.
-        step: number of the decision.
-        digest: SHA-256 of the replayed tokens.
-        lacks: names of the positions that this decision does not have; its rows there are NaN.
-    """
+    """The decision that a row of activations belongs to."""
 
     walk: str
     step: int
-    digest: str
-    lacks: tuple[str, ...] = ()
+    digest: str  # of the replayed tokens
+    lacks: tuple[str, ...] = ()  # positions that it does not have; its rows there are NaN
 
 
 @dataclass(frozen=True)
 class Activations:
-    """A folder of activations, read from disk on demand.
-
-    Attributes:
-        folder: where they are stored.
-        manifest: content of manifest.json.
-    """
+    """A folder of activations, read from disk on demand, with its manifest."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -132,17 +120,11 @@ Places = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class CaptureRows:
-    """Decisions with the places of the tokens whose activations are stored.
+    """Decisions with the places of the tokens whose activations are stored."""
 
-    Attributes:
-        samples: the decisions, [N].
-        places: of each decision.
-        widths: number of tokens of each position.
-    """
-
-    samples: Sequence[Sample]
-    places: Sequence[Places]
-    widths: Mapping[str, int]
+    samples: Sequence[Sample]  # [N]
+    places: Sequence[Places]  # [N]
+    widths: Mapping[str, int]  # number of tokens of each position
 
     @classmethod
     def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> CaptureRows:
@@ -236,16 +218,10 @@ def write_capture(
     progress: Tell | None,
     later: Mapping[Path, Sequence[int]] | None = None,
 ) -> Activations:
-    """Write the missing shards of a capture.
+    """Write the missing shards of a capture; a folder with another capture is refused.
 
-    Args:
-        folder: destination; a folder with another capture is refused.
-        rows: the decisions and places.
-        manifest: what decides the activations: "layers", "width", "dtype", the model, its kernels.
-        fill: computes a shard.
-        measure_once: further entries of the manifest, computed before the first shard.
-        progress: called with the disk space needed, and after each shard.
-        later: layers of captures of the same rows that follow, by folder; they have to fit too.
+    The manifest has what decides the activations: "layers", "width", "dtype", the model and its
+    kernels; `measure_once` adds entries before the first shard.
     """
     import torch
 

@@ -74,13 +74,13 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     def mean(
         values: FloatArray | BoolArray, most: float, among: BoolArray | None = None
     ) -> Estimate:
-        kept = np.ones(n, dtype=bool) if among is None else among
+        counted = np.ones(n, dtype=bool) if among is None else among
         size = int(cluster.max()) + 1
         return estimate(
-            np.bincount(cluster[kept], np.asarray(values, dtype=float)[kept], size),
-            np.bincount(cluster[kept], minlength=size),
+            np.bincount(cluster[counted], np.asarray(values, dtype=float)[counted], size),
+            np.bincount(cluster[counted], minlength=size),
             heaviest=np.bincount(cluster).max(),
-            n=int(kept.sum()),
+            n=int(counted.sum()),
             bounds=(0.0, most),
         )
 
@@ -147,21 +147,18 @@ def scores(
 ) -> list[Score]:
     """Score every class that occurs, and all together, in every set of cells.
 
-    Args:
-        posterior: of a probe, [N, rows, columns, 7].
-        position: of position alone, the same shape.
-        scenes: the truth.
-        cells: further sets of cells by name, [N, rows, columns] each, in addition to all.
+    Posteriors of the probe and of position alone have shape [N, rows, columns, 7], further sets of
+    cells [N, rows, columns].
     """
     labels = scenes.labels
     out = []
     for name, chosen in {ALL: np.ones(labels.shape, dtype=bool), **(cells or {})}.items():
-        kept = chosen & (labels != OUTSIDE)
+        counted = chosen & (labels != OUTSIDE)
         # All cells of all states of a grid are one cluster.
-        cluster = np.broadcast_to(scenes.grids[:, None, None], labels.shape)[kept]
+        cluster = np.broadcast_to(scenes.grids[:, None, None], labels.shape)[counted]
         if len(cluster):
             cluster = np.unique(cluster, return_inverse=True)[1]
-            out += _of_cells(name, posterior[kept], position[kept], labels[kept], cluster)
+            out += _of_cells(name, posterior[counted], position[counted], labels[counted], cluster)
     return out
 
 
