@@ -127,23 +127,14 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
 
 @dataclass(frozen=True)
 class ProbeRow(JsonFields):
-    """Scores of one fit.
+    """Scores of one fit."""
 
-    Attributes:
-        probe: name of the probe.
-        control: None for the probe itself, else the name of the control.
-        parameters: number of parameters fitted to activations.
-        scores: by cells and class.
-        places: errors of agent and goal.
-        scored: scored scenes.
-    """
-
-    probe: str
-    control: str | None
-    parameters: int
-    scores: tuple[Score, ...]
-    places: tuple[Localisation, ...]
-    scored: str = _TEST_GRIDS
+    probe: str  # name of the probe
+    control: str | None  # None for the probe itself, else the name of the control
+    parameters: int  # number of parameters fitted to activations
+    scores: tuple[Score, ...]  # by cells and class
+    places: tuple[Localisation, ...]  # errors of agent and goal
+    scored: str = _TEST_GRIDS  # scored scenes
 
     def score(self, cells: str = ALL, label: str = ALL) -> Score:
         """Return the score of one class in one set of cells."""

@@ -26,25 +26,16 @@ from goalmeter.statistics.discrimination import graded_area
 
 @dataclass(frozen=True)
 class Localisation(JsonRow):
-    """Error of the decoded position of an object.
+    """Error of the decoded position of an object."""
 
-    Attributes:
-        label: the class.
-        exact: share of scenes whose most probable cell is the true one.
-        distance: steps from the most probable cell to the true one.
-        expected: steps from the true cell, on average over the posterior.
-        classified: cells per scene whose most probable class is the object (published).
-        blur: mean steps of those cells from the true one, of scenes that have any (published).
-        missing: share of scenes that have none.
-    """
-
-    label: str
-    exact: Estimate
-    distance: Estimate
-    expected: Estimate
-    classified: Estimate
+    label: str  # the class
+    exact: Estimate  # share of scenes whose most probable cell is the true one
+    distance: Estimate  # steps from the most probable cell to the true one
+    expected: Estimate  # steps from the true cell, on average over the posterior
+    classified: Estimate  # cells per scene whose most probable class is the object (published)
+    # Mean steps of those cells from the true one, of scenes that have any (published).
     blur: Estimate
-    missing: Estimate
+    missing: Estimate  # share of scenes that have none
 
 
 def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisation | None:
@@ -120,23 +111,14 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True)
 class Score(JsonRow):
-    """Scores of a fitted probe for one class, or all together, in some cells of new grids.
+    """Scores of a fitted probe for one class, or all together, in some cells of new grids."""
 
-    Attributes:
-        cells: name of the set of cells.
-        label: the class, or "all".
-        accuracy: see above, like the next two.
-        balanced_accuracy: of n cells.
-        auroc: None for all classes together.
-        gain_bits: over position alone, per cell.
-    """
-
-    cells: str
-    label: str
-    accuracy: Estimate
-    balanced_accuracy: Estimate
-    auroc: Estimate | None
-    gain_bits: Estimate
+    cells: str  # name of the set of cells
+    label: str  # the class, or "all"
+    accuracy: Estimate  # see above, like the next two
+    balanced_accuracy: Estimate  # of n cells
+    auroc: Estimate | None  # None for all classes together
+    gain_bits: Estimate  # over position alone, per cell
 
 
 def scores(
