@@ -74,9 +74,8 @@ class Activations:
         """Open a folder of activations and verify the checksum of each shard."""
         folder = Path(folder)
         activations = cls(folder, _read_manifest(folder))
-        for number in range(int(activations.manifest["shards"])):
-            if (path := shard_path(folder, number)).is_file():
-                _check_shard(path, activations.manifest)
+        for path in sorted(folder.glob("shard-*.safetensors")):
+            _check_shard(path, activations.manifest)
         return activations
 
     @cached_property
@@ -95,9 +94,8 @@ class Activations:
                     f"{self.folder} has no activations at {kind[:-1]} {value!r}, expected one of "
                     f"{', '.join(map(str, self.manifest[kind]))}; capture it as well"
                 )
-        return np.concatenate([_array(s, f"{layer}/{position}") for s in self._shards]).astype(
-            np.float32
-        )
+        parts = [_array(shard, f"{layer}/{position}") for shard in self._shards]
+        return np.concatenate(parts).astype(np.float32)
 
     def tokens(self, position: str) -> IntArray:
         """Return the ids of the tokens at a position, [N, tokens]; -1 where a decision lacks it."""
@@ -115,7 +113,7 @@ class Activations:
 
 
 # Positions of each name's tokens among those that are replayed; empty where it is missing.
-Places = Mapping[str, tuple[int, ...]]
+TokenPlaces = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -123,14 +121,14 @@ class CaptureRows:
     """Decisions with the places of the tokens whose activations are stored."""
 
     samples: Sequence[Sample]  # [N]
-    places: Sequence[Places]  # [N]
+    places: Sequence[TokenPlaces]  # [N]
     widths: Mapping[str, int]  # number of tokens of each position
 
     @classmethod
     def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> CaptureRows:
         """Find the tokens of named positions."""
         finders = {name: position(name) for name in checked_positions(positions)}
-        places: list[Places] = []
+        places: list[TokenPlaces] = []
         for sample in samples:
             located = Located(sample, tokenizer)
             places.append({name: find(located) for name, find in finders.items()})
@@ -170,9 +168,8 @@ class CaptureRows:
         tokens, total = sum(self.widths.values()), 0
         for number in self.missing(folder):
             part = self.shard(number)
-            numbers = bytes_of(len(part), len(layers), tokens, width, size)
             header = len(part._rows_text) + _ENTRY * (len(layers) + 1) * len(self.widths)
-            total += numbers + len(part) * tokens * _ID + header
+            total += len(part) * tokens * (len(layers) * width * size + _ID) + header
         return total
 
     @property
@@ -193,15 +190,6 @@ class CaptureRows:
             if at[name]:
                 ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
         return ids
-
-
-def bytes_of(rows: int, layers: int, tokens: int, width: int, size: int) -> int:
-    """Return the bytes of a capture: rows x layers x tokens x width numbers of `size` bytes.
-
-    >>> bytes_of(rows=36_000, layers=3, tokens=6, width=2880, size=2)  # the paper's scale
-    3732480000
-    """
-    return rows * layers * tokens * width * size
 
 
 # Fills the arrays [rows, width, D] of a shard, by layer and position, which are NaN before.

@@ -14,7 +14,6 @@ from goalmeter.representation.activations import Activations
 from goalmeter.representation.plans.readers import (
     PENALTIES,
     LinearSteps,
-    PlanDecoder,
     PlanReader,
     PlanReading,
     Scaled,
@@ -54,7 +53,6 @@ Place = tuple[int, str]
 # Returns the activations of N decisions at a layer and a position, [N, tokens, D]; rows of
 # decisions that lack the position are NaN.
 At = Callable[[int, str], protocol.Activations]
-READERS: tuple[PlanReader, ...] = (LinearSteps(), PlanDecoder(2))
 _MOST_PARTS = 100
 
 
@@ -79,7 +77,7 @@ def read_plans(
     plans: Plans,
     places: Sequence[Place],
     *,
-    readers: Sequence[PlanReader] = READERS,
+    readers: Sequence[PlanReader],
     stated: IntArray | None = None,
     parts: int = 5,
     seed: int = 0,

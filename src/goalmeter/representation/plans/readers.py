@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,24 +28,6 @@ class PlanReading(NamedTuple):
     def where(self, chosen: IntArray) -> PlanReading:
         """Return some of the decisions, by number."""
         return PlanReading(self.activations[chosen], self.actions[chosen])
-
-
-class FittedPlanReader(Protocol):
-    """A reader after its fit."""
-
-    def predicted(self, activations: Activations) -> IntArray:
-        """Return the most probable action of each step, or `END`, [N, queries]."""
-
-
-class PlanReader(Protocol):
-    """A model that predicts all later actions of a walk from the activations of one decision."""
-
-    @property
-    def name(self) -> str:
-        """Name in tables."""
-
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedPlanReader:
-        """Fit to training decisions, and stop or choose a penalty by those of other grids."""
 
 
 # --- Linear heads ---------------------------------------------------------------------------------
@@ -309,6 +291,10 @@ class FittedDecoder:
                 rows = _inputs(self.standard, activations[begin : begin + _CHUNK])
                 out.append(self.network(rows).argmax(dim=-1).numpy())
         return np.concatenate(out).astype(np.int64)
+
+
+# Models that predict all later actions of a walk from the activations of one decision.
+PlanReader = LinearSteps | PlanDecoder
 
 
 def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> nn.Module:

@@ -56,7 +56,6 @@ from goalmeter.representation.use.trials import (
     half_of,
 )
 from goalmeter.runs import Stages
-from goalmeter.statistics.clusters import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
@@ -186,7 +185,8 @@ def rows_of(use: Use) -> list[UsedRow]:
 
 
 def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
-    nulls_of = [each.needed.flips for each in nulls if each is not row]
+    others = [each.needed.flips for each in nulls if each is not row]
+    highest = max(others, key=lambda e: e.interval[1] if e.interval else -1.0, default=None)
     return UsedRow(
         half=half,
         intervention=row.intervention,
@@ -199,7 +199,7 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
         as_if_changed=row.needed.as_if_changed,
         unreadable=row.needed.unreadable,
         unneeded_flips=row.unneeded.flips,
-        null_flips=None if row.is_null or not nulls_of else max(nulls_of, key=_upper_end),
+        null_flips=None if row.is_null else highest,
         effect_nats=row.effect_nats,
         dose=row.dose,
     )
@@ -207,10 +207,6 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
 
 def _place(row: UseRow) -> tuple[str, int | str, str]:
     return row.intervention, row.layer, row.position
-
-
-def _upper_end(flips: Estimate) -> float:
-    return -1.0 if flips.interval is None else flips.interval[1]
 
 
 def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[str, Any]:
