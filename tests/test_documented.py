@@ -58,7 +58,6 @@ NOT_RUN = {
     "are kept",
     "docs/representation.md: the use of the map asks the mouse thousands of times; its tables "
     "are kept",
-    "docs/representation.md: it needs the files of a server",
     "docs/representation.md: the walks and the use of the map take some minutes on two idle "
     "cores; `docs/results/believed-world.json` has its output",
     "docs/organisms.md: benchmarks/organism_lessons.py draws all lessons again, some minutes",

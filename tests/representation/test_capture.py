@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,10 @@ from representation.tiny import ANSWER, REASONING, sample
 from goalmeter.navigation.rollouts import load
 from goalmeter.representation import activations
 from goalmeter.representation import activations as activations_module
-from goalmeter.representation.activations import Activations, CaptureRows
+from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import samples_of
-from goalmeter.representation.stages.decoding import captured
 
 PLACES = ["pre/end", "post/end", "post/answer"]
 # Answers of different lengths; the third has no reasoning, so it lacks a position.
@@ -140,21 +138,6 @@ def spoilt(network: Network, weights: str, row: int | None = None) -> Network:
     weight.data = weight.data.clone()  # which may be tied to others
     weight.data[slice(None) if row is None else row] = float("nan")
     return Network("spoilt", local)
-
-
-@pytest.mark.parametrize(
-    ("weights", "place"),
-    [("model.layers.1.mlp.down_proj.weight", "layer 2"), ("lm_head.weight", "the logits")],
-)
-def test_a_model_whose_numbers_are_not_finite_is_named_for_it(
-    networks: dict[str, Any], tmp_path: Path, weights: str, place: str
-) -> None:
-    """Although the layer that is captured lies before."""
-    network = spoilt(networks["llama"], weights)
-    message = f"spoilt gives .* not finite, first at {place}, for step 2 of 'a walk': its weights "
-    with pytest.raises(InvalidFileError, match=f"{message}{re.escape(weights)} are not finite"):
-        capture(decisions(network), network, tmp_path / "a", layers=[1], positions=["pre/end"])
-    assert not (tmp_path / "a").exists()
 
 
 def test_a_decision_whose_numbers_are_not_finite_is_named(
@@ -279,29 +262,3 @@ def test_the_disk_that_is_said_is_the_disk_that_it_takes(
     # Nothing is lacking, so nothing is said, whatever else would follow.
     capture(samples, network, first, layers=[0, 1, 2], later={tmp_path / "c": [1]}, **options)
     assert len(told) == 4
-
-
-def test_a_disk_that_is_too_small_for_both_captures(
-    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Is refused before the first one is computed."""
-    network = networks["llama"]
-    samples = tuple(decisions(network))
-    lines: list[str] = []
-
-    def both(free: int) -> None:
-        usage = type("Usage", (), {"free": free})
-        monkeypatch.setattr(activations.shutil, "disk_usage", lambda path: usage)
-        options: dict[str, Any] = {"layers": [1, 2], "positions": ["pre/end"], "seed": 0}
-        captured(samples, network, tmp_path / "probe", tell=lines.append, **options)
-
-    rows = CaptureRows.of(samples, network.local.tokenizer, ["pre/end"])
-    need = sum(
-        rows.missing_bytes(tmp_path, layers, network.width, 4) for layers in ((0, 1, 2), (1, 2))
-    )
-    with pytest.raises(InvalidFileError, match=r"kB free, 1 B too little"):
-        both(need - 1)
-    assert len(lines) == 1 and lines[0].startswith("activations: ")
-    assert not (tmp_path / "probe").exists()
-    both(need)
-    assert len(list((tmp_path / "probe" / "activations").glob("shard-*"))) == 2

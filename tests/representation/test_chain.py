@@ -19,6 +19,7 @@ from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import knock_out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama", "gpt-oss", "gpt2", "qwen"])
 def test_from_a_run_to_a_changed_answer(
     networks: dict[str, Any], name: str, tmp_path: Path

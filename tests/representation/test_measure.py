@@ -13,7 +13,6 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 pytest.importorskip("transformers")
 
 import goalmeter as gm
-from goalmeter.agents.abilities import MissingAbilityError
 from goalmeter.representation import measure
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.measure import forecast
@@ -245,16 +244,3 @@ def test_what_a_run_has_no_power_for_is_left_out_with_its_reason(
     controls = {"shuffled activations", "control task"}
     assert set(result.left_out) == {"maps", "use"} | controls
     assert "grids" in result.left_out["maps"] and "complexity" in result.left_out["use"]
-
-
-def test_a_run_without_tokens_is_refused(tmp_path: Path) -> None:
-    """A reference agent walks without a prompt."""
-    gm.navigation.measure("greedy", sizes=[5], grids=2, beside=[], out=tmp_path / "run")
-    with pytest.raises(InvalidTrajectoryError, match="without the ids of its tokens"):
-        measure(tmp_path / "run")
-
-
-def test_a_model_without_hidden_states_is_refused(walked: Path) -> None:
-    """The name of an agent that is no network here."""
-    with pytest.raises(MissingAbilityError):
-        measure(walked, model="greedy")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -85,13 +84,6 @@ def test_a_change_of_the_stream_goes_on(networks: dict[str, Any], name: str, lay
 @pytest.mark.parametrize("layers", [[], [0, 3]])
 def test_layers_that_are_not_there(networks: dict[str, Any], layers: list[int]) -> None:
     with pytest.raises(InvalidParameterError, match=r"expected some of 0 to 2: .* has 2 blocks"):
-        networks["llama"].check_layers(layers)
-
-
-@pytest.mark.parametrize("layers", [[1.5], "1"])
-def test_layers_that_are_no_list_of_integers(networks: dict[str, Any], layers: Any) -> None:
-    message = f"layers are {re.escape(repr(layers))}, expected a list of integers of 0 to 2"
-    with pytest.raises(InvalidParameterError, match=message):
         networks["llama"].check_layers(layers)
 
 

@@ -65,29 +65,6 @@ def link_walls(probes: list[FittedProbe], test: Reading) -> Score:
 # --- The simulator --------------------------------------------------------------------------------
 
 
-def test_the_activations_are_features_that_were_turned_and_noise() -> None:
-    quiet, loud = (planted(Plant(grids=30, noise=noise), seed=0) for noise in (0.5, 1.0))
-    # The same draws: what differs is half of the noise.
-    noise = 2.0 * (loud.activations.astype(float) - quiet.activations)
-    assert abs(noise.mean()) < 0.02 and noise.std() == pytest.approx(1.0, abs=0.02)
-    features = quiet.activations - 0.5 * noise
-    for i, j in ((0, 1), (0, 60), (7, 80)):
-        a, b = quiet.believed[i], quiet.believed[j]
-        # A wall and open ground are 2 apart; an object is 4 in its cell.
-        apart = 4 * (a.walls != b.walls).sum() + 32 * ((a.start != b.start) + (a.goal != b.goal))
-        assert ((features[i] - features[j]) ** 2).sum() == pytest.approx(apart, abs=0.01)
-
-
-def test_who_uses_a_map_follows_it() -> None:
-    for use in ("believed", "true", "nothing"):
-        made = planted(Plant(grids=60, wrong=0.3, use=use), seed=2)
-        chosen = np.array(made.scenes.actions)
-        rows = np.arange(len(chosen))
-        followed = Maps.of(made.believed).optimal[rows, chosen].mean()
-        right = made.scenes.optimal[rows, chosen].mean()
-        assert (followed == 1.0) == (use == "believed") and (right == 1.0) == (use == "true")
-
-
 def test_what_the_best_reader_knows() -> None:
     # Two normals that are 2 apart with spread 1: Phi(sqrt 2) = 0.9214; without noise all of it.
     assert known_auroc(1.0) == pytest.approx(0.92135, abs=1e-5)

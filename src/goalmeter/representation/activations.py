@@ -54,29 +54,17 @@ _ENTRY, _ID = 150, 4
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """The decision that a row of activations belongs to.
-
-    Attributes:
-        walk: key of the walk in its run.
-        step: number of the decision.
-        digest: SHA-256 of the replayed tokens.
-        lacks: names of the positions that this decision does not have; its rows there are NaN.
-    """
+    """The decision that a row of activations belongs to."""
 
     walk: str
     step: int
-    digest: str
-    lacks: tuple[str, ...] = ()
+    digest: str  # of the replayed tokens
+    lacks: tuple[str, ...] = ()  # positions that it does not have; its rows there are NaN
 
 
 @dataclass(frozen=True)
 class Activations:
-    """A folder of activations, read from disk on demand.
-
-    Attributes:
-        folder: where they are stored.
-        manifest: content of manifest.json.
-    """
+    """A folder of activations, read from disk on demand, with its manifest."""
 
     folder: Path
     manifest: Mapping[str, Any]
@@ -86,9 +74,8 @@ class Activations:
         """Open a folder of activations and verify the checksum of each shard."""
         folder = Path(folder)
         activations = cls(folder, _read_manifest(folder))
-        for number in range(int(activations.manifest["shards"])):
-            if (path := shard_path(folder, number)).is_file():
-                _check_shard(path, activations.manifest)
+        for path in sorted(folder.glob("shard-*.safetensors")):
+            _check_shard(path, activations.manifest)
         return activations
 
     @cached_property
@@ -107,9 +94,8 @@ class Activations:
                     f"{self.folder} has no activations at {kind[:-1]} {value!r}, expected one of "
                     f"{', '.join(map(str, self.manifest[kind]))}; capture it as well"
                 )
-        return np.concatenate([_array(s, f"{layer}/{position}") for s in self._shards]).astype(
-            np.float32
-        )
+        parts = [_array(shard, f"{layer}/{position}") for shard in self._shards]
+        return np.concatenate(parts).astype(np.float32)
 
     def tokens(self, position: str) -> IntArray:
         """Return the ids of the tokens at a position, [N, tokens]; -1 where a decision lacks it."""
@@ -127,28 +113,22 @@ class Activations:
 
 
 # Positions of each name's tokens among those that are replayed; empty where it is missing.
-Places = Mapping[str, tuple[int, ...]]
+TokenPlaces = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class CaptureRows:
-    """Decisions with the places of the tokens whose activations are stored.
+    """Decisions with the places of the tokens whose activations are stored."""
 
-    Attributes:
-        samples: the decisions, [N].
-        places: of each decision.
-        widths: number of tokens of each position.
-    """
-
-    samples: Sequence[Sample]
-    places: Sequence[Places]
-    widths: Mapping[str, int]
+    samples: Sequence[Sample]  # [N]
+    places: Sequence[TokenPlaces]  # [N]
+    widths: Mapping[str, int]  # number of tokens of each position
 
     @classmethod
     def of(cls, samples: Sequence[Sample], tokenizer: Any, positions: Sequence[str]) -> CaptureRows:
         """Find the tokens of named positions."""
         finders = {name: position(name) for name in checked_positions(positions)}
-        places: list[Places] = []
+        places: list[TokenPlaces] = []
         for sample in samples:
             located = Located(sample, tokenizer)
             places.append({name: find(located) for name, find in finders.items()})
@@ -188,9 +168,8 @@ class CaptureRows:
         tokens, total = sum(self.widths.values()), 0
         for number in self.missing(folder):
             part = self.shard(number)
-            numbers = bytes_of(len(part), len(layers), tokens, width, size)
             header = len(part._rows_text) + _ENTRY * (len(layers) + 1) * len(self.widths)
-            total += numbers + len(part) * tokens * _ID + header
+            total += len(part) * tokens * (len(layers) * width * size + _ID) + header
         return total
 
     @property
@@ -213,15 +192,6 @@ class CaptureRows:
         return ids
 
 
-def bytes_of(rows: int, layers: int, tokens: int, width: int, size: int) -> int:
-    """Return the bytes of a capture: rows x layers x tokens x width numbers of `size` bytes.
-
-    >>> bytes_of(rows=36_000, layers=3, tokens=6, width=2880, size=2)  # the paper's scale
-    3732480000
-    """
-    return rows * layers * tokens * width * size
-
-
 # Fills the arrays [rows, width, D] of a shard, by layer and position, which are NaN before.
 Fill = Callable[[CaptureRows, Mapping[tuple[int, str], "torch.Tensor"]], None]
 
@@ -236,16 +206,10 @@ def write_capture(
     progress: Tell | None,
     later: Mapping[Path, Sequence[int]] | None = None,
 ) -> Activations:
-    """Write the missing shards of a capture.
+    """Write the missing shards of a capture; a folder with another capture is refused.
 
-    Args:
-        folder: destination; a folder with another capture is refused.
-        rows: the decisions and places.
-        manifest: what decides the activations: "layers", "width", "dtype", the model, its kernels.
-        fill: computes a shard.
-        measure_once: further entries of the manifest, computed before the first shard.
-        progress: called with the disk space needed, and after each shard.
-        later: layers of captures of the same rows that follow, by folder; they have to fit too.
+    The manifest has what decides the activations: "layers", "width", "dtype", the model and its
+    kernels; `measure_once` adds entries before the first shard.
     """
     import torch
 

@@ -105,28 +105,17 @@ class Sample:
     """One decision of a recorded walk, with the tokens that the model read and wrote.
 
     The text of an answer does not determine its tokens, so these have to be recorded.
-
-    Attributes:
-        walk: key of the walk in its run.
-        step: number of the decision in the walk, from 0.
-        world: world of the walk.
-        state: state of the agent.
-        action: its action, 0 to 3; None for an answer that could not be read.
-        optimal: the actions that lead one step closer to the goal.
-        question: text of the prompt, without the markers of a chat.
-        prompt: ids of the prompt's tokens, markers included.
-        answer: ids of the answer's tokens.
     """
 
-    walk: str
-    step: int
+    walk: str  # key of the walk in its run
+    step: int  # number of the decision in the walk, from 0
     world: GridWorld
     state: State
-    action: int | None
-    optimal: tuple[int, ...]
-    question: str
-    prompt: tuple[int, ...]
-    answer: tuple[int, ...]
+    action: int | None  # 0 to 3; None for an answer that could not be read
+    optimal: tuple[int, ...]  # actions that lead one step closer to the goal
+    question: str  # text of the prompt, without the markers of a chat
+    prompt: tuple[int, ...]  # ids of the prompt's tokens, markers included
+    answer: tuple[int, ...]  # ids of the answer's tokens
 
     @property
     def ids(self) -> tuple[int, ...]:

@@ -68,234 +68,144 @@ def _above_zero(difference: Estimate) -> bool:
 
 @dataclass(frozen=True)
 class MapRow(JsonRow):
-    """How well a probe reads the class of cells at one place of the network.
+    """How well a probe reads the class of cells at one place of the network."""
 
-    Attributes:
-        layer: 0 for the embedding, k for the output of block k.
-        position: name of the tokens, "pre/..." before and "post/..." after the model reasons.
-        probe: name of the probe.
-        control: None for the probe itself, else the name of its control.
-        label: the class, or "all".
-        cells: scored cells: "all", "uncertain" or "links".
-        accuracy: share of cells.
-        balanced_accuracy: mean over classes of the share of their cells.
-        auroc: None where it is not defined.
-        gain_bits: log-loss gain over position alone, bits per cell.
-        parameters: number of parameters fitted to activations.
-        scored: scored grids.
-    """
-
-    layer: int
-    position: str
-    probe: str
-    control: str | None
-    label: str
-    cells: str
-    accuracy: Estimate
-    balanced_accuracy: Estimate
-    auroc: Estimate | None
-    gain_bits: Estimate
-    parameters: int
-    scored: str
+    layer: int  # 0 for the embedding, k for the output of block k
+    position: str  # name of the tokens, "pre/..." before and "post/..." after the model reasons
+    probe: str  # name of the probe
+    control: str | None  # None for the probe itself, else the name of its control
+    label: str  # the class, or "all"
+    cells: str  # scored cells: "all", "uncertain" or "links"
+    accuracy: Estimate  # share of cells
+    balanced_accuracy: Estimate  # mean over classes of the share of their cells
+    auroc: Estimate | None  # None where it is not defined
+    gain_bits: Estimate  # log-loss gain over position alone, bits per cell
+    parameters: int  # number of parameters fitted to activations
+    scored: str  # scored grids
 
 
 @dataclass(frozen=True)
 class PlaceRow(JsonRow):
-    """How well a probe locates agent or goal; other fields as in `MapRow`.
-
-    Attributes:
-        label: "agent" or "goal".
-        exact: share of states whose most probable cell is the true one.
-        distance: steps between them.
-    """
+    """How well a probe locates agent or goal; other fields as in `MapRow`."""
 
     layer: int
     position: str
     probe: str
     control: str | None
-    label: str
-    exact: Estimate
-    distance: Estimate
+    label: str  # "agent" or "goal"
+    exact: Estimate  # share of states whose most probable cell is the true one
+    distance: Estimate  # steps between them
 
 
 @dataclass(frozen=True)
 class UsedRow(JsonFields):
-    """Effect on first moves of changing a cell's representation.
+    """Effect on first moves of changing a cell's representation."""
 
-    Attributes:
-        half: of the grids: "screen" or "confirm".
-        intervention: name of the intervention.
-        layer: where; "all" for every block.
-        position: the tokens that were changed.
-        is_null: whether no effect is expected.
-        chosen: whether it is the best intervention of the screen half.
-        cells: number of needed cells; of walls, if it is "open".
-        flips: share of moves that change, at needed cells.
-        as_if_changed: share that becomes optimal for the cell being a wall (being open, if it is
-            "open"), at needed cells.
-        unreadable: share of answers that cannot be read, at needed cells.
-        unneeded_flips: share of moves that change, at cells on no shortest way.
-        null_flips: flips at needed cells under the null whose interval reaches highest; None where
-            no null was tried in this half.
-        effect_nats: divergence of the next action's distribution; None where not measured.
-        dose: of a write, in gaps between walls and open cells; None for other interventions.
-    """
-
-    half: str
-    intervention: str
-    layer: int | str
-    position: str
-    is_null: bool
-    chosen: bool
-    cells: int
-    flips: Estimate
+    half: str  # of the grids: "screen" or "confirm"
+    intervention: str  # name of the intervention
+    layer: int | str  # where; "all" for every block
+    position: str  # the tokens that were changed
+    is_null: bool  # whether no effect is expected
+    chosen: bool  # whether it is the best intervention of the screen half
+    cells: int  # number of needed cells; of walls, if it is "open"
+    flips: Estimate  # share of moves that change, at needed cells
+    # Share that becomes optimal for the cell being a wall (being open, if it is "open"), at needed
+    # cells.
     as_if_changed: Estimate
-    unreadable: Estimate
-    unneeded_flips: Estimate
+    unreadable: Estimate  # share of answers that cannot be read, at needed cells
+    unneeded_flips: Estimate  # share of moves that change, at cells on no shortest way
+    # Flips at needed cells under the null whose interval reaches highest; None where no null was
+    # tried in this half.
     null_flips: Estimate | None
+    # Divergence of the next action's distribution; None where not measured.
     effect_nats: Estimate | None
+    # Of a write, in gaps between walls and open cells; None for other interventions.
     dose: float | None = None
 
 
 @dataclass(frozen=True)
 class SpanRow(JsonFields):
-    """Effect on first moves of hiding a needed cell from one span of the answer.
+    """Effect on first moves of hiding a needed cell from one span of the answer."""
 
-    Attributes:
-        half: of the grids: "confirm", as nothing is chosen among spans.
-        span: "prompt", "before", "neighbours", "own", "behind", "plan", "answer", or "answering"
-            for all but the prompt; see `use.spans`.
-        cells: number of needed cells whose unchanged answer has this span.
-        flips: share of moves that change.
-        as_if_wall: share that becomes optimal for the cell being a wall.
-        unreadable: share of answers that cannot be read.
-        other_flips: flips where another cell is hidden from the same tokens: the null.
-    """
-
-    half: str
+    half: str  # of the grids: "confirm", as nothing is chosen among spans
+    # "prompt", "before", "neighbours", "own", "behind", "plan", "answer", or "answering" for all
+    # but the prompt; see `use.spans`.
     span: str
-    cells: int
-    flips: Estimate
-    as_if_wall: Estimate
-    unreadable: Estimate
-    other_flips: Estimate
+    cells: int  # number of needed cells whose unchanged answer has this span
+    flips: Estimate  # share of moves that change
+    as_if_wall: Estimate  # share that becomes optimal for the cell being a wall
+    unreadable: Estimate  # share of answers that cannot be read
+    other_flips: Estimate  # flips where another cell is hidden from the same tokens: the null
 
 
 @dataclass(frozen=True)
 class MovedRow(JsonFields):
-    """Effect on moves of exchanging streams with a question in which something moved.
+    """Effect on moves of exchanging streams with a question in which something moved."""
 
-    Attributes:
-        half: of the grids.
-        moved: "goal", "agent" or "isometry".
-        layer: at which the stream is exchanged: one, a window such as "1-2", or "all".
-        position: the tokens.
-        chosen: whether it is the best place of its kind on the screen half.
-        is_ceiling: whether the other question itself was asked.
-        pairs: number of pairs with no right move in common and a right unchanged answer.
-        flips: of these, the share whose move is right in the other question.
-        null_flips: the same with the stream of an unrelated question.
-        same_flips: of pairs whose right moves are the same, the share with a wrong move.
-        unreadable: share of answers that cannot be read.
-    """
-
-    half: str
-    moved: str
-    layer: int | str
-    position: str
-    chosen: bool
-    is_ceiling: bool
-    pairs: int
-    flips: Estimate
-    null_flips: Estimate
-    same_flips: Estimate
-    unreadable: Estimate
+    half: str  # of the grids
+    moved: str  # "goal", "agent" or "isometry"
+    layer: int | str  # at which the stream is exchanged: one, a window such as "1-2", or "all"
+    position: str  # the tokens
+    chosen: bool  # whether it is the best place of its kind on the screen half
+    is_ceiling: bool  # whether the other question itself was asked
+    pairs: int  # number of pairs with no right move in common and a right unchanged answer
+    flips: Estimate  # of these, the share whose move is right in the other question
+    null_flips: Estimate  # the same with the stream of an unrelated question
+    same_flips: Estimate  # of pairs whose right moves are the same, the share with a wrong move
+    unreadable: Estimate  # share of answers that cannot be read
 
 
 @dataclass(frozen=True)
 class SubspaceRow(JsonFields):
-    """A subspace of a stream that was learnt to carry what moved.
+    """A subspace of a stream that was learnt to carry what moved."""
 
-    Attributes:
-        half: of the grids that it was scored on; it was learnt on the other.
-        moved: "goal" or "agent".
-        layer: of the stream.
-        position: the tokens.
-        rank: number of dimensions.
-        trained: number of training pairs.
-        losses: nats per pair of the other question's answer, before and after learning.
-        pairs: number of scored pairs.
-        flips: share of moves that are right in the other question.
-        random_flips: the same with as many random dimensions.
-        whole_flips: the same with the whole stream.
-        verdict: "carries it", "nothing here carries it" or "cannot be told".
-        degrees: smallest angle with the directions of a ridge probe of the cell at this place;
-            None where there is no probe.
-        chance: the 2.5th, 50th and 97.5th percentile of that angle for as many random directions.
-    """
-
-    half: str
-    moved: str
-    layer: int
-    position: str
-    rank: int
-    trained: int
+    half: str  # of the grids that it was scored on; it was learnt on the other
+    moved: str  # "goal" or "agent"
+    layer: int  # of the stream
+    position: str  # the tokens
+    rank: int  # number of dimensions
+    trained: int  # number of training pairs
+    # Nats per pair of the other question's answer, before and after learning.
     losses: tuple[float, ...]
-    pairs: int
-    flips: Estimate
-    random_flips: Estimate
-    whole_flips: Estimate
-    verdict: str
+    pairs: int  # number of scored pairs
+    flips: Estimate  # share of moves that are right in the other question
+    random_flips: Estimate  # the same with as many random dimensions
+    whole_flips: Estimate  # the same with the whole stream
+    verdict: str  # "carries it", "nothing here carries it" or "cannot be told"
+    # Smallest angle with the directions of a ridge probe of the cell at this place; None where
+    # there is no probe.
     degrees: float | None
+    # The 2.5th, 50th and 97.5th percentile of that angle for as many random directions.
     chance: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class DoseRow(JsonFields):
-    """A write at a dose and random directions of equal norm, at needed cells.
+    """A write at a dose and random directions of equal norm, at needed cells."""
 
-    Attributes:
-        intervention: name of the intervention.
-        layer: where; "all" for all layers of the probe.
-        position: the tokens that were changed.
-        dose: in gaps between walls and open cells.
-        flips: share of moves that change.
-        null_flips: the same under random directions.
-        unreadable: share of answers that cannot be read.
-    """
-
-    intervention: str
-    layer: int | str
-    position: str
-    dose: float
-    flips: Estimate
-    null_flips: Estimate
-    unreadable: Estimate
+    intervention: str  # name of the intervention
+    layer: int | str  # where; "all" for all layers of the probe
+    position: str  # the tokens that were changed
+    dose: float  # in gaps between walls and open cells
+    flips: Estimate  # share of moves that change
+    null_flips: Estimate  # the same under random directions
+    unreadable: Estimate  # share of answers that cannot be read
 
 
 @dataclass(frozen=True)
 class PlanRow(JsonFields):
-    """How well the first `n` actions of a walk are read at one place.
+    """How well the first `n` actions of a walk are read at one place."""
 
-    Attributes:
-        layer: see `MapRow`.
-        position: name of the tokens.
-        decoder: name of the plan reader.
-        n: number of actions.
-        prefix: share of walks of at least n actions whose first n are all right.
-        conditional: share whose action n is right, of those whose n - 1 before are; NaN with n = 0
-            where there are none.
-        baselines: by name, "prefix" and "conditional" of a baseline on the same walks, and
-            "beyond", prefix accuracy of the reader less that of the baseline; None for one that the
-            run does not have.
-    """
-
-    layer: int
-    position: str
-    decoder: str
-    n: int
-    prefix: Estimate
+    layer: int  # see `MapRow`
+    position: str  # name of the tokens
+    decoder: str  # name of the plan reader
+    n: int  # number of actions
+    prefix: Estimate  # share of walks of at least n actions whose first n are all right
+    # Share whose action n is right, of those whose n - 1 before are; NaN with n = 0 where there are
+    # none.
     conditional: Estimate
+    # By name, "prefix" and "conditional" of a baseline on the same walks, and "beyond", prefix
+    # accuracy of the reader less that of the baseline; None for one that the run does not have.
     baselines: Mapping[str, Mapping[str, Estimate] | None]
 
     @property
@@ -307,27 +217,16 @@ class PlanRow(JsonFields):
 
 @dataclass(frozen=True)
 class DecidedRow(JsonFields):
-    """How well the action of one step is read at one place along the reasoning.
+    """How well the action of one step is read at one place along the reasoning."""
 
-    Attributes:
-        layer: see `MapRow`.
-        position: name of the token.
-        step: number of the action in the walk, from 1 for that of the decision itself.
-        accuracy: share of the walks with this step whose action is read.
-        baselines: accuracy of position only and of majority.
-        beyond: accuracy less that of position only.
-        joint: accuracy of a head that sees the position as well as the activations.
-        added: joint less position only.
-    """
-
-    layer: int
-    position: str
-    step: int
-    accuracy: Estimate
-    baselines: Mapping[str, Estimate]
-    beyond: Estimate
-    joint: Estimate
-    added: Estimate
+    layer: int  # see `MapRow`
+    position: str  # name of the token
+    step: int  # number of the action in the walk, from 1 for that of the decision itself
+    accuracy: Estimate  # share of the walks with this step whose action is read
+    baselines: Mapping[str, Estimate]  # accuracy of position only and of majority
+    beyond: Estimate  # accuracy less that of position only
+    joint: Estimate  # accuracy of a head that sees the position as well as the activations
+    added: Estimate  # joint less position only
 
     @property
     def exceeds(self) -> bool:
@@ -342,45 +241,28 @@ class DecidedRow(JsonFields):
 
 @dataclass(frozen=True)
 class SettledRow(JsonFields):
-    """From where on an action of the walk can be read at a layer.
+    """From where on an action of the walk can be read at a layer."""
 
-    Attributes:
-        layer: see `MapRow`.
-        step: number of the action, from 1.
-        share: the earliest share of the reasoning from which on it is read above position only at
-            every later one too, by the interval of the difference; None where there is none.
-        added: the same for `DecidedRow.added`.
-    """
-
-    layer: int
-    step: int
+    layer: int  # see `MapRow`
+    step: int  # number of the action, from 1
+    # The earliest share of the reasoning from which on it is read above position only at every
+    # later one too, by the interval of the difference; None where there is none.
     share: float | None
-    added: float | None
+    added: float | None  # the same for `DecidedRow.added`
 
 
 @dataclass(frozen=True)
 class StatePicture(JsonFields):
-    """One state as it is and as it is read.
+    """One state as it is and as it is read."""
 
-    Attributes:
-        walk: key of its walk.
-        step: number of the decision.
-        truth: rows of the grid as text, with A and G.
-        decoded: rows of the decoded map; empty where there is none.
-        wall: probability of a wall in each cell, [rows][columns].
-        used: share of moves that flip when a cell at that place is changed, [rows][columns]; None
-            where it was not tried.
-        action: the agent's action, 0 to 3; None for an answer that could not be read.
-        optimal: the actions that lead one step closer to the goal.
-        optimal_decoded: those on the decoded map.
-    """
-
-    walk: str
-    step: int
-    truth: tuple[str, ...]
-    decoded: tuple[str, ...]
-    wall: tuple[tuple[float, ...], ...]
+    walk: str  # key of its walk
+    step: int  # number of the decision
+    truth: tuple[str, ...]  # rows of the grid as text, with A and G
+    decoded: tuple[str, ...]  # rows of the decoded map; empty where there is none
+    wall: tuple[tuple[float, ...], ...]  # probability of a wall in each cell, [rows][columns]
+    # Share of moves that flip when a cell at that place is changed, [rows][columns]; None where it
+    # was not tried.
     used: tuple[tuple[float | None, ...], ...]
-    action: int | None
-    optimal: tuple[int, ...]
-    optimal_decoded: tuple[int, ...]
+    action: int | None  # the agent's action, 0 to 3; None for an answer that could not be read
+    optimal: tuple[int, ...]  # the actions that lead one step closer to the goal
+    optimal_decoded: tuple[int, ...]  # those on the decoded map

@@ -131,9 +131,9 @@ class Scenes:
         """Whether some action of the compass is not optimal, [N]."""
         return np.asarray((self.compass & ~self.optimal).any(axis=1))
 
-    def where(self, kept: IntArray | BoolArray) -> Scenes:
+    def where(self, chosen: IntArray | BoolArray) -> Scenes:
         """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
-        places = np.arange(len(self))[kept]
+        places = np.arange(len(self))[chosen]
         return Scenes(
             tuple(self.worlds[i] for i in places),
             tuple(self.states[i] for i in places),
@@ -223,9 +223,9 @@ def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed:
                 f"to stop by, one to score; walk through more grids"
             )
         tested = max(1, min(round(test * len(grids)), len(grids) - 2))
-        beside = max(1, min(round(validation * len(grids)), len(grids) - tested - 1))
+        held_out = max(1, min(round(validation * len(grids)), len(grids) - tested - 1))
         role[np.isin(scenes.grids, grids[:tested])] = 2
-        role[np.isin(scenes.grids, grids[tested : tested + beside])] = 1
+        role[np.isin(scenes.grids, grids[tested : tested + held_out])] = 1
     return Split(*(np.flatnonzero(role == part) for part in range(3)))
 
 
@@ -250,10 +250,10 @@ def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0
         for part in range(parts):
             scored = grids[part::parts]
             left = np.setdiff1d(grids, scored, assume_unique=True)
-            beside = max(1, min(round(validation * len(left)), len(left) - 1))
+            held_out = max(1, min(round(validation * len(left)), len(left) - 1))
             role[part, np.isin(scenes.grids, scored)] = 2
             # The first of the others, in their random order.
-            first = [grid for grid in grids.tolist() if grid in left][:beside]
+            first = [grid for grid in grids.tolist() if grid in left][:held_out]
             role[part, np.isin(scenes.grids, first)] = 1
     return [Split(*(np.flatnonzero(row == part) for part in range(3))) for row in role]
 

@@ -22,7 +22,7 @@ from goalmeter.representation.probes.comparison import (
 from goalmeter.representation.probes.gradient import Bilinear, Schedule
 from goalmeter.representation.probes.protocol import Reading
 from goalmeter.representation.probes.registry import Ridge
-from goalmeter.representation.scenes import Scenes, Split, folds, split
+from goalmeter.representation.scenes import Split, folds, split
 
 MADE = planted(Plant(grids=120, size=5, dimensions=32, noise=0.5), seed=0)
 READING = Reading(MADE.activations, MADE.believed_scenes)
@@ -57,21 +57,6 @@ def test_a_control_task_gives_all_scenes_of_a_grid_another_grid_s_map() -> None:
         assert len(given) == 1
         (world, _) = given.pop()
         assert world not in {scenes.worlds[i] for i in rows}
-
-
-def test_a_shape_with_one_state_of_each_grid_is_scored_by_what_was_learnt() -> None:
-    """A probe needs validation scenes of every shape that it is trained on."""
-    larger = planted(Plant(grids=12, size=7, dimensions=90), seed=1).believed_scenes
-    one_each = np.unique(larger.grids, return_index=True)[1]
-    scenes = Scenes.of(
-        [*READING.scenes.worlds, *(larger.worlds[i] for i in one_each)],
-        [*READING.scenes.states, *(larger.states[i] for i in one_each)],
-        [None] * (len(READING.scenes) + len(one_each)),
-    )
-    task = control_task(scenes, split(scenes, seed=0), seed=0)
-    fitted, held, _ = ({tuple(shape) for shape in scenes.shapes[part]} for part in task.split)
-    assert fitted == held == {(5, 5), (7, 7)}
-    assert task.scored == "other states of the same grids, or else training states"
 
 
 def test_a_probe_stands_beside_all_its_controls() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError
 from goalmeter.representation.measure import EarlierResult
 from goalmeter.representation.options import ProbeOptions
-from goalmeter.representation.result import FOLDER, RESULT, Representation
+from goalmeter.representation.result import Representation
 
 WANTED = ProbeOptions((1,), ("pre/end",), ("ridge",), ("maps",), ("knock-out",), 12)
 
@@ -67,16 +66,6 @@ def test_only_what_is_asked_for_is_made(tmp_path: Path) -> None:
     assert set(joined.fields(("maps",))) == {"plan", "decided", "settled"}
 
 
-def test_what_was_left_out_is_no_part_and_keeps_its_reason(tmp_path: Path) -> None:
-    """Until it is asked for again."""
-    before = held(tmp_path, result(left_out={"plan": "too few grids", "post/end": "none has it"}))
-    assert before.parts == ("maps",)
-    assert "plan" not in before.fields(())
-    assert before.left_out(("maps",)) == {"plan": "too few grids", "post/end": "none has it"}
-    assert before.left_out(("plan",)) == {"post/end": "none has it"}
-    assert before.together(WANTED).parts == ("maps", "plan")
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -93,10 +82,3 @@ def test_of_another_probe_or_none_nothing_is_taken_over(
     assert before.parts == () and before.fields(()) == {} and before.left_out(()) == {}
     assert before.together(WANTED) == WANTED
     assert before.to_make(("use",)) == ("use",)
-
-
-def test_a_result_that_cannot_be_read_is_not_overwritten(tmp_path: Path) -> None:
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / RESULT).write_text("{")
-    with pytest.raises(InvalidFileError, match="delete it and probe the run again"):
-        held(tmp_path, None)

@@ -215,7 +215,6 @@ def _plans(
             stated=None if stated is None else stated[kept],
             parts=1,
             seed=seed,
-            progress=tell,
         )
     return tables
 

@@ -14,7 +14,6 @@ from goalmeter.representation.activations import Activations
 from goalmeter.representation.plans.readers import (
     PENALTIES,
     LinearSteps,
-    PlanDecoder,
     PlanReader,
     PlanReading,
     Scaled,
@@ -47,7 +46,6 @@ from goalmeter.representation.probes.comparison import exchanged
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
 from goalmeter.representation.scenes import Scenes, Split, folds, split
-from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
 # A layer and the name of a position.
@@ -55,27 +53,18 @@ Place = tuple[int, str]
 # Returns the activations of N decisions at a layer and a position, [N, tokens, D]; rows of
 # decisions that lack the position are NaN.
 At = Callable[[int, str], protocol.Activations]
-READERS: tuple[PlanReader, ...] = (LinearSteps(), PlanDecoder(2))
 _MOST_PARTS = 100
 
 
 @dataclass(frozen=True)
 class PlanTable(JsonFields):
-    """Scores of plan readers.
-
-    Attributes:
-        plan: rows by place, reader and number of actions.
-        sequences: number of scored sequences.
-        lacking: number of decisions that were left out since they lack one of the positions.
-        unreadable: number of answers of all walks that could not be read; they executed nothing.
-        left_out: why a baseline could not be made, by its name.
-    """
+    """Scores of plan readers by place, reader and number of actions."""
 
     plan: tuple[PlanRow, ...]
-    sequences: int
-    lacking: int
-    unreadable: int
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    sequences: int  # number of scored sequences
+    lacking: int  # number of decisions that were left out since they lack one of the positions
+    unreadable: int  # number of answers that could not be read; they executed nothing
+    left_out: Mapping[str, str] = field(default_factory=dict)  # reasons by baseline
 
     def row(self, position: str, layer: int, decoder: str, n: int) -> PlanRow:
         """Return one of the rows."""
@@ -88,27 +77,16 @@ def read_plans(
     plans: Plans,
     places: Sequence[Place],
     *,
-    readers: Sequence[PlanReader] = READERS,
+    readers: Sequence[PlanReader],
     stated: IntArray | None = None,
     parts: int = 5,
     seed: int = 0,
-    progress: Tell | None = None,
 ) -> PlanTable:
-    """Score readers of plans and all baselines at some layers and positions.
+    """Score readers of N plans and all baselines at some layers and positions.
 
     Places are compared on the decisions that have all of them. Every sequence is scored by fits to
-    other grids.
-
-    Args:
-        at: the activations of the N decisions from which plans begin (see `rows_of`).
-        plans: N sequences.
-        places: layers and positions.
-        readers: plan readers.
-        stated: the plans that the model states (`stated_plans`), [N, queries]; None if it states
-            none.
-        parts: 1 to score a quarter of the grids; more to score all, each by fits to the others.
-        seed: of the fits, the division, and random baselines.
-        progress: called with each reader and place.
+    other grids: a quarter of the grids if `parts` is 1, else all. `stated` are the plans that the
+    model states (`stated_plans`), [N, queries].
     """
     complete = matched(at, places, len(plans))
     again = asked_again(plans, seed=seed)
@@ -132,8 +110,6 @@ def read_plans(
     for layer, position in places:
         activations = at(layer, position)[complete]
         for reader in readers:
-            if progress is not None:
-                progress(f"plan: {reader.name} at layer {layer}, {position}")
             ours = table.read(reader, activations)
             baselines = known | {
                 REPEAT: repeated(ours),
@@ -145,10 +121,7 @@ def read_plans(
 
 
 def rows_of(activations: Activations, plans: Plans) -> At:
-    """Return the activations of the decisions from which plans begin, as a function of the place.
-
-    The activations are of these decisions of the same run, and perhaps of others.
-    """
+    """Return the activations of the decisions of plans, as a function of the place."""
     rows: dict[tuple[Hashable, int], int] = {
         (row.walk, row.step): number for number, row in enumerate(activations.rows)
     }
@@ -227,9 +200,9 @@ class _Predictions:
         longest = int(self._plans.lengths[self._scored].max())
         out = []
         for n in range(1, longest + 1):
-            beside = {each: self._baseline(ours, baselines[each], n) for each in BASELINES}
+            scored = {each: self._baseline(ours, baselines[each], n) for each in BASELINES}
             score = plan_score(ours[self._scored], self._actions, self._grids, n)
-            out.append(PlanRow(layer, position, name, n, **score, baselines=beside))
+            out.append(PlanRow(layer, position, name, n, **score, baselines=scored))
         return out
 
     def _baseline(
@@ -281,14 +254,7 @@ def along(shares: Sequence[float] = SHARES) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Decided(JsonFields):
-    """When the steps of a plan can be read.
-
-    Attributes:
-        decided: rows by layer, position and step.
-        settled: rows by layer and step.
-        sequences: number of scored sequences.
-        lacking: number of decisions that were left out since they lack one of the positions.
-    """
+    """When the steps of a plan can be read; counts as in `PlanTable`."""
 
     decided: tuple[DecidedRow, ...]
     settled: tuple[SettledRow, ...]
@@ -309,33 +275,17 @@ def decided(
     steps: int = 3,
     parts: int = 5,
     seed: int = 0,
-    progress: Tell | None = None,
 ) -> Decided:
-    """Read the action of each step along the reasoning.
+    """Read the action of each of the first steps along the reasoning, at rising shares of it.
 
-    Args:
-        at: the activations of the N decisions from which plans begin, at the positions `along`.
-        plans: N sequences.
-        layers: each is read by itself.
-        shares: of the reasoning, rising.
-        steps: number of steps from the first on; those that no sequence has are left out.
-        parts: 1 to score a quarter of the grids; more to score all, each by fits to the others.
-        seed: of the division.
-        progress: called with each layer and position.
+    Each layer is read by itself; other arguments are those of `read_plans`.
     """
-    whole(steps, "steps", least=1, most=plans.queries)
-    if not shares or list(shares) != sorted(set(shares)) or shares[0] < 0 or shares[-1] > 1:
-        raise InvalidParameterError(
-            f"shares of the reasoning are {list(shares)}, expected rising numbers from 0 to 1"
-        )
     places = [(layer, name) for layer in layers for name in along(shares)]
     complete = matched(at, places, len(plans))
     chosen = plans.where(complete)
     heads = _StepHeads(chosen, divided(chosen.scenes, parts, seed), steps)
     rows: list[DecidedRow] = []
     for layer, position in places:
-        if progress is not None:
-            progress(f"decided: layer {layer}, {position}")
         rows += heads.rows(layer, position, at(layer, position)[complete])
     settled = tuple(_settled(rows, shares))
     return Decided(tuple(rows), settled, heads.sequences, int((~complete).sum()))
@@ -422,7 +372,7 @@ class _StepHeads:
         out = np.full(self._has.shape, NOTHING)
         for train, validation, test in self._splits:
             scaled = Scaled.of(activations[train])
-            fitted, beside, rows = (scaled(activations[p]) for p in (train, validation, test))
+            fitted, held_out, rows = (scaled(activations[p]) for p in (train, validation, test))
             for step in self._steps:
                 has, of_validation = self._has[train, step], self._has[validation, step]
                 # A step that no training walk has cannot be predicted.
@@ -430,7 +380,7 @@ class _StepHeads:
                     continue
                 head = head_of(
                     (fitted[has], actions[train, step][has]),
-                    (beside[of_validation], actions[validation, step][of_validation]),
+                    (held_out[of_validation], actions[validation, step][of_validation]),
                     PENALTIES,
                 )
                 out[test, step] = head.called(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,27 +25,9 @@ class PlanReading(NamedTuple):
     activations: Activations  # [N, tokens, D]
     actions: IntArray  # [N, queries], as in `Plans`
 
-    def where(self, kept: IntArray) -> PlanReading:
+    def where(self, chosen: IntArray) -> PlanReading:
         """Return some of the decisions, by number."""
-        return PlanReading(self.activations[kept], self.actions[kept])
-
-
-class FittedPlanReader(Protocol):
-    """A reader after its fit."""
-
-    def predicted(self, activations: Activations) -> IntArray:
-        """Return the most probable action of each step, or `END`, [N, queries]."""
-
-
-class PlanReader(Protocol):
-    """A model that predicts all later actions of a walk from the activations of one decision."""
-
-    @property
-    def name(self) -> str:
-        """Name in tables."""
-
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedPlanReader:
-        """Fit to training decisions, and stop or choose a penalty by those of other grids."""
+        return PlanReading(self.activations[chosen], self.actions[chosen])
 
 
 # --- Linear heads ---------------------------------------------------------------------------------
@@ -87,17 +69,17 @@ class LinearSteps:
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedSteps:
         """Fit deterministically."""
         scaled = Scaled.of(train.activations)
-        rows, beside = (scaled(part.activations) for part in (train, validation))
+        rows, held_out = (scaled(part.activations) for part in (train, validation))
         heads = []
         for step in range(train.actions.shape[1]):
-            fitted, held = (part.actions[:, step] >= 0 for part in (train, validation))
+            fitted, of_validation = (part.actions[:, step] >= 0 for part in (train, validation))
             # After the longest sequence there is nothing to learn.
             if not fitted.any():
                 break
             heads.append(
                 head_of(
                     (rows[fitted], train.actions[fitted, step]),
-                    (beside[held], validation.actions[held, step]),
+                    (held_out[of_validation], validation.actions[of_validation, step]),
                     self.penalties,
                 )
             )
@@ -164,14 +146,14 @@ def head_of(
     best = Head(classes, np.zeros((rows.shape[1], len(classes))), np.log(counts / len(labels)))
     # A class that training does not have cannot be predicted by any head.
     seen = np.isin(validation[1], classes)
-    beside, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
-    if len(classes) == 1 or not len(beside):
+    held_out, named = validation[0][seen], np.searchsorted(classes, validation[1][seen])
+    if len(classes) == 1 or not len(held_out):
         return best
-    least = _nats(beside @ best.weights + best.shift, named)[0]
+    least = _nats(held_out @ best.weights + best.shift, named)[0]
     weights, shift, waited = best.weights, best.shift, 0
     for penalty in penalties:
         weights, shift = _regression(rows, which, penalty, weights, shift)
-        nats = _nats(beside @ weights + shift, named)[0]
+        nats = _nats(held_out @ weights + shift, named)[0]
         if nats < least:
             best, least, waited = Head(classes, weights, shift), nats, 0
         else:
@@ -311,6 +293,10 @@ class FittedDecoder:
         return np.concatenate(out).astype(np.int64)
 
 
+# Models that predict all later actions of a walk from the activations of one decision.
+PlanReader = LinearSteps | PlanDecoder
+
+
 def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> nn.Module:
     import torch
     from torch import nn
@@ -360,7 +346,7 @@ def _train(
     import torch
 
     schedule = sizes.schedule
-    rows, beside = (_inputs(standard, part.activations) for part in (train, validation))
+    rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
     actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
@@ -379,7 +365,7 @@ def _train(
     def validation_loss() -> float:
         network.eval()
         with torch.no_grad():
-            scores = torch.cat([network(part) for part in torch.split(beside, _CHUNK)])
+            scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
             return float(_loss(scores, later, sizes.decay))
 
     def weights(network: nn.Module) -> dict[str, torch.Tensor]:

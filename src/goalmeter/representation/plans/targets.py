@@ -37,23 +37,14 @@ QUERIES = 10
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """The sequences of actions from N decisions on.
+    """The sequences of actions from N decisions on."""
 
-    Attributes:
-        actions: 0 to 3, then `END` if the walk arrived, then `NOTHING`, [N, queries].
-        scenes: the decisions from which they begin.
-        walks: key of the walk of each, [N].
-        steps: number of the decision in its walk, [N].
-        questions: prompt of each; equal ones are the same question, [N].
-        unreadable: number of answers of the walks that could not be read.
-    """
-
-    actions: IntArray
-    scenes: Scenes
-    walks: tuple[Hashable, ...]
-    steps: IntArray
-    questions: tuple[Hashable, ...]
-    unreadable: int
+    actions: IntArray  # 0 to 3, then `END` if the walk arrived, then `NOTHING`, [N, queries]
+    scenes: Scenes  # the decisions from which they begin
+    walks: tuple[Hashable, ...]  # key of the walk of each, [N]
+    steps: IntArray  # number of the decision in its walk, [N]
+    questions: tuple[Hashable, ...]  # prompts, [N]
+    unreadable: int  # number of answers of the walks that could not be read
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -68,9 +59,9 @@ class Plans:
         """Number of actions of each sequence, [N]."""
         return np.asarray(((self.actions >= 0) & (self.actions < END)).sum(axis=1))
 
-    def where(self, kept: IntArray | BoolArray) -> Plans:
+    def where(self, chosen: IntArray | BoolArray) -> Plans:
         """Return some of the sequences, by number or by a mask, [N]."""
-        places = np.arange(len(self))[kept]
+        places = np.arange(len(self))[chosen]
         return Plans(
             self.actions[places],
             self.scenes.where(places),
@@ -222,13 +213,13 @@ def optimal_plans(plans: Plans, *, seed: int) -> IntArray:
     ):
         plan = planned(world)
         draws = Draws("optimal plan", seed, str(plans.walks[number]), int(plans.steps[number]))
-        told: list[int] = []
+        moves: list[int] = []
         while actions := plan.optimal_actions(state):
-            told.append(draws.choice(actions))
-            state = plan.step(state, told[-1])
+            moves.append(draws.choice(actions))
+            state = plan.step(state, moves[-1])
         # Where the goal is out of reach there is no way that would end.
-        told += [END] if plan.distance_from(state) == 0 else []
-        out[number] = _filled(told, plans.queries)
+        moves += [END] if plan.distance_from(state) == 0 else []
+        out[number] = _filled(moves, plans.queries)
     return out
 
 
@@ -241,9 +232,9 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> Int
     out = np.full(plans.actions.shape, NOTHING)
     for number, (walk, step) in enumerate(zip(plans.walks, plans.steps.tolist(), strict=True)):
         sample = by_place.get((str(walk), step))
-        told = () if sample is None else Located(sample, tokenizer).stated_plan()
-        if told:
-            out[number] = _filled([*told, END], plans.queries)
+        moves = () if sample is None else Located(sample, tokenizer).stated_plan()
+        if moves:
+            out[number] = _filled([*moves, END], plans.queries)
     return out if (out != NOTHING).any() else None
 
 
@@ -270,9 +261,9 @@ def asked_again(plans: Plans, *, seed: int) -> IntArray | None:
     return out if len(out) and asked.mean() >= _ENOUGH_ASKED else None
 
 
-def _filled(told: Sequence[int], queries: int) -> IntArray:
+def _filled(moves: Sequence[int], queries: int) -> IntArray:
     out = np.full(queries, NOTHING)
-    out[: len(told)] = told[:queries]
+    out[: len(moves)] = moves[:queries]
     return out
 
 
@@ -299,12 +290,7 @@ def plan_score(
 ) -> dict[str, Estimate]:
     """Return the "prefix" and "conditional" accuracy of n actions.
 
-    Args:
-        predicted: predictions of each step, [N, queries]; what is neither an action nor `END` is
-            never right.
-        actions: as in `Plans`, [N, queries].
-        grids: number of the grid of each sequence, by which intervals are clustered, [N].
-        n: 1 to the number of queries.
+    Predictions and actions have shape [N, queries]; intervals are clustered by grid, [N].
     """
     among, right = _has_action(actions, n), _right_so_far(predicted, actions)
     before = among & (right[:, n - 2] if n > 1 else True)

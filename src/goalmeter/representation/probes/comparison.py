@@ -56,17 +56,11 @@ _TEST_GRIDS = "test grids"
 
 
 class ControlTask(NamedTuple):
-    """Labels that can only be memorised.
+    """Labels that can only be memorised."""
 
-    Attributes:
-        scenes: all scenes, each with the map assigned to its grid.
-        split: of the scenes of training grids only.
-        scored: "other states of the same grids", or "the training states" where no grid has two.
-    """
-
-    scenes: Scenes
-    split: Split
-    scored: str
+    scenes: Scenes  # all of them, each with the map assigned to its grid
+    split: Split  # of the scenes of training grids only
+    scored: str  # "other states of the same grids", or "the training states" where no grid has two
 
 
 def exchanged(scenes: Scenes, *, seed: int) -> IntArray:
@@ -102,7 +96,7 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
     donor = np.arange(len(scenes))
     donor[split.train] = split.train[exchanged(train, seed=seed)]
     fit: list[IntArray] = []
-    beside: list[IntArray] = []
+    others: list[IntArray] = []
     for grid in np.unique(train.grids):
         rows = split.train[train.grids == grid]
         # One grid has several shapes only if it is also turned on its side.
@@ -111,14 +105,14 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
             donor[same] = donor[same[0]]
             dealt = rng.permutation(same)
             fit.append(dealt[: (len(dealt) + 1) // 2])
-            beside.append(dealt[(len(dealt) + 1) // 2 :])
+            others.append(dealt[(len(dealt) + 1) // 2 :])
     relabelled = Scenes(
         tuple(scenes.worlds[i] for i in donor),
         tuple(scenes.states[i] for i in donor),
         scenes.actions,
         scenes.grids,
     )
-    fitted, scored = np.sort(np.concatenate(fit)), np.sort(np.concatenate(beside))
+    fitted, scored = np.sort(np.concatenate(fit)), np.sort(np.concatenate(others))
     # A shape whose grids have one scene each is scored on its training scenes.
     shapes = {tuple(shape) for shape in relabelled.shapes[scored].tolist()}
     is_scored = [tuple(shape) in shapes for shape in relabelled.shapes[fitted].tolist()]
@@ -133,23 +127,14 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
 
 @dataclass(frozen=True)
 class ProbeRow(JsonFields):
-    """Scores of one fit.
+    """Scores of one fit."""
 
-    Attributes:
-        probe: name of the probe.
-        control: None for the probe itself, else the name of the control.
-        parameters: number of parameters fitted to activations.
-        scores: by cells and class.
-        places: errors of agent and goal.
-        scored: scored scenes.
-    """
-
-    probe: str
-    control: str | None
-    parameters: int
-    scores: tuple[Score, ...]
-    places: tuple[Localisation, ...]
-    scored: str = _TEST_GRIDS
+    probe: str  # name of the probe
+    control: str | None  # None for the probe itself, else the name of the control
+    parameters: int  # number of parameters fitted to activations
+    scores: tuple[Score, ...]  # by cells and class
+    places: tuple[Localisation, ...]  # errors of agent and goal
+    scored: str = _TEST_GRIDS  # scored scenes
 
     def score(self, cells: str = ALL, label: str = ALL) -> Score:
         """Return the score of one class in one set of cells."""

@@ -35,21 +35,13 @@ Checkpoint = TypeVar("Checkpoint")
 
 @dataclass(frozen=True)
 class Schedule:
-    """A training schedule.
-
-    Attributes:
-        rate: learning rate of AdamW.
-        decay: weight decay of AdamW.
-        batch: scenes per step.
-        epochs: maximum number of epochs.
-        patience: epochs without a better validation loss after which training ends.
-    """
+    """A training schedule of AdamW with early stopping."""
 
     rate: float = 1e-2
-    decay: float = 1e-2
-    batch: int = 32
-    epochs: int = 100
-    patience: int = 8
+    decay: float = 1e-2  # of weights
+    batch: int = 32  # scenes per step
+    epochs: int = 100  # at most
+    patience: int = 8  # epochs without a better validation loss
 
 
 # Root mean square length of scaled activations of any width: rates are tuned to it.
@@ -84,7 +76,7 @@ def trained(
     """
     import torch
 
-    fitted, beside = (_Batches(part, places, standard) for part in (train, validation))
+    fitted, held_out = (_Batches(part, places, standard) for part in (train, validation))
     optimiser = torch.optim.AdamW(
         network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
     )
@@ -96,7 +88,7 @@ def trained(
             fitted.nats(network, number, rows).mean().backward()  # type: ignore[no-untyped-call]
             optimiser.step()
 
-    return best_checkpoint(network, schedule, epoch, partial(beside.loss, network), _weights)
+    return best_checkpoint(network, schedule, epoch, partial(held_out.loss, network), _weights)
 
 
 def best_checkpoint(
@@ -106,15 +98,7 @@ def best_checkpoint(
     loss: Callable[[], float],
     weights: Callable[[nn.Module], Checkpoint],
 ) -> Checkpoint:
-    """Return the weights with the least validation loss, before training or after an epoch.
-
-    Args:
-        network: trained in place.
-        schedule: maximum number of epochs, and patience.
-        epoch: trains the network for one epoch.
-        loss: computes the validation loss.
-        weights: copies the weights of the network.
-    """
+    """Return a copy of the weights with the least validation loss, initial ones included."""
     best, least, waited = weights(network), loss(), 0
     for _ in range(schedule.epochs):
         network.train()

@@ -27,9 +27,9 @@ class Reading(NamedTuple):
     activations: Activations  # [N, D]
     scenes: Scenes  # N
 
-    def where(self, kept: IntArray) -> Reading:
+    def where(self, chosen: IntArray) -> Reading:
         """Return some of the scenes, by number."""
-        return Reading(self.activations[kept], self.scenes.where(kept))
+        return Reading(self.activations[chosen], self.scenes.where(chosen))
 
 
 class FittedProbe(Protocol):
@@ -42,10 +42,8 @@ class FittedProbe(Protocol):
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
         """Return the probability of each class in each cell, [N, rows, columns, 7].
 
-        Args:
-            activations: of N scenes, [N, D].
-            shapes: rows and columns of each scene's world, [N, 2]; the largest gives those of the
-                posterior, in which cells outside a world are walls.
+        Shapes are rows and columns of each world, [N, 2]; the largest gives those of the posterior,
+        in which cells outside a world are walls.
         """
 
 
@@ -111,16 +109,13 @@ _PRIOR = 0.5
 class Places:
     """The places of some shapes: P_s cells of each, row by row, and nowhere as the last.
 
-    Attributes:
-        shapes: shapes of training worlds.
-        objects: classes of objects, in the order of their columns.
-        offsets: prediction of position alone, for each shape [P_s + 1, 1 + objects]: the log-odds
-            of a wall where there is no object, and the logarithm of each object's share of scenes;
-            -inf for nowhere if an object is always somewhere.
+    Offsets are the prediction of position alone, for each shape [P_s + 1, 1 + objects]: the
+    log-odds of a wall where there is no object, and the logarithm of each object's share of scenes;
+    -inf for nowhere if an object is always somewhere.
     """
 
     shapes: tuple[Shape, ...]
-    objects: tuple[int, ...]
+    objects: tuple[int, ...]  # classes in the order of their columns
     offsets: tuple[FloatArray, ...]
 
     @classmethod
@@ -264,21 +259,14 @@ class Standard:
 
 @dataclass(frozen=True, eq=False)
 class FittedHeads:
-    """A probe of ours after its fit.
+    """A probe of ours after its fit."""
 
-    Attributes:
-        places: prediction of position alone.
-        standard: scaling of the activations.
-        scores: what scaled activations add to it.
-        parameters: number of parameters of `scores`.
-        slopes: for a linear probe, the derivative of each score by the scaled activations, for
-            the number of a shape: [D, P + 1, 1 + objects]. None for other probes.
-    """
-
-    places: Places
+    places: Places  # prediction of position alone
     standard: Standard
-    scores: Scores
-    parameters: int
+    scores: Scores  # what scaled activations add to it
+    parameters: int  # number of parameters of `scores`
+    # Of a linear probe the derivative of the scores of a shape by the scaled activations,
+    # [D, P + 1, 1 + objects].
     slopes: Callable[[int], FloatArray] | None = None
 
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:

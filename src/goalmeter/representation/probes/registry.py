@@ -114,10 +114,10 @@ def _head(
     centre = standard(train.activations.mean(axis=0, dtype=np.float64))
     residuals = _residuals(train.scenes, objects)
     basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
-    beside = (standard(validation.activations) - centre) @ basis
+    held_out = (standard(validation.activations) - centre) @ basis
     targets = Targets.of(validation.scenes, objects)
     trials = [
-        _trial((beside / (spectrum + penalty)) @ loads, targets, offset, penalty)
+        _trial((held_out / (spectrum + penalty)) @ loads, targets, offset, penalty)
         for penalty in penalties
     ]
     best = min(trials, key=lambda trial: trial.loss)
@@ -222,7 +222,7 @@ def _choice_loss(scores: FloatArray, places: IntArray) -> float:
 
 RATE, DECAY, BATCH, EPOCHS = 3e-4, 1e-3, 2048, 50
 HIDDEN = 1024
-# A class beside the real ones, in training only.
+# An additional class, in training only.
 _PADDING = len(CLASSES)
 # States whose hidden units are computed at once.
 _PUBLISHED_CHUNK = 32
@@ -284,17 +284,11 @@ class Published:
 
 @dataclass(frozen=True, eq=False)
 class FittedPublished:
-    """One of the paper's probes after its fit.
-
-    Attributes:
-        standard: scaling of the activations.
-        classes: classes of the outputs, [K]; the last may be padding.
-        weights: of the first layer, [hidden or K, D + 2] and a shift, and of the second.
-    """
+    """One of the paper's probes after its fit."""
 
     standard: Standard
-    classes: IntArray
-    weights: tuple[FloatArray, ...]
+    classes: IntArray  # of the outputs, [K]; the last may be padding
+    weights: tuple[FloatArray, ...]  # [hidden or K, D + 2] and a shift, and the second layer
 
     @property
     def parameters(self) -> int:

@@ -26,25 +26,16 @@ from goalmeter.statistics.discrimination import graded_area
 
 @dataclass(frozen=True)
 class Localisation(JsonRow):
-    """Error of the decoded position of an object.
+    """Error of the decoded position of an object."""
 
-    Attributes:
-        label: the class.
-        exact: share of scenes whose most probable cell is the true one.
-        distance: steps from the most probable cell to the true one.
-        expected: steps from the true cell, on average over the posterior.
-        classified: cells per scene whose most probable class is the object (published).
-        blur: mean steps of those cells from the true one, of scenes that have any (published).
-        missing: share of scenes that have none.
-    """
-
-    label: str
-    exact: Estimate
-    distance: Estimate
-    expected: Estimate
-    classified: Estimate
+    label: str  # the class
+    exact: Estimate  # share of scenes whose most probable cell is the true one
+    distance: Estimate  # steps from the most probable cell to the true one
+    expected: Estimate  # steps from the true cell, on average over the posterior
+    classified: Estimate  # cells per scene whose most probable class is the object (published)
+    # Mean steps of those cells from the true one, of scenes that have any (published).
     blur: Estimate
-    missing: Estimate
+    missing: Estimate  # share of scenes that have none
 
 
 def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisation | None:
@@ -74,13 +65,13 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     def mean(
         values: FloatArray | BoolArray, most: float, among: BoolArray | None = None
     ) -> Estimate:
-        kept = np.ones(n, dtype=bool) if among is None else among
+        counted = np.ones(n, dtype=bool) if among is None else among
         size = int(cluster.max()) + 1
         return estimate(
-            np.bincount(cluster[kept], np.asarray(values, dtype=float)[kept], size),
-            np.bincount(cluster[kept], minlength=size),
+            np.bincount(cluster[counted], np.asarray(values, dtype=float)[counted], size),
+            np.bincount(cluster[counted], minlength=size),
             heaviest=np.bincount(cluster).max(),
-            n=int(kept.sum()),
+            n=int(counted.sum()),
             bounds=(0.0, most),
         )
 
@@ -120,23 +111,14 @@ FLOOR = 1e-4
 
 @dataclass(frozen=True)
 class Score(JsonRow):
-    """Scores of a fitted probe for one class, or all together, in some cells of new grids.
+    """Scores of a fitted probe for one class, or all together, in some cells of new grids."""
 
-    Attributes:
-        cells: name of the set of cells.
-        label: the class, or "all".
-        accuracy: see above, like the next two.
-        balanced_accuracy: of n cells.
-        auroc: None for all classes together.
-        gain_bits: over position alone, per cell.
-    """
-
-    cells: str
-    label: str
-    accuracy: Estimate
-    balanced_accuracy: Estimate
-    auroc: Estimate | None
-    gain_bits: Estimate
+    cells: str  # name of the set of cells
+    label: str  # the class, or "all"
+    accuracy: Estimate  # see above, like the next two
+    balanced_accuracy: Estimate  # of n cells
+    auroc: Estimate | None  # None for all classes together
+    gain_bits: Estimate  # over position alone, per cell
 
 
 def scores(
@@ -147,21 +129,18 @@ def scores(
 ) -> list[Score]:
     """Score every class that occurs, and all together, in every set of cells.
 
-    Args:
-        posterior: of a probe, [N, rows, columns, 7].
-        position: of position alone, the same shape.
-        scenes: the truth.
-        cells: further sets of cells by name, [N, rows, columns] each, in addition to all.
+    Posteriors of the probe and of position alone have shape [N, rows, columns, 7], further sets of
+    cells [N, rows, columns].
     """
     labels = scenes.labels
     out = []
     for name, chosen in {ALL: np.ones(labels.shape, dtype=bool), **(cells or {})}.items():
-        kept = chosen & (labels != OUTSIDE)
+        counted = chosen & (labels != OUTSIDE)
         # All cells of all states of a grid are one cluster.
-        cluster = np.broadcast_to(scenes.grids[:, None, None], labels.shape)[kept]
+        cluster = np.broadcast_to(scenes.grids[:, None, None], labels.shape)[counted]
         if len(cluster):
             cluster = np.unique(cluster, return_inverse=True)[1]
-            out += _of_cells(name, posterior[kept], position[kept], labels[kept], cluster)
+            out += _of_cells(name, posterior[counted], position[counted], labels[counted], cluster)
     return out
 
 

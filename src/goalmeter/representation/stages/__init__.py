@@ -1,1 +1,1 @@
-"""The stages of a probe, each kept as soon as it is finished."""
+"""Stages of a probe, each stored when it is finished."""

@@ -72,21 +72,13 @@ _WIDTH, _NARROW = 1024, 256
 
 @dataclass(frozen=True)
 class Captured:
-    """Activations of the decisions of a run.
+    """Activations of the decisions of a run, of the model and of random weights."""
 
-    Attributes:
-        samples: the decisions, [N].
-        scenes: their worlds and states, [N].
-        trained: activations of the model.
-        replay_random: captures them from the same architecture with random weights.
-        rows: numbers of the decisions that have every position, so that positions can be compared.
-    """
-
-    samples: tuple[Sample, ...]
-    scenes: Scenes
+    samples: tuple[Sample, ...]  # [N]
+    scenes: Scenes  # [N]
     trained: Activations
     replay_random: Callable[[], Activations]
-    rows: IntArray
+    rows: IntArray  # numbers of the decisions that have every position
 
     @cached_property
     def random(self) -> Activations:
@@ -224,15 +216,7 @@ def _validation_gain(result: Comparison, reading: Reading, parts: Split, seed: i
 # --- Decoded worlds -------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class DecodedWorlds:
-    """The maps of all decisions at one place, each by a fit to other grids.
-
-    Attributes:
-        scenes: the decisions, [N].
-        walk_steps: walk and step of each.
-        maps: decoded maps.
-        controls: maps that are independent of the activations, by name.
-        left_out: why a control could not be made, by its name.
-    """
+    """The maps of all decisions at one place, each by a fit to other grids, and control maps."""
 
     scenes: Scenes
     walk_steps: WalkSteps
@@ -243,18 +227,11 @@ class DecodedWorlds:
 
 @dataclass(frozen=True, eq=False)
 class Decoding:
-    """The maps at the layer that was chosen, decoded on first use.
-
-    Attributes:
-        captures: the activations.
-        trajectories: the walks.
-        chosen: {"layer", "position", "probe"} whose maps are analysed further.
-        seed: of folds, fits and controls.
-    """
+    """The maps at the layer that was chosen, decoded on first use."""
 
     captures: Captured
     trajectories: Sequence[Trajectory]
-    chosen: Mapping[str, Any]
+    chosen: Mapping[str, Any]  # "layer", "position" and "probe"
     seed: int
 
     def key(self, stage: str, position: str | None = None) -> str:
@@ -421,7 +398,6 @@ def plan_stage(
                 stated=stated,
                 parts=parts,
                 seed=seed,
-                progress=stages.tell,
             )
             return json_value({"plan": table.plan, "left_out": table.left_out})
 
@@ -436,7 +412,7 @@ def plan_stage(
         read(PlanDecoder(depth, width=width), layers[-1:], parts=1)
 
     def make_decided() -> Any:
-        result = decided(at, plans, layers=layers[-1:], seed=seed, progress=stages.tell)
+        result = decided(at, plans, layers=layers[-1:], seed=seed)
         return json_value({"decided": result.decided, "settled": result.settled})
 
     value = stages.value("plan/decided", make_decided)

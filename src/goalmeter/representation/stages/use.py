@@ -56,11 +56,10 @@ from goalmeter.representation.use.trials import (
     half_of,
 )
 from goalmeter.runs import Stages
-from goalmeter.statistics.clusters import Estimate
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
-# The decoded map is listed beside the controls of the believed world.
+# The decoded map is listed with the controls of the believed world.
 _DECODED = "decoded"
 # Tokens at which streams are exchanged: where what moved is named, and the end of the prompt; if
 # the grid is turned, all tokens.
@@ -85,15 +84,7 @@ Again = Callable[[], Sequence[Sample]]
 
 @dataclass(frozen=True)
 class UseResults:
-    """Results of interventions on cells.
-
-    Attributes:
-        rows: interventions of both halves.
-        verdict: of the confirmed one.
-        doses: of the best write.
-        tried: the decisions of both halves that decide whether places are used.
-        all_places: places of cells by these decisions.
-    """
+    """Results of interventions on cells, and whether the places of cells are used."""
 
     rows: tuple[UsedRow, ...]
     verdict: str
@@ -182,9 +173,9 @@ def rows_of(use: Use) -> list[UsedRow]:
     for family in use.families:
         # Interventions on walls are no null of those on open cells, nor the other way round.
         opens = family.row.intervention.startswith(OPEN)
-        beside = [*family.nulls, *(() if opens else use.nulls)]
+        nulls_of = [*family.nulls, *(() if opens else use.nulls)]
         chosen = _place(family.row) == _place(use.confirmed)
-        rows.append(_row(CONFIRM, family.row, beside, chosen=chosen))
+        rows.append(_row(CONFIRM, family.row, nulls_of, chosen=chosen))
         for null in family.nulls:
             if _place(null) not in seen:
                 seen.add(_place(null))
@@ -194,7 +185,8 @@ def rows_of(use: Use) -> list[UsedRow]:
 
 
 def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
-    beside = [each.needed.flips for each in nulls if each is not row]
+    others = [each.needed.flips for each in nulls if each is not row]
+    highest = max(others, key=lambda e: e.interval[1] if e.interval else -1.0, default=None)
     return UsedRow(
         half=half,
         intervention=row.intervention,
@@ -207,7 +199,7 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
         as_if_changed=row.needed.as_if_changed,
         unreadable=row.needed.unreadable,
         unneeded_flips=row.unneeded.flips,
-        null_flips=None if row.is_null or not beside else max(beside, key=_upper_end),
+        null_flips=None if row.is_null else highest,
         effect_nats=row.effect_nats,
         dose=row.dose,
     )
@@ -215,10 +207,6 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
 
 def _place(row: UseRow) -> tuple[str, int | str, str]:
     return row.intervention, row.layer, row.position
-
-
-def _upper_end(flips: Estimate) -> float:
-    return -1.0 if flips.interval is None else flips.interval[1]
 
 
 def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[str, Any]:
@@ -248,14 +236,7 @@ def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[
 # --- Spans, exchanged streams and subspaces -------------------------------------------------------
 @dataclass(frozen=True)
 class Where:
-    """When cells are looked up, and where goal and agent are read from.
-
-    Attributes:
-        spans: cells that are hidden from one span.
-        moved: streams that are exchanged with questions in which something moved.
-        subspaces: dimensions of these streams that carry it.
-        left_out: why something is missing, by its name.
-    """
+    """When cells are looked up, and where goal and agent are read from."""
 
     spans: tuple[SpanRow, ...]
     moved: tuple[MovedRow, ...]
@@ -279,7 +260,14 @@ def where_stage(
 
     def stage(key: str, name: str, make: Make) -> dict[str, Any]:
         """Return the value of a stage; a reason is stored like any other outcome."""
-        value: dict[str, Any] = stages.value(key, partial(_or_reason, make))
+
+        def make_or_reason() -> dict[str, Any]:
+            try:
+                return make()
+            except InvalidParameterError as cause:
+                return {_REASON: str(cause)}
+
+        value: dict[str, Any] = stages.value(key, make_or_reason)
         if _REASON in value:
             left_out[name] = value[_REASON]
         return value
@@ -340,13 +328,6 @@ def where_stage(
         tuple(row_from(SubspaceRow, row) for value in spaces for row in value.get("rows", ())),
         left_out,
     )
-
-
-def _or_reason(make: Make) -> dict[str, Any]:
-    try:
-        return make()
-    except InvalidParameterError as cause:
-        return {_REASON: str(cause)}
 
 
 def _carrier(result: Moved, kind: str) -> list[Any] | None:
