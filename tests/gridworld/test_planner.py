@@ -73,13 +73,6 @@ def test_steps_distances_gaps_and_optimal_actions(name: str) -> None:
             assert planned.gap(at, action) == gap
 
 
-def test_a_key_is_worth_a_detour_only_where_there_is_a_door() -> None:
-    world = GridWorld.from_text(["#######", "#KA_DG#", "#######"])
-    assert plan(world).distance == 1 + 4
-    assert plan(world.with_(door=None)).distance == 3
-    assert [plan(world).step(s, 0) for s in (State(world.start),)] == [State(Cell(1, 1), WITH_KEY)]
-
-
 @pytest.mark.parametrize("name", WORLDS)
 def test_the_reference_path_is_a_shortest_one(name: str) -> None:
     planned = plan(WORLDS[name])

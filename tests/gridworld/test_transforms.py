@@ -10,7 +10,6 @@ from goalmeter.gridworld.world import (
     REFLECT,
     ROTATE,
     SWAP,
-    TRANSFORMS,
     TRANSPOSE,
     GridWorld,
     Transform,
@@ -57,11 +56,3 @@ def test_nothing_but_the_labels_changes(transform: Transform, world: GridWorld) 
                 assert after.step(there, transform.action(action)) == State(
                     transform.cell(moved.cell, world.shape), moved.layer
                 )
-
-
-def test_they_undo_themselves() -> None:
-    for world in WORLDS:
-        assert REFLECT(REFLECT(world)) == TRANSPOSE(TRANSPOSE(world)) == SWAP(SWAP(world)) == world
-        assert ROTATE(ROTATE(ROTATE(ROTATE(world)))) == world != ROTATE(ROTATE(world))
-    for transform in TRANSFORMS.values():
-        assert [transform.original_action(transform.action(a)) for a in range(4)] == [0, 1, 2, 3]

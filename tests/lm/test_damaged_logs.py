@@ -70,13 +70,6 @@ def refused(log: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("share", [0.0, 0.7])
-def test_a_log_that_is_cut_short(share: float, log: Path) -> None:
-    data = log.read_bytes()
-    log.write_bytes(data[: int(share * len(data))])
-    assert "no archive, or a damaged one" in refused(log)
-
-
 @pytest.mark.parametrize("name", ["header.json", "sample"])
 @pytest.mark.parametrize(
     "data",

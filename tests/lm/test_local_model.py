@@ -76,16 +76,6 @@ def test_against_the_forward_pass(models: Models, name: str) -> None:
             assert [t for t, _ in chosen.alternatives] == logprobs[place].topk(2).indices.tolist()
 
 
-def test_limits_differ_within_a_batch(models: Models) -> None:
-    model = LocalModel(models / "llama", device="cpu")
-    ids = model.ids([{"role": "user", "content": "#"}])
-    prompts = [model.prompt(ids, n, Sampling(seed=0, temperature=1.0)) for n in (1, 5, 20)]
-    replies = model.answers(prompts)
-    for reply, most in zip(replies, (1, 5, 20), strict=True):
-        assert len(reply.ids) == most or reply.ended
-    assert replies[2].ids[:5] == replies[1].ids and replies[1].ids[:1] == replies[0].ids
-
-
 def test_it_says_what_it_was_made_to_say(models: Models) -> None:
     model = LocalModel(models / "speaking-llama", device="cpu")
     replies = asked(model, ["Which way?"] * 1000, alternatives=0)

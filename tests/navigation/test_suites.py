@@ -141,20 +141,6 @@ def test_caps() -> None:
     assert {t.cap for t in suite("two-path", grids=1, paper=True, cap_factor=1).tasks} <= {12, 14}
 
 
-def test_strata() -> None:
-    strata: dict[str, Any] = {"distances": [[4, 8], (9, 16)], "detours": [(2, 9)]}
-    made = suite("maze", sizes=[9], complexities=[0.8], grids=3, **strata)
-    assert len(made.tasks) == 6
-    for task in made.tasks:
-        low, high = task.condition["distance"]
-        assert low <= task.distance <= high
-        world = task.world
-        straight = abs(world.start.row - world.goal.row)
-        straight += abs(world.start.column - world.goal.column)
-        assert 2 <= task.distance - straight <= 9
-        assert task.condition["detour"] == [2, 9]
-
-
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import JsonFields, json_value
 from goalmeter._types import AnyArray
 from goalmeter.agents import grid_agents
@@ -91,10 +90,6 @@ def keys(
     """Measure the trajectories in worlds with a key, for each size and condition."""
     seen = observed(trajectories)
     objects = np.array([object_in(walk.world) for walk in seen.trajectories], dtype=object)
-    if not any(objects):
-        raise InvalidTrajectoryError(
-            "none of the trajectories is in a world with a key or a neutral object"
-        )
     out = []
     for number, name in dict.fromkeys(zip(seen.kind.tolist(), objects, strict=True)):
         if name is None:
@@ -218,11 +213,6 @@ def two_path_table(
     for condition in dict.fromkeys(conditions.tolist()):
         walks = seen.where(conditions == condition)
         objects = np.array([object_in(walk.world) for walk in walks.trajectories], dtype=object)
-        if None not in objects or not any(objects):
-            raise InvalidTrajectoryError(
-                f"all walks are {'with' if None not in objects else 'without'} a key, expected "
-                f"worlds with a key, or a neutral object, and the same ones without it"
-            )
         control = walks.where(~objects.astype(bool))
         out += [
             _table(walks.where(objects == name), control, name, condition, confidence)

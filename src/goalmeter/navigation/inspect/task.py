@@ -52,13 +52,13 @@ from goalmeter.navigation.inspect.models import (
     failure_of,
     fit,
 )
-from goalmeter.navigation.plan import Walk, samples, walk_of
+from goalmeter.navigation.plan import PlannedWalk, samples, walk_of
 from goalmeter.navigation.prompts import (
     HISTORY,
     LOGPROBS,
     PROMPT,
-    Answer,
     Asking,
+    ParsedAnswer,
     action_probabilities,
     conditions,
     default_prompts,
@@ -104,16 +104,17 @@ def walker(
         repeats = _temperature(model) == 0 if once is None else once
 
         async def ask(prompt: str, config: GenerateConfig) -> ModelOutput:
+            message = ChatMessageUser(content=prompt)
             if not repeats:
-                return await _asked(model, prompt, config)
+                return await model.generate([message], config=config)
             async with locks.setdefault(prompt, anyio.Lock()):
                 if prompt not in answered:
-                    answered[prompt] = await _asked(model, prompt, config)
+                    answered[prompt] = await model.generate([message], config=config)
                 return answered[prompt]
 
         spent, failure = 0, None
         try:
-            listener.get().begins(Walk(task, index).name)
+            listener.get().begins(PlannedWalk(task, index).name)
             while not episode.over and failure is None:
                 listener.get().step()
                 words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
@@ -147,10 +148,6 @@ def walker(
     return solve
 
 
-async def _asked(model: Model, prompt: str, config: GenerateConfig) -> ModelOutput:
-    return await model.generate([ChatMessageUser(content=prompt)], config=config)
-
-
 def _prompt(episode: Episode) -> str:
     condition, steps = episode.task.condition, episode.steps
     shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
@@ -173,7 +170,7 @@ async def _decide(
     return output, _decision(prompt, output, answer, attempt), spent
 
 
-def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -> Decision:
+def _decision(prompt: str, output: ModelOutput, answer: ParsedAnswer, attempts: int) -> Decision:
     metadata = output.metadata or {}
     ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
     count = None
@@ -195,7 +192,7 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
     )
 
 
-def _why(output: ModelOutput, answer: Answer) -> str:
+def _why(output: ModelOutput, answer: ParsedAnswer) -> str:
     """Why there is no action."""
     stop = _stop(output)
     if stop == "max_tokens":
@@ -264,17 +261,14 @@ def walked(out: str | None = None) -> Scorer:
                 "invalid": sum(s.action is None for s in steps) / len(steps) if steps else unknown,
             },
             answer=trajectory.outcome,
-            explanation=_summary(trajectory),
+            explanation=(
+                f"{trajectory.outcome} after {len(steps)} steps (shortest {trajectory.distance}): "
+                + " ".join("-" if step.action is None else ACTIONS[step.action] for step in steps)
+            ),
             metadata={TRAJECTORY: record},
         )
 
     return score
-
-
-def _summary(trajectory: Trajectory) -> str:
-    moves = ["-" if step.action is None else ACTIONS[step.action] for step in trajectory.steps]
-    explanation = f"{trajectory.outcome} after {len(moves)} steps (shortest {trajectory.distance})"
-    return f"{explanation}: {' '.join(moves)}"
 
 
 # --- Task -----------------------------------------------------------------------------------------
