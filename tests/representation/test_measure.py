@@ -14,7 +14,6 @@ pytest.importorskip("transformers")
 
 import goalmeter as gm
 from goalmeter.agents.abilities import MissingAbilityError
-from goalmeter.navigation.plan import forecast as walks_forecast
 from goalmeter.navigation.rollouts import load
 from goalmeter.representation import measure
 from goalmeter.representation.activations import Activations
@@ -88,15 +87,6 @@ def interrupted(walked: Path) -> tuple[Path, list[str]]:
 def probed(walked: Path) -> Representation:
     """The same probe without a stop."""
     return measure(walked, **OPTIONS)
-
-
-def test_disk_of_walks_whose_tokens_are_recorded(walked: Path) -> None:
-    plan = load(walked).plan
-    told = walks_forecast(plan)
-    assert told.disk is not None and told.trials == 24
-    size = (walked / "trials.jsonl").stat().st_size
-    assert told.disk.least / 1.5 < size < 1.5 * told.disk.most
-    assert any("40 tokens, as on mazes of size 7" in line for line in told.assumed)
 
 
 def test_what_it_costs_is_told_before(walked: Path, tmp_path: Path) -> None:

@@ -280,37 +280,28 @@ def navigation(
     *,
     prompt: str | list[str] | None = None,
     history: int = 0,
-    attempts: int = Asking.attempts,
-    token_cap: int | None = Asking.token_cap,
-    seed: int = 0,
-    seeded: bool = Asking.seeded,
     once: bool | None = None,
     out: str | None = None,
     **options: Any,
 ) -> Task:
-    """A suite as a task.
+    """Return a suite as a task.
 
     Args:
         name: of the suite.
-        prompt: template, or several, each of which is a condition; by default "keys/1" in worlds
-            with a key and "plain/1" in others.
-        history: how many past steps the prompt shows.
-        attempts: how often a step is asked for until the answer can be read.
-        token_cap: output tokens of a whole walk.
-        seed: of the grids, and of the questions.
-        seeded: whether questions carry a seed; False for servers that do not take one.
-        once: whether a prompt that was answered is not asked again; by default at temperature 0.
-        out: a file to which every trajectory is appended as it ends.
-        options: of the suite, as in `SuiteOptions`.
+        prompt: template, or several, each of which is a condition; None for the suite's own.
+        history: number of past steps that the prompt shows.
+        once: whether each prompt is queried once; None for at temperature 0.
+        out: file to which every trajectory is appended as it ends.
+        options: fields of `SuiteOptions`, and `attempts`, `token_cap` and `seeded` of `Asking`.
 
     Raises:
         InvalidParameterError: an option is unknown or out of range.
     """
     record = suite_named(name)
+    asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
     set_in = conditions(_listed(prompt or default_prompts(record)), history)
-    made = tasks_of(record, SuiteOptions(seed=seed, **_suite_options(options)), set_in)
-    asking = Asking(attempts=attempts, token_cap=token_cap, seeded=seeded)
-    return task_of(made, asking, seed=seed, once=once, out=out)
+    made = tasks_of(record, SuiteOptions(**_suite_options(options)), set_in)
+    return task_of(made, asking, seed=made.options.seed, once=once, out=out)
 
 
 def task_of(
@@ -345,7 +336,8 @@ def task_of(
     )
 
 
-_SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions)) - {"seed"}
+_SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions))
+_ASKING = ("attempts", "token_cap", "seeded")
 
 
 def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
