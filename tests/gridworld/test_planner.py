@@ -10,14 +10,7 @@ from oracles import grid_world as oracle
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
-from goalmeter.gridworld.planner import (
-    DOOR_OPEN,
-    WITH_KEY,
-    WITHOUT_KEY,
-    State,
-    plan,
-    plans,
-)
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State, plan, plans
 from goalmeter.gridworld.world import Cell, GridWorld
 
 

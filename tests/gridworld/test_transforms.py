@@ -6,14 +6,7 @@ import pytest
 
 from goalmeter.gridworld.generators import key_door, maze, two_paths
 from goalmeter.gridworld.planner import State, layers_of, plan
-from goalmeter.gridworld.world import (
-    REFLECT,
-    ROTATE,
-    SWAP,
-    TRANSPOSE,
-    GridWorld,
-    Transform,
-)
+from goalmeter.gridworld.world import REFLECT, ROTATE, SWAP, TRANSPOSE, GridWorld, Transform
 
 WORLDS = [
     *(maze(9, 0.6, seed).world for seed in range(4)),

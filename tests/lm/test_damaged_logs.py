@@ -72,13 +72,7 @@ def refused(log: Path) -> str:
 
 @pytest.mark.parametrize("name", ["header.json", "sample"])
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"{",
-        b"\xff\xfe\x00",
-        b"[" * 100_000,
-        b'{"version": 2, "eval": {}, "samples": 7}',
-    ],
+    "data", [b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"version": 2, "eval": {}, "samples": 7}']
 )
 def test_json_that_is_damaged_nested_or_not_utf_8(name: str, data: bytes, log: Path) -> None:
     rewritten(log, {sample(log) if name == "sample" else name: data})

@@ -19,11 +19,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa:
 from lm.tiny_models import PROBABILITIES, Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError  # noqa: E402
-from goalmeter.agents.local_models import (  # noqa: E402
-    LocalModel,
-    Reply,
-    Sampling,
-)
+from goalmeter.agents.local_models import LocalModel, Reply, Sampling  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
 from goalmeter.navigation.prompts import understood  # noqa: E402
 

@@ -173,3 +173,17 @@ def test_too_late() -> None:
     assert done.outcome == "timeout" and done.steps == ()
     log, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), time_limit=1)
     assert done.outcome == "time limit" and log.samples[0].limit.type == "time"
+
+
+def test_answers_that_were_cut_and_withheld() -> None:
+    raw = "<|channel|>analysis<|message|>The goal is"
+    _, (done,) = run(
+        navigation("maze", **ONE, cap=1), mock(lambda *_: output(raw, stop="max_tokens"))
+    )
+    (step,) = done.steps
+    assert step.invalid == "token cap: no answer after the reasoning"
+    assert (step.raw, step.reasoning) == (raw, "The goal is")
+    _, (done,) = run(
+        navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
+    )
+    assert done.steps[0].invalid == "withheld: an empty answer"

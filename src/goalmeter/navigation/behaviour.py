@@ -100,12 +100,7 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
             confidence=confidence,
         ),
         brier=estimate(
-            squares,
-            steps_of,
-            heaviest=most_steps,
-            n=steps,
-            bounds=UNIT,
-            confidence=confidence,
+            squares, steps_of, heaviest=most_steps, n=steps, bounds=UNIT, confidence=confidence
         ),
         steps=steps,
         unknown=len(known) - steps,

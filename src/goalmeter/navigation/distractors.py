@@ -199,7 +199,6 @@ def factors(
     second: str = OBJECT,
     *,
     measure: str = "pick_up",
-    confidence: float = 0.95,
 ) -> Factors:
     """The effects of two conditions."""
     seen = observed(trajectories)
@@ -212,7 +211,7 @@ def factors(
     most = _greatest(measure)
 
     def effect(values: Any, most: float) -> Estimate:
-        return estimate(values, bounds=(-most, most), paired=True, confidence=confidence)
+        return estimate(values, bounds=(-most, most), paired=True)
 
     return Factors(
         measure,
@@ -226,11 +225,7 @@ def factors(
 
 
 def contrast(
-    trajectories: Sequence[Trajectory] | Observed,
-    name: str = OBJECT,
-    *,
-    measure: str = "pick_up",
-    confidence: float = 0.95,
+    trajectories: Sequence[Trajectory] | Observed, name: str = OBJECT, *, measure: str = "pick_up"
 ) -> Contrast:
     """Return the effect of one condition; see `factors`."""
     seen = observed(trajectories)
@@ -238,13 +233,13 @@ def contrast(
     means = cell_means(seen, (name,), (levels,), measure)
     most = _greatest(measure)
     difference = means[:, 1] - means[:, 0]
-    effect = estimate(difference, bounds=(-most, most), paired=True, confidence=confidence)
+    effect = estimate(difference, bounds=(-most, most), paired=True)
     first, second = means.mean(axis=0).tolist()
     return Contrast(measure, name, levels, (first, second), effect, len(means))
 
 
 def condition_effects(
-    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
+    trajectories: Sequence[Trajectory] | Observed,
 ) -> tuple[Factors | Contrast, ...]:
     """Return the effects of prompt and object: of both where both vary, else of one.
 
@@ -260,7 +255,7 @@ def condition_effects(
     for measure in MEASURES if vary else ():
         effects: Any = factors if len(vary) == 2 else contrast
         with suppress(InvalidTrajectoryError):
-            out.append(effects(seen, *vary, measure=measure, confidence=confidence))
+            out.append(effects(seen, *vary, measure=measure))
     return tuple(out)
 
 

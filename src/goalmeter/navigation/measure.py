@@ -314,10 +314,7 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
 
 
 def load(
-    folder: str | Path,
-    *,
-    beside: Sequence[str] | None = None,
-    progress: Tell | None = None,
+    folder: str | Path, *, beside: Sequence[str] | None = None, progress: Tell | None = None
 ) -> Navigation:
     """Load the measurement of a run directory.
 
@@ -354,10 +351,7 @@ def references(
 
 
 def _beside(
-    walked: Walked,
-    names: Sequence[str] | None,
-    folder: str | Path | None,
-    progress: Tell | None,
+    walked: Walked, names: Sequence[str] | None, folder: str | Path | None, progress: Tell | None
 ) -> Navigation:
     plan = walked.plan
     beside = references(plan, (plan.agent,), names=names, progress=progress)

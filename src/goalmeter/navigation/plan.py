@@ -8,12 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goalmeter._errors import (
-    MOST_SEED,
-    GoalmeterError,
-    InvalidFileError,
-    InvalidTrajectoryError,
-)
+from goalmeter._errors import MOST_SEED, GoalmeterError, InvalidFileError, InvalidTrajectoryError
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.generators import MOST_SIZE
 from goalmeter.gridworld.planner import State

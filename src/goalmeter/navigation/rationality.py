@@ -323,9 +323,7 @@ def _merged(coarse: Evidence, finer: Evidence) -> Evidence:
     """Join the rationalities of both, in rising order."""
     order = np.argsort(np.concatenate([coarse.rationalities, finer.rationalities]))
     columns = {
-        name: np.concatenate([getattr(part, name) for part in (coarse, finer)], axis=-1)[
-            ..., order
-        ]
+        name: np.concatenate([getattr(part, name) for part in (coarse, finer)], axis=-1)[..., order]
         for name in ("rationalities", "whole", "without")
     }
     return replace(coarse, **columns)

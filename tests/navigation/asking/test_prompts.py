@@ -69,3 +69,11 @@ def test_a_version_never_changes() -> None:
         "keys/1": "d821d05bca04e50a",
         "compact/2": "2e0dba158d6ecda7",
     }
+
+
+def test_history_is_told_if_there_is_any() -> None:
+    text = template("plain/1").prompt(
+        ROOM, State(ROOM.start), [(Cell(1, 2), 0), (Cell(1, 1), None)]
+    )
+    assert "So far, oldest first (position: action):\n(1, 2): LEFT\n(1, 1): no valid action" in text
+    assert "So far" not in template("plain/1").prompt(ROOM, State(ROOM.start))

@@ -45,13 +45,7 @@ from goalmeter.agents import inspect_providers as inspect_providers
 from goalmeter.agents.grid_agents import Decision
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.inspect.eval_log import TRAJECTORY, append
-from goalmeter.navigation.inspect.models import (
-    CONTEXT,
-    TIME_LIMIT,
-    TOKEN_CAP,
-    failure_of,
-    fit,
-)
+from goalmeter.navigation.inspect.models import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of, fit
 from goalmeter.navigation.plan import PlannedWalk, samples, walk_of
 from goalmeter.navigation.prompts import (
     HISTORY,
