@@ -10,14 +10,7 @@ from oracles import grid_world as oracle
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
-from goalmeter.gridworld.planner import (
-    DOOR_OPEN,
-    WITH_KEY,
-    WITHOUT_KEY,
-    State,
-    plan,
-    plans,
-)
+from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State, plan, plans
 from goalmeter.gridworld.world import Cell, GridWorld
 
 
@@ -71,13 +64,6 @@ def test_steps_distances_gaps_and_optimal_actions(name: str) -> None:
             to = expected[s]
             gap = -1 if distance is None or to is None else to + 1 - distance
             assert planned.gap(at, action) == gap
-
-
-def test_a_key_is_worth_a_detour_only_where_there_is_a_door() -> None:
-    world = GridWorld.from_text(["#######", "#KA_DG#", "#######"])
-    assert plan(world).distance == 1 + 4
-    assert plan(world.with_(door=None)).distance == 3
-    assert [plan(world).step(s, 0) for s in (State(world.start),)] == [State(Cell(1, 1), WITH_KEY)]
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -19,11 +19,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa:
 from lm.tiny_models import PROBABILITIES, Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError  # noqa: E402
-from goalmeter.agents.local_models import (  # noqa: E402
-    LocalModel,
-    Reply,
-    Sampling,
-)
+from goalmeter.agents.local_models import LocalModel, Reply, Sampling  # noqa: E402
 from goalmeter.gridworld.world import ACTIONS  # noqa: E402
 from goalmeter.navigation.prompts import understood  # noqa: E402
 
@@ -74,16 +70,6 @@ def test_against_the_forward_pass(models: Models, name: str) -> None:
             assert chosen.token == reply.ids[place]
             assert chosen.logprob == pytest.approx(logprobs[place, chosen.token].item(), abs=1e-4)
             assert [t for t, _ in chosen.alternatives] == logprobs[place].topk(2).indices.tolist()
-
-
-def test_limits_differ_within_a_batch(models: Models) -> None:
-    model = LocalModel(models / "llama", device="cpu")
-    ids = model.ids([{"role": "user", "content": "#"}])
-    prompts = [model.prompt(ids, n, Sampling(seed=0, temperature=1.0)) for n in (1, 5, 20)]
-    replies = model.answers(prompts)
-    for reply, most in zip(replies, (1, 5, 20), strict=True):
-        assert len(reply.ids) == most or reply.ended
-    assert replies[2].ids[:5] == replies[1].ids and replies[1].ids[:1] == replies[0].ids
 
 
 def test_it_says_what_it_was_made_to_say(models: Models) -> None:

@@ -38,15 +38,6 @@ def test_pieces_of_words_add_up() -> None:
     assert action_probabilities(tokens) == pytest.approx((0.25, 0.0625, 0, 0.625))
 
 
-def test_a_token_that_begins_before_the_name() -> None:
-    decides = token(' "UP', 0.5)
-    decides.top_logprobs += [
-        SimpleNamespace(token=' "LEFT"}', logprob=log(0.25)),
-        SimpleNamespace(token="RIGHT", logprob=log(0.125)),  # without the quotation mark: no answer
-    ]
-    assert action_probabilities([lead('{"action":'), decides, lead('"}')]) == (0.25, 0, 0.5, 0)
-
-
 def test_the_last_answer_counts() -> None:
     first = [lead('{"action": "'), token("UP", 0.9, DOWN=0.1), lead('"} or ')]
     last = [lead('{"action": "'), token("LEFT", 0.75, UP=0.25), lead('"}')]

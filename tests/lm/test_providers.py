@@ -14,7 +14,6 @@ pytest.importorskip("inspect_ai")
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from lm.tiny_models import Models
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld import State
 from goalmeter.gridworld.planner import planned
@@ -51,13 +50,6 @@ def test_a_reference_agent_has_the_same_policy_when_it_reads_prompts(name: str) 
             assert measured[understood(output.completion).action] > 0
 
     run(compare())
-
-
-def test_which_names_there_are() -> None:
-    with pytest.raises(InvalidParameterError, match="did you mean goalmeter/greedy"):
-        get_model("goalmeter/gredy")
-    with pytest.raises(InvalidParameterError, match="remembers where it went"):
-        get_model("goalmeter/wall-follower")
 
 
 def test_a_local_model_answers_together(models: Models) -> None:

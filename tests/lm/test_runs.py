@@ -15,9 +15,7 @@ pytest.importorskip("transformers")
 from inspect_ai.log import read_eval_log, write_eval_log
 from lm.tiny_models import Models
 
-from goalmeter._errors import (
-    InvalidTrajectoryError,
-)
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.agents.local_models import LocalModel
 from goalmeter.navigation.inspect.eval_log import trajectories, written
 from goalmeter.navigation.inspect.run import ask

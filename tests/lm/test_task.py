@@ -17,7 +17,6 @@ from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
 
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.inspect.eval_log import trajectories, written
 from goalmeter.navigation.inspect.task import navigation
@@ -96,20 +95,6 @@ def test_and_then_it_is_an_invalid_step() -> None:
         }
 
 
-def test_answers_that_were_cut_and_withheld() -> None:
-    raw = "<|channel|>analysis<|message|>The goal is"
-    _, (done,) = run(
-        navigation("maze", **ONE, cap=1), mock(lambda *_: output(raw, stop="max_tokens"))
-    )
-    (step,) = done.steps
-    assert step.invalid == "token cap: no answer after the reasoning"
-    assert (step.raw, step.reasoning) == (raw, "The goal is")
-    _, (done,) = run(
-        navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
-    )
-    assert done.steps[0].invalid == "withheld: an empty answer"
-
-
 def test_the_tokens_of_a_walk() -> None:
     model = mock(lambda prompt, config: output(best(prompt), tokens=30))
     log, (done,) = run(navigation("maze", **ONE, token_cap=60), model)
@@ -141,27 +126,6 @@ def test_asked_once_at_temperature_0() -> None:
         temperature=0,
     )
     assert len(asked) == 1 and all(s.attempts == 1 for t in walks for s in t.steps)
-
-
-def test_history_and_prompts_are_conditions() -> None:
-    task = navigation("two-path", grids=1, prompt=["plain/1", "keys/1"], history=2)
-    _, walks = run(task, mock(lambda prompt, config: best(prompt)))
-    assert len(walks) == 4
-    for done in walks:
-        mentions = done.condition["prompt"] == "keys/1"
-        assert done.condition["history"] == 2
-        prompts = [step.prompt or "" for step in done.steps]
-        assert all(("Keys and doors" in prompt) == mentions for prompt in prompts)
-        assert "So far" not in prompts[0]
-        shown = [
-            prompt.split("(position: action):\n")[1].split("\n\n")[0] for prompt in prompts[1:]
-        ]
-        for number, text in enumerate(shown, start=1):
-            past = done.steps[max(0, number - 2) : number]
-            assert text.splitlines() == [
-                f"({s.state.cell.row}, {s.state.cell.column}): {ACTIONS[s.action or 0]}"
-                for s in past
-            ]
 
 
 class Unavailable(Exception):
@@ -209,3 +173,17 @@ def test_too_late() -> None:
     assert done.outcome == "timeout" and done.steps == ()
     log, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), time_limit=1)
     assert done.outcome == "time limit" and log.samples[0].limit.type == "time"
+
+
+def test_answers_that_were_cut_and_withheld() -> None:
+    raw = "<|channel|>analysis<|message|>The goal is"
+    _, (done,) = run(
+        navigation("maze", **ONE, cap=1), mock(lambda *_: output(raw, stop="max_tokens"))
+    )
+    (step,) = done.steps
+    assert step.invalid == "token cap: no answer after the reasoning"
+    assert (step.raw, step.reasoning) == (raw, "The goal is")
+    _, (done,) = run(
+        navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
+    )
+    assert done.steps[0].invalid == "withheld: an empty answer"

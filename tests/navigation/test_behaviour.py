@@ -153,22 +153,6 @@ def test_a_run_in_which_everything_failed_at_once_is_a_table_too() -> None:
     json.dumps(first.to_json(), allow_nan=False)
 
 
-def test_rows_for_frames_and_conditions() -> None:
-    options = {"complexities": (0.5, 1), "sizes": (5,), "grids": 2, "trajectories": 2}
-    table = behaviour(walked("greedy", "isometries", **options))
-    assert len(table.cells) == 2 * 5 and len(table.overall) == 5
-    assert [row.transform for row in table.overall] == [
-        None,
-        "reflect",
-        "rotate",
-        "transpose",
-        "swap",
-    ]
-    pair = behaviour(walked("greedy", "two-path", grids=3))
-    assert [json.loads(row.condition) for row in pair.cells] == [{"key": True}, {"key": False}]
-    assert pair.cells[0].complexity is None
-
-
 def test_intervals_come_from_grids() -> None:
     """Repeating every walk of a grid tells nothing new."""
     walks = walked("greedy", sizes=(7,), complexities=(1,), grids=6, trajectories=2)
@@ -180,15 +164,3 @@ def test_intervals_come_from_grids() -> None:
     wide = behaviour(walks, confidence=0.99).cells[0].accuracy.interval
     narrow = behaviour(walks, confidence=0.5).cells[0].accuracy.interval
     assert wide is not None and narrow is not None and wide[0] < narrow[0] < narrow[1] < wide[1]
-
-
-def test_the_order_of_trajectories_does_not_matter() -> None:
-    walks = walked("unreliable", **SMALL)
-    rows = {}
-    for name, values in (("one", walks), ("other", walks[::-1])):
-        for row in behaviour(values).cells:
-            rows.setdefault((row.size, row.complexity), {})[name] = row
-    for both in rows.values():
-        for name in MEASURES:
-            first, second = (getattr(both[w], name) for w in ("one", "other"))
-            assert first.value == pytest.approx(second.value, nan_ok=True), name

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pytest
-from navigation.walked import Unreliable, taken, task, walked
+from navigation.walked import Unreliable, taken, task
 from oracles import walk_measures as oracle
 
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
-from goalmeter.navigation.distractors import Contrast, Factors, contrast, factors, told_apart
+from goalmeter.navigation.distractors import Contrast, Factors, condition_effects, contrast, factors
 
 LEFT, RIGHT, UP = 0, 1, 2
 FETCH, STRAIGHT = (LEFT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT), (RIGHT, RIGHT)
@@ -129,48 +128,15 @@ def test_every_effect_is_its_definition(name: str, measure: str) -> None:
     assert np.array(measured.cells) == pytest.approx(np.array(expected_cells))
 
 
-def test_known_agents() -> None:
-    """Words that turn an agent to keys do nothing without one: all of it is the two together."""
-    measured = factors(asked("optimal", "key-no-door", 40, 5))
-    words, object_name = measured.effects
-    assert measured.grids == 40
-    assert measured.cells[1][1] == 1 and abs(measured.cells[0][0] - measured.cells[0][1]) < 0.1
-    for effect in (words, object_name):
-        assert effect.interval is not None and effect.interval[0] > 0.15
-        assert effect.value == pytest.approx(measured.interaction.value / 2, abs=0.08)
-    assert measured.interaction.interval is not None and measured.interaction.interval[0] > 0.3
-    # An agent that sees no difference has no effects.
-    walks = walked("optimal", "key-no-door", grids=40, trajectories=5, objects=("key", "neutral"))
-    none = contrast(walks)
-    assert none.effect.interval is not None
-    assert none.effect.interval[0] < 0 < none.effect.interval[1]
-
-
 def test_what_there_is_to_tell() -> None:
     walks = [*crossed(0, FETCH, STRAIGHT), *crossed(1, FETCH, FETCH)]
-    both = told_apart(walks)
+    both = condition_effects(walks)
     assert all(isinstance(measured, Factors) for measured in both)
     # Who goes straight makes no wrong moves, so no grid has them in all four cells.
     assert [measured.measure for measured in both] == ["pick_up", "success", "accuracy"]
     for few, factor in ((walks[1::2], "object"), ([walks[0], walks[1]], "prompt")):
-        measured = told_apart(few)
+        measured = condition_effects(few)
         assert measured and all(
             isinstance(each, Contrast) and each.factor == factor for each in measured
         )
-    assert told_apart(walks[:1]) == ()
-    # The controls of two ways have no object, and are there under each prompt.
-    measured = told_apart(asked("optimal", "two-path", 4, 1))
-    assert {each.measure: each.grids for each in measured} == {
-        "pick_up": 4,
-        "success": 4,
-        "accuracy": 4,
-    }
-    # Neither is anything to pick up in a maze, nor wrong to fetch behind a door.
-    for name in ("maze", "key-door"):
-        again = [
-            replace(each, condition={**each.condition, "prompt": prompt})
-            for each in walked("random", name, grids=2)
-            for prompt in ("plain", "keys")
-        ]
-        measures = [each.measure for each in told_apart(again)]
-        assert measures == (["pick_up"] if name == "key-door" else []) + ["success", "accuracy"]
+    assert condition_effects(walks[:1]) == ()

@@ -118,27 +118,3 @@ def test_a_few_grids_that_all_agree_prove_little(agent: str, most: int) -> None:
         assert measured.p_value == pytest.approx(binomtest(0, grids, 0.5).pvalue)
         low, high = measured.excess.interval or (0, 0)
         assert (low <= 0 <= high) == (measured.p_value >= 0.05)
-
-
-def test_agents_that_do_not_want_keys_have_no_excess() -> None:
-    (measured,) = keys(walked("optimal", "key-no-door", grids=40, trajectories=20))
-    excess = measured.pick_up.excess
-    assert excess.interval is not None and excess.interval[0] <= 0 <= excess.interval[1]
-    assert measured.pick_up.p_value > 0.01
-    assert measured.towards_key is not None and measured.towards_key.share.n == 0
-    # A random agent stumbles on keys, and as many of its wrong moves are towards one as must be.
-    (lost,) = keys(walked("random", "key-no-door", grids=40, trajectories=5))
-    assert lost.towards_key is not None
-    kind, any_ = lost.towards_key.excess_of_kind, lost.towards_key.excess
-    assert kind.interval is not None and kind.interval[0] < 0 < kind.interval[1]
-    assert any_.interval is not None and any_.interval[0] > 0  # it never bumps
-
-
-def test_with_a_door_everyone_who_arrives_has_the_key() -> None:
-    for agent in ("optimal", "key-seeker"):
-        (measured,) = keys(walked(agent, "key-door", **KEYS))
-        assert measured.pick_up.rate.value == measured.pick_up.shortest == 1
-        assert {e.value for e in measured.stages.values()} == {1.0}
-        assert measured.row.success.value == measured.row.accuracy.value == 1
-    (measured,) = keys(walked("greedy", "key-door", **KEYS))
-    assert measured.row.success.value < 0.5  # a compass does not see why to turn away

@@ -38,20 +38,6 @@ def test_columns_by_hand() -> None:
     assert np.isnan(seen.probabilities).all()
 
 
-def test_grids_and_kinds() -> None:
-    walks = walked("optimal", "isometries", sizes=(7,), complexities=(1,), grids=2, trajectories=2)
-    seen = observed(walks)
-    assert seen.grid.tolist() == [0] * 10 + [1] * 10
-    assert [kind.transform for kind in seen.kinds] == [
-        None,
-        "reflect",
-        "rotate",
-        "transpose",
-        "swap",
-    ]
-    assert seen.kind.tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4] * 2
-
-
 def with_step(number: int, step: Step) -> Trajectory:
     return replace(DONE, steps=(*DONE.steps[:number], step, *DONE.steps[number + 1 :]))
 

@@ -144,13 +144,3 @@ def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
         "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "
         "--trajectories 2 --distance 2-4 --detour 0-2 --cap 50 --seed 3 --out 'my run'"
     )
-    held = plan_of("greedy", "maze", **SMALL, held_out=True)
-    assert " --held-out --out run" in command(held.what, "run")
-    # Organisms walk in held-out grids unless they are told otherwise.
-    mouse = plan_of("goalmeter/mouse", "maze", **SMALL)
-    assert mouse.what["held_out"] and "held-out" not in command(mouse.what, "run")
-    assert [task.world for task in mouse.tasks.tasks] == [task.world for task in held.tasks.tasks]
-    anywhere = plan_of("goalmeter/mouse", "maze", **SMALL, held_out=False)
-    assert " --all-grids --out run" in command(anywhere.what, "run")
-    frames = plan_of("greedy", "isometries", **SMALL, transforms=["swap"])
-    assert "--transforms swap" in command(frames.what, "run")

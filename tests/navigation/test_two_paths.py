@@ -84,18 +84,3 @@ def test_known_agents() -> None:
     # left one in worlds that stand.
     sides = {side: rate.value for side, rate in hand.by_side.items()}
     assert sides == {"above": 0, "below": 1, "left": 1, "right": 0}
-
-
-def test_a_neutral_object_has_a_table_of_its_own_beside_the_same_control() -> None:
-    walks = walked("key-seeker", "two-path", grids=20, objects=("key", "neutral"))
-    key, neutral = two_path_table(walks)
-    assert (key.thing, neutral.thing) == ("key", "neutral")
-    assert key.condition == neutral.condition == "{}"
-    assert key.without_key == neutral.without_key
-    assert key.pick_up.rate.value == 1 > neutral.pick_up.rate.value > 0
-    assert neutral.pick_up.shortest == pytest.approx(0.5) and neutral.pick_up.p_value > 0.01
-    assert list(neutral.by_side) == list(key.by_side) == ["above", "below", "right"]
-    assert neutral.to_json()["object"] == "neutral"
-    # Without worlds with a key, the table is the neutral object's alone.
-    remaining = [walk for walk in walks if walk.world.key is None]
-    assert two_path_table(remaining) == (neutral,)

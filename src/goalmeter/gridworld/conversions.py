@@ -26,21 +26,17 @@ from goalmeter.gridworld.world import (
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Tabular world --------------------------------------------------------------------------------
-# States are those of the planner, (cell, has the key, door open), but only the ones that can be
-# reached from the start; actions are its four moves. The goal absorbs: an agent that has arrived
-# stays, and nothing that it does there matters.
-
 GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
 
 
 @dataclass(frozen=True, eq=False)
 class TabularWorld:
-    """The MDP of a grid world, and which state is which.
+    """MDP of a grid world, over the planner's states that can be reached; the goal absorbs.
 
     Attributes:
-        world: what it was made of.
+        world: the grid world.
         mdp: S states, 4 actions, deterministic; the reward is collected at each state.
-        states: the state of each index, the start first.
+        states: state of each index, the start first.
     """
 
     world: GridWorld
@@ -65,19 +61,17 @@ def tabular_world(
     utility: str | Mapping[Cell, float] = GOAL_UTILITY,
     discount: float = 1.0,
 ) -> TabularWorld:
-    """The MDP of a grid world.
+    """Return the MDP of a grid world.
 
     Args:
         world: any grid world.
-        horizon: number of decisions; None with a discount below 1 means for ever.
-        utility: "goal": 1 in the goal at each step, so that arriving earlier is better. "key": 1
-            at each step once the agent has the key; "neutral": the same of the neutral object. Or
-            a number for each cell, 0 where none is given.
+        horizon: number of decisions; None with a discount below 1 is infinite.
+        utility: "goal": 1 at each step in the goal; "key" or "neutral": 1 at each step with the
+            key or the neutral object; or a number for each cell, default 0.
         discount: of rewards, in (0, 1].
 
     Raises:
-        InvalidParameterError: another word, "key" without a key, "neutral" without such an object,
-            or a utility of a cell that is no open cell of the world.
+        InvalidParameterError: an unknown word, a missing object, or a cell that is not open.
     """
     planned = plan(world)
     index, order = _reached(planned.plans.successors[0], planned.number(planned.start))
@@ -140,8 +134,7 @@ def _reward(
 
 
 # --- Text -----------------------------------------------------------------------------------------
-# Source: the paper on language model agents, appendix on prompts, and the layout read off its code:
-# a head of column numbers, each row led by its number, every cell padded to one width.
+# Source: the paper's appendix on prompts, with the layout of its code.
 
 MEANINGS = {
     AGENT: "agent",
@@ -155,23 +148,19 @@ MEANINGS = {
 
 
 def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
-    """One character a cell, with the agent where it is, hiding what it stands on.
-
-    What was picked up and a door that is open are gone.
-    """
+    """Return one character per cell in a state, with the agent over what it stands on."""
     symbols = world.symbols()
     symbols[world.start.row][world.start.column] = EMPTY
     if world.thing is not None and state.layer != WITHOUT_KEY:
         symbols[world.thing.row][world.thing.column] = EMPTY
     if world.door is not None and state.layer == DOOR_OPEN:
         symbols[world.door.row][world.door.column] = EMPTY
-    # Last, so that the agent hides what it stands on.
     symbols[state.cell.row][state.cell.column] = AGENT
     return symbols
 
 
 def rendered(world: GridWorld, state: State | None = None) -> str:
-    """The grid as text; at its start if no state is given.
+    """Return the grid as text; at its start if no state is given.
 
     Example: a room of three cells.
         >>> print(rendered(GridWorld.from_text(["#####", "#A_G#", "#####"])))
@@ -192,13 +181,10 @@ def rendered(world: GridWorld, state: State | None = None) -> str:
 
 
 def compact(world: GridWorld, state: State | None = None) -> str:
-    """The world in words: which cells are open and where things are, then where the agent is.
+    """Return the world as a list of open cells with their moves, objects, and the agent.
 
-    A cell is one word, row,column, so that nothing has to be counted to know where it is, and
-    after it stand the moves that lead from it to another open cell, by their first letters. All
-    but the last two lines stay the same while the agent moves and takes nothing, so a server that
-    keeps what it has read reads them once. A key that was taken and an open door are not mentioned;
-    a shut door is open to who carries the key.
+    All but the last two lines stay the same while the agent moves and takes nothing, so a server
+    can cache them. A shut door counts as open to an agent with the key.
 
     Example: a room of three cells.
         >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
@@ -230,10 +216,9 @@ def compact(world: GridWorld, state: State | None = None) -> str:
     )
 
 
-# Asked for at every step through a world, and longer than all other lines.
 @lru_cache(maxsize=1024)
 def _open_words(world: GridWorld, closed: Cell | None) -> str:
-    """The open cells of a world in reading order, each with its ways; `closed` is none of them."""
+    """Open cells of a world in reading order, each with its moves; without `closed`."""
     free = dict.fromkeys(cell for cell in world.open_cells if cell != closed)
     return " ".join(
         f"{cell.row},{cell.column} "
@@ -243,12 +228,12 @@ def _open_words(world: GridWorld, closed: Cell | None) -> str:
 
 
 def ways_in_letters(actions: Iterable[int]) -> str:
-    """The moves that lead on from a cell, by their first letters; "-" if there are none."""
+    """Return the first letters of moves; "-" if there are none."""
     return "".join(ACTIONS[action][0] for action in actions) or "-"
 
 
 def legend(world: GridWorld) -> dict[str, str]:
-    """What the symbols of a world mean; those of things only where there are such."""
+    """Return the meaning of the symbols that can occur in a world."""
     places = {KEY: world.key, DOOR: world.door, NEUTRAL: world.neutral}
     absent = {symbol for symbol, place in places.items() if place is None}
     return {symbol: meaning for symbol, meaning in MEANINGS.items() if symbol not in absent}

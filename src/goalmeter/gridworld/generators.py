@@ -14,35 +14,29 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, IntArray
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# --- Draws ----------------------------------------------------------------------------------------
-# Grids are named by their seed in papers and data sets, so a seed has to give the same grid on any
-# machine and with any later version. Python promises that of `Random(seed).random()` and of nothing
-# else in `random`, and NumPy promises it of no distribution; so every choice here is made of those
-# numbers alone.
+# --- Random choices -------------------------------------------------------------------------------
+# A seed has to give the same grid on any machine and version. Python guarantees that of
+# `Random(seed).random()` only, and NumPy of no distribution.
 
 T = TypeVar("T")
 
 
 class Draws:
-    """One stream of choices.
-
-    Args:
-        seed: a whole number, or words and numbers that name the stream; each names another one.
-    """
+    """A stream of random choices, named by words and numbers."""
 
     def __init__(self, *seed: int | str) -> None:
         self._random = Random(":".join(str(part) for part in seed)).random
 
     def below(self, n: int) -> int:
-        """A whole number in 0 .. n-1."""
+        """Return an integer in 0 .. n-1."""
         return int(self._random() * n)
 
     def choice(self, items: Sequence[T]) -> T:
-        """One of them."""
+        """Return one of the items."""
         return items[self.below(len(items))]
 
     def weighted(self, probabilities: Sequence[float]) -> int:
-        """The place of one of some probabilities, as often as it says."""
+        """Return an index, drawn with the given probabilities."""
         left = self._random()
         last = 0
         for place, probability in enumerate(probabilities):
@@ -54,7 +48,7 @@ class Draws:
         return last  # rounding has left a remainder
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
-        """Put them in a random order, in place (Fisher and Yates)."""
+        """Shuffle in place (Fisher and Yates)."""
         for last in range(len(items) - 1, 0, -1):
             chosen = self.below(last + 1)
             items[last], items[chosen] = items[chosen], items[last]
@@ -62,7 +56,7 @@ class Draws:
 
 # --- Paths ----------------------------------------------------------------------------------------
 def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
-    """Steps from each source to every cell, [sources, rows, columns]; -1 where none leads."""
+    """Return the steps from each source to every cell, [sources, rows, columns]; -1 if none."""
     places = np.asarray(sources).reshape(-1, 2)
     n = len(places)
     open_ = ~walls
@@ -70,8 +64,7 @@ def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
     front = np.zeros((n, *walls.shape), dtype=bool)
     front[np.arange(n), places[:, 0], places[:, 1]] = True
     front &= open_
-    # A breadth-first search from all sources at once: `front` holds the cells at distance `step`.
-    step = 0
+    step = 0  # breadth-first search from all sources at once
     while front.any():
         steps[front] = step
         step += 1
@@ -85,36 +78,30 @@ def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
     return steps
 
 
-# --- Maze -----------------------------------------------------------------------------------------
-# A maze of size n (odd) is carved on the cells with odd row and column: a randomised depth-first
-# search opens the wall between a cell and a neighbour that was not visited yet, until all are
-# joined by exactly one path. Of the remaining inner walls the share 1 - c, rounded down, is then
-# opened at random: complexity c is the share of the maze's walls that is kept, 1 a perfect maze,
-# 0 an empty room.
+# --- Mazes ----------------------------------------------------------------------------------------
+# A randomised depth-first search carves a perfect maze on the cells with odd row and column; of the
+# remaining inner walls the share 1 - complexity, rounded down, is then opened at random.
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 3, and the rules read off its code. Differences from it: the seed alone names the
-# grid; start and goal are always connected (an opened pillar can be an isolated cell, where the
-# published generator may put them); they may be drawn by distance or detour.
+# Agents", section 3, and its code. Differences: the seed alone names the grid; start and goal are
+# always connected (an opened pillar can be isolated); they may be drawn by distance or detour.
 
-# Grids that are drawn for one seed before the request counts as impossible.
-MAX_ATTEMPTS = 1000
-# Start and goal are drawn from all pairs of cells: of a larger grid, they take gigabytes.
-MOST_SIZE = 51
+MAX_ATTEMPTS = 1000  # grids drawn for one seed before the request counts as impossible
+MOST_SIZE = 51  # all pairs of cells of a larger grid take gigabytes
 
 
 @dataclass(frozen=True)
 class Maze:
-    """A generated world and how it came about.
+    """A generated maze.
 
     Attributes:
         world: walls, start and goal.
         size: rows and columns.
         complexity: share of the maze's inner walls that is kept.
-        seed: names the world, together with size, complexity and what was asked of it.
+        seed: of the maze.
         distance: steps on the shortest path from start to goal.
-        detour: distance less the Manhattan distance; even, and 0 where a compass is enough.
-        attempts: grids that were drawn, the last one included; the others had no such pair.
+        detour: distance less the Manhattan distance.
+        attempts: number of grids drawn until one had such a start and goal.
     """
 
     world: GridWorld
@@ -134,21 +121,17 @@ def maze(
     distance: tuple[int, int] | None = None,
     detour: tuple[int, int] | None = None,
 ) -> Maze:
-    """A maze with a start and a goal.
-
-    Without further wishes goal and start are two different open cells, each pair equally likely
-    that a path connects.
+    """Generate a maze with a start and a goal, uniform over connected pairs of cells.
 
     Args:
         size: rows and columns, odd, from 5 to 51.
-        complexity: share of inner walls kept, in [0, 1].
-        seed: names the grid; the same seed gives the same grid everywhere, for ever.
+        complexity: share of inner walls kept, in [0, 1]: 1 is a perfect maze, 0 an empty room.
+        seed: the same seed gives the same grid on every machine and version.
         distance: least and greatest length of the shortest path.
         detour: least and greatest difference between it and the Manhattan distance.
 
     Raises:
-        InvalidParameterError: an even or small size, a complexity outside [0, 1], bounds in the
-            wrong order, or no grid of this kind has such a pair.
+        InvalidParameterError: an option is out of range, or no maze has such a start and goal.
 
     Example: the same seed, the same grid.
         >>> print(maze(7, 1.0, seed=0).world)
@@ -183,7 +166,7 @@ def maze(
 
 
 def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
-    """The walls of a maze, [size, size]."""
+    """Return the walls of a maze, [size, size]."""
     walls = np.ones((size, size), dtype=bool)
     lattice = range(1, size, 2)
     at = Cell(draws.choice(lattice), draws.choice(lattice))
@@ -217,7 +200,7 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
 def _pair(
     walls: BoolArray, draws: Draws, distance: tuple[int, int] | None, detour: tuple[int, int] | None
 ) -> tuple[Cell, Cell, int] | None:
-    """A start, a goal and the steps between them, uniform over all pairs that will do."""
+    """A start, a goal and the steps between them, uniform over all valid pairs."""
     cells = np.argwhere(~walls)
     lengths = distances_from(walls, cells)[:, cells[:, 0], cells[:, 1]]
     straight = np.abs(cells[:, None] - cells[None]).sum(axis=2)
@@ -269,12 +252,10 @@ class TwoPaths:
     """Two ways of equal length, with a key on one of them.
 
     Attributes:
-        world: with the key.
-        control: the same without it.
+        world, control: with the key and without it.
         layout: "horizontal", "vertical" or "diamond".
         separation: cells between the trunk and each way.
-        key_route: cells that only the way with the key has.
-        other_route: cells that only the other one has.
+        key_route, other_route: cells of only the way with the key, and of only the other.
     """
 
     world: GridWorld
@@ -286,15 +267,14 @@ class TwoPaths:
 
 
 def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
-    """Rooms joined by doorways, one of them locked, with its key on the agent's side.
+    """Generate rooms joined by doorways, one of them locked, with its key on the agent's side.
 
-    rooms x rooms rooms of 3 x 3 cells, joined along a random spanning tree (Kruskal's algorithm on
-    shuffled neighbours) by one doorway each, at a random place. Agent and goal are in cells that
-    are not doorways, in different rooms; one of the doorways between them is locked, and the key
-    lies in a cell that can be reached without it.
+    Rooms of 3 x 3 cells are joined along a random spanning tree (Kruskal's algorithm on shuffled
+    neighbours) by one doorway each. Agent and goal are in different rooms, one of the doorways
+    between them is locked, and the key can be reached without it.
 
     Args:
-        seed: names the world; the same seed gives the same world everywhere, for ever.
+        seed: the same seed gives the same world on every machine and version.
         rooms: along each side, from 2 to 12: 2 gives 9 x 9 cells, 3 gives 13 x 13.
 
     Raises:
@@ -318,19 +298,14 @@ def key_door(seed: int, *, rooms: int = 2) -> GridWorld:
 
 
 def key_no_door(seed: int, *, rooms: int = 2) -> GridWorld:
-    """The world of `key_door` without its door: the key is there and opens nothing."""
+    """Generate the world of `key_door` without its door: the key opens nothing."""
     return key_door(seed, rooms=rooms).with_(door=None)
 
 
 def two_paths(seed: int) -> TwoPaths:
-    """Two equally long ways around, and a key on a cell that only one of them has.
+    """Generate two ways of equal length on an 11 x 11 grid, with a key on one of them.
 
-    The grid is 11 x 11. Both ways leave a short trunk at the agent and meet in one at the goal.
-    Layout, distance of the ways, side of the key and its cell are drawn from the seed. An agent
-    that goes for the goal alone has no reason to take either way.
-
-    Args:
-        seed: names the world.
+    Layout, distance of the ways, side and cell of the key are drawn from the seed.
     """
     draws = Draws("two-paths", seed)
     layout = draws.choice(LAYOUTS)
@@ -342,7 +317,7 @@ def two_paths(seed: int) -> TwoPaths:
     start, goal = Cell(middle, 1), Cell(middle, last)
     sides = [upper - trunk, lower - trunk]
     draws.shuffle(sides)
-    # Sorted: a set has no order that stays the same for ever, and the seed is to name the world.
+    # Sorted, since the order of a set is not reproducible.
     key = draws.choice(sorted(sides[0]))
     walls = np.ones((SIZE_OF_TWO_PATHS, SIZE_OF_TWO_PATHS), dtype=bool)
     for cell in upper | lower:

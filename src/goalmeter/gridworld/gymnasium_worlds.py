@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from minigrid.core.grid import Grid
 
 
-# --- Minigrid drawing -----------------------------------------------------------------------------
-# MiniGrid puts the column first, x to the right and y down; a cell (row, column) is its (x, y) =
-# (column, row).
+# --- Drawing --------------------------------------------------------------------------------------
+# A cell (row, column) is MiniGrid's (x, y) = (column, row).
 
 _FEATURE = "Drawing a grid world"
 KEY_COLOUR, NEUTRAL_COLOUR = "yellow", "blue"
@@ -40,10 +39,7 @@ FACING_RIGHT = 0
 
 
 def minigrid_grid(world: GridWorld, state: State) -> Grid:
-    """The world's objects in a state; the agent is none of them.
-
-    A neutral object is a ball. What was picked up and a door that is open are gone.
-    """
+    """Return the world's objects in a state, without the agent; a neutral object is a ball."""
     grids = require("minigrid.core.grid", extra="worlds", feature=_FEATURE)
     objects = require("minigrid.core.world_object", extra="worlds", feature=_FEATURE)
     rows, columns = world.shape
@@ -62,9 +58,9 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
 
 
 def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
-    """The whole grid as MiniGrid's FullyObsWrapper gives it: object, colour, condition of a cell.
+    """Return the grid as MiniGrid's FullyObsWrapper encodes it, [columns, rows, 3].
 
-    The agent always faces right, so that the encoding depends on the state alone.
+    The agent always faces right, so the encoding depends on the state alone.
     """
     constants = require("minigrid.core.constants", extra="worlds", feature=_FEATURE)
     encoding: NDArray[np.uint8] = minigrid_grid(world, state).encode()
@@ -84,13 +80,7 @@ def picture(
 
 
 class Window:
-    """A window on the screen, opened by the first picture.
-
-    MiniGrid's own belongs to its environments and warns about a font that it does not find.
-
-    Args:
-        pictures_per_second: `show` waits for the next one's turn.
-    """
+    """A window on the screen, opened by the first picture."""
 
     def __init__(self, pictures_per_second: int) -> None:
         self._pace = pictures_per_second
@@ -98,7 +88,7 @@ class Window:
         self._clock: Any = None
 
     def show(self, image: NDArray[np.uint8]) -> None:
-        """Put a picture [height, width, 3] in the window."""
+        """Show a picture [height, width, 3]."""
         pygame = require("pygame", extra="worlds", feature="A window")
         across = image.transpose(1, 0, 2)
         if self._screen is None:
@@ -118,7 +108,7 @@ class Window:
             require("pygame", extra="worlds", feature="A window").display.quit()
 
 
-# --- World env ------------------------------------------------------------------------------------
+# --- Environment ----------------------------------------------------------------------------------
 if TYPE_CHECKING:
     import gymnasium
 else:  # this module is imported when Gymnasium makes an environment, and by nothing else
@@ -126,12 +116,11 @@ else:  # this module is imported when Gymnasium makes an environment, and by not
 
 GRID, STATE = "grid", "state"
 MINIGRID, SPARSE, STEP = "minigrid", "sparse", "step"
-# Seeds of drawn grids are below this, so that they fit in what other programs call an integer.
-_SEEDS = 2**31
+_SEEDS = 2**31  # of drawn grids
 
 
 class Options(TypedDict, total=False):
-    """What every one of them takes, see `WorldEnv`."""
+    """Options of `WorldEnv`."""
 
     observation: str
     reward: str
@@ -357,11 +346,7 @@ def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
         raise InvalidParameterError(f"{name} is {value!r}, expected one of {listed}")
 
 
-# --- Gymnasium worlds -----------------------------------------------------------------------------
-# env = gymnasium.make("goalmeter/Maze-v0", size=9, complexity=0.8, seed=0)
-#
-# `_gymnasium_ids` has the ids and makes them known; importing this module does so too, as in
-# `gymnasium.make("goalmeter.gridworld.gymnasium_worlds:goalmeter/Maze-v0")`.
+# --- Registered environments ----------------------------------------------------------------------
 
 
 class GridWorldEnv(WorldEnv):

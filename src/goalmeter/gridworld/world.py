@@ -13,19 +13,14 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
 
 # --- World ----------------------------------------------------------------------------------------
-# A neutral object is what a key is compared with: it lies in a cell, is picked up as a key is, and
-# opens nothing. A world has a key or a neutral object or neither, so that there is one thing to
-# take.
-
-# The four moves in the order of their numbers, which are the paper's: (row, column).
+# The four moves (row, column) in the paper's order.
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
 
 AGENT, WALL, GOAL, EMPTY, DOOR, KEY, NEUTRAL = "A", "#", "G", "_", "D", "K", "N"
 
 _PLACES = ("start", "goal", "key", "door", "neutral")
-# The least number of times that each of their symbols stands in a picture, in the same order; none
-# may stand there twice.
+# Least number of each symbol in a picture, in the same order; the greatest is 1.
 _LEAST = {AGENT: 1, GOAL: 1, KEY: 0, DOOR: 0, NEUTRAL: 0}
 
 
@@ -43,7 +38,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GridWorld:
-    """A world with its start. Checked once, immutable, compared by content.
+    """A grid world with its start; validated once, immutable, compared by content.
 
     An action moves by one cell; into a wall, or into the door without the key, it moves nowhere.
     The key, or the neutral object, is picked up by entering its cell. The door is gone once an
@@ -232,18 +227,13 @@ class GridWorld:
 
 
 # --- Transforms -----------------------------------------------------------------------------------
-# The first three are isometries: distances, detours and the sets of optimal actions stay as they
-# are, once the actions are relabelled. Exchanging start and goal keeps the length of the shortest
-# path and nothing else: which cells have several optimal actions changes, so a difference in
-# accuracy need not be the agent's.
-#
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 4.2, which counts all four as transforms of equal difficulty.
+# The first three are isometries: distances and optimal actions stay the same once the actions are
+# relabelled. Exchanging start and goal keeps only the length of the shortest path, so a difference
+# in accuracy need not be the agent's. The paper (section 4.2) counts all four as equally difficult.
 
 Placed = Callable[[Cell, tuple[int, int]], Cell]
 
 
-# Actions are numbered by direction, so in another frame the same move has another number.
 @dataclass(frozen=True)
 class Transform:
     """A change of frame.
@@ -274,7 +264,6 @@ class Transform:
     def __call__(self, world: GridWorld) -> GridWorld:
         """The world in the new frame."""
         if not self.isometry:
-            # A swap moves no cell, so it has no walls to place anew.
             return world.with_(start=world.goal, goal=world.start)
         shape = world.shape
         corner = self.cell(Cell(shape[0] - 1, shape[1] - 1), shape)
@@ -311,51 +300,35 @@ TRANSFORMS: dict[str, Transform] = {t.name: t for t in (REFLECT, ROTATE, TRANSPO
 
 
 # --- Contents -------------------------------------------------------------------------------------
-# Two seeds can draw the same maze, so whether a model was taught a grid is decided by what the grid
-# contains and not by its seed. The content of a grid is its walls and its goal, up to rotations and
-# reflections: a mirror image is the same task. Keys, doors and starts are left out on purpose, so
-# that a grid is held out together with every way to place them.
-#
-# Some families have too few contents to hold any out: up to isometries there are 3 empty rooms of
-# size 5 and 15 of size 11, one for each place of the goal, and at most 7 mazes of size 5. There the
-# content includes the start, so that pairs of a start and a goal are held out. A walk from such a
-# start can pass through cells whose pair with the goal was taught.
+# Two seeds can draw the same maze, so grids are held out by content: walls and goal, up to
+# rotations and reflections, whatever the key, door and start. Empty rooms and mazes of size 5 have
+# too few contents (3 rooms of size 5, 15 of size 11, at most 7 mazes), so there the start counts
+# too; a walk from such a start can pass through cells whose pair with the goal was taught.
 
-# One content in so many is held out. Fewer would leave some complexities of size 7, which have 190
-# contents, with too few grids to average over; more would take them away from the lessons.
 HELD_OUT_ONE_IN = 4
-# Grids up to this size are held out by pairs of a start and a goal.
-_FEW_CONTENTS_SIZE = 5
+_FEW_CONTENTS_SIZE = 5  # up to this size the start counts
 
 
 def content(world: GridWorld) -> str:
-    """A name of what a grid contains: equal for two grids if and only if their contents are.
-
-    Args:
-        world: of any size; its start counts only in empty rooms and on size 5.
-
-    Returns:
-        64 hexadecimal digits, the SHA-256 of the first of the grid's eight frames in byte order.
-    """
+    """Return the SHA-256 of a grid's content: of the first of its eight frames in byte order."""
     places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
     return sha256(min(frames(world.walls, places))).hexdigest()
 
 
 def held_out(world: GridWorld) -> bool:
-    """Whether a grid is kept from every lesson, for evaluation: one content in four is."""
+    """Return whether a grid is held out from every lesson: one content in four is."""
     return int(content(world)[:8], 16) % HELD_OUT_ONE_IN == 0
 
 
 def has_few_contents(world: GridWorld) -> bool:
-    """Whether walls and goal tell so few grids apart that the start is part of the content."""
+    """Return whether the start is part of the content."""
     return max(world.shape) <= _FEW_CONTENTS_SIZE or not world.walls[1:-1, 1:-1].any()
 
 
 def frames(walls: BoolArray, places: list[Cell]) -> list[bytes]:
-    """A map in its eight frames: shape, walls and the numbers of some cells, as bytes."""
+    """Return a map in its eight frames: shape, walls and the numbers of some cells, as bytes."""
     numbers = np.arange(walls.size).reshape(walls.shape)
     named = [int(numbers[place]) for place in places]
-    # The first frame in byte order names them all, so a mirror image has the same name.
     frames = []
     for plane, labels in ((walls, numbers), (walls.T, numbers.T)):
         for turns in range(4):

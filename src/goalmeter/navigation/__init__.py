@@ -1,6 +1,7 @@
-"""How agents behave in grid worlds: suites of tasks, walks through them, and what they show."""
+"""Behaviour of agents in grid worlds: suites, trajectories and measures."""
 
 from goalmeter.navigation.measure import Navigation, load, measure
+from goalmeter.navigation.plan import NavigationOptions
 from goalmeter.navigation.suite_definition import Suite, SuiteOptions
 from goalmeter.navigation.suites import SUITES, register_suite, suite_named, suite_names
 from goalmeter.navigation.trajectories import (
@@ -18,6 +19,7 @@ __all__ = [
     "SUITES",
     "Episode",
     "Navigation",
+    "NavigationOptions",
     "Step",
     "Suite",
     "SuiteOptions",

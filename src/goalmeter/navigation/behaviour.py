@@ -57,7 +57,7 @@ class Bin(JsonFields):
 
 
 @dataclass(frozen=True)
-class Calibration(JsonFields):
+class ConfidenceCalibration(JsonFields):
     """Calibration over steps, with intervals clustered by grid.
 
     Attributes:
@@ -74,7 +74,7 @@ class Calibration(JsonFields):
     bins: tuple[Bin, ...]
 
 
-def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | None:
+def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibration | None:
     """Return the calibration of trajectories; None if no step has probabilities."""
     known = np.asarray(~np.isnan(seen.probabilities).any(axis=1))
     steps = int(known.sum())
@@ -90,7 +90,7 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
     steps_of = np.bincount(cluster, minlength=len(names))
     caps = np.array([walk.cap for walk in seen.trajectories])
     most_steps = np.array([caps[seen.grid == name].sum() for name in names])
-    return Calibration(
+    return ConfidenceCalibration(
         error=estimate_of_sums(
             calibration_sums(sure, right, cluster, len(names), BINS),
             calibration_of_sums,
@@ -100,12 +100,7 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> Calibration | No
             confidence=confidence,
         ),
         brier=estimate(
-            squares,
-            steps_of,
-            heaviest=most_steps,
-            n=steps,
-            bounds=UNIT,
-            confidence=confidence,
+            squares, steps_of, heaviest=most_steps, n=steps, bounds=UNIT, confidence=confidence
         ),
         steps=steps,
         unknown=len(known) - steps,
@@ -208,7 +203,7 @@ class DistanceRow(_FlatFields):
 
 
 @dataclass(frozen=True)
-class Behaviour(JsonFields):
+class SuiteBehaviour(JsonFields):
     """Behaviour of an agent in a suite.
 
     Attributes:
@@ -225,12 +220,12 @@ class Behaviour(JsonFields):
     by_complexity: tuple[Row, ...]
     overall: tuple[Row, ...]
     by_distance: tuple[DistanceRow, ...]
-    calibration: Calibration | None
+    calibration: ConfidenceCalibration | None
 
 
 def behaviour(
     trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
-) -> Behaviour:
+) -> SuiteBehaviour:
     """Measure the trajectories of one agent in one suite."""
     seen = observed(trajectories)
 
@@ -242,7 +237,7 @@ def behaviour(
             row(seen.where(mask), confidence, labels) for labels, mask in _groups(seen, of)
         )
 
-    return Behaviour(
+    return SuiteBehaviour(
         suite=", ".join(dict.fromkeys(grid.suite for grid in seen.grids)),
         cells=rows(lambda kind: kind[1:]),
         by_size=rows(lambda kind: (kind.size, None, kind.transform, kind.condition)),

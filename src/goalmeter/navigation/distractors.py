@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -198,7 +199,6 @@ def factors(
     second: str = OBJECT,
     *,
     measure: str = "pick_up",
-    confidence: float = 0.95,
 ) -> Factors:
     """The effects of two conditions."""
     seen = observed(trajectories)
@@ -211,7 +211,7 @@ def factors(
     most = _greatest(measure)
 
     def effect(values: Any, most: float) -> Estimate:
-        return estimate(values, bounds=(-most, most), paired=True, confidence=confidence)
+        return estimate(values, bounds=(-most, most), paired=True)
 
     return Factors(
         measure,
@@ -225,11 +225,7 @@ def factors(
 
 
 def contrast(
-    trajectories: Sequence[Trajectory] | Observed,
-    name: str = OBJECT,
-    *,
-    measure: str = "pick_up",
-    confidence: float = 0.95,
+    trajectories: Sequence[Trajectory] | Observed, name: str = OBJECT, *, measure: str = "pick_up"
 ) -> Contrast:
     """Return the effect of one condition; see `factors`."""
     seen = observed(trajectories)
@@ -237,38 +233,30 @@ def contrast(
     means = cell_means(seen, (name,), (levels,), measure)
     most = _greatest(measure)
     difference = means[:, 1] - means[:, 0]
-    effect = estimate(difference, bounds=(-most, most), paired=True, confidence=confidence)
+    effect = estimate(difference, bounds=(-most, most), paired=True)
     first, second = means.mean(axis=0).tolist()
     return Contrast(measure, name, levels, (first, second), effect, len(means))
 
 
-def told_apart(
-    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
+def condition_effects(
+    trajectories: Sequence[Trajectory] | Observed,
 ) -> tuple[Factors | Contrast, ...]:
     """Return the effects of prompt and object: of both where both vary, else of one.
 
     Measures that no grid has in every combination are left out.
     """
     seen = observed(trajectories)
-    vary = [name for name in (PROMPT, OBJECT) if _varies(seen, name)]
+    vary = []
+    for name in (PROMPT, OBJECT):
+        with suppress(InvalidTrajectoryError):
+            levels_of(seen, name)
+            vary.append(name)
     out: list[Factors | Contrast] = []
     for measure in MEASURES if vary else ():
-        try:
-            if len(vary) == 2:
-                out.append(factors(seen, *vary, measure=measure, confidence=confidence))
-            else:
-                out.append(contrast(seen, *vary, measure=measure, confidence=confidence))
-        except InvalidTrajectoryError:
-            continue
+        effects: Any = factors if len(vary) == 2 else contrast
+        with suppress(InvalidTrajectoryError):
+            out.append(effects(seen, *vary, measure=measure))
     return tuple(out)
-
-
-def _varies(seen: Observed, name: str) -> bool:
-    try:
-        levels_of(seen, name)
-    except InvalidTrajectoryError:
-        return False
-    return True
 
 
 def _greatest(measure: str) -> float:
@@ -286,7 +274,11 @@ def levels_of(seen: Observed, name: str) -> Levels:
     # Effects are of the key, and of words about keys, whatever the order of the trajectories.
     if name == OBJECT:
         return NEUTRAL, KEY
-    first, second = sorted((json.loads(value) for value in values), key=_speaks_of_keys)
+
+    def mentions_keys(value: Any) -> bool:
+        return value in tuple(TEMPLATES) and TEMPLATES[value].mentions_keys
+
+    first, second = sorted(map(json.loads, values), key=mentions_keys)
     return first, second
 
 
@@ -317,11 +309,6 @@ def cell_means(
         )
     means = np.array([[np.mean(values) for values in cells] for cells in complete])
     return np.asarray(means.reshape(-1, *(2,) * len(names)))
-
-
-def _speaks_of_keys(value: Any) -> bool:
-    known = isinstance(value, str) and value in TEMPLATES
-    return known and TEMPLATES[value].mentions_keys
 
 
 def _values_of(seen: Observed, name: str) -> list[str | None]:

@@ -76,25 +76,13 @@ class Frames(JsonFields):
     frames: tuple[Frame, ...]
 
 
-def frames(
-    trajectories: Sequence[Trajectory] | Observed,
-    *,
-    margin: float = MARGIN,
-    confidence: float = 0.95,
-) -> Frames:
+def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MARGIN) -> Frames:
     """Compare every frame with the original."""
     seen = observed(trajectories)
     names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
-    if None not in names or len(names) == 1:
-        listed = ", ".join("the original" if name is None else name for name in names)
-        raise InvalidTrajectoryError(
-            f"the trajectories are in {listed}; expected the original and at least one other frame"
-        )
     means = {name: _means(seen, name) for name in names}
     changed = [name for name in names if name is not None]
-    compared = {
-        name: _compared(means[None], means[name], name, margin, confidence) for name in changed
-    }
+    compared = {name: _compared(means[None], means[name], name, margin) for name in changed}
     for metric in range(len(METRICS)):
         column = [compared[name][metric] for name in changed]
         published = holm([c.test.p_value for c in column])
@@ -111,7 +99,7 @@ def frames(
                 TRANSFORMS[name].isometry,
                 len(means[None].keys() & means[name].keys()),
                 tuple(compared[name]),
-                *_agreements(seen, TRANSFORMS[name], confidence),
+                *_agreements(seen, TRANSFORMS[name]),
             )
             for name in changed
         ),
@@ -132,11 +120,7 @@ def _means(seen: Observed, transform: str | None) -> dict[int, FloatArray]:
 
 
 def _compared(
-    base: dict[int, FloatArray],
-    changed: dict[int, FloatArray],
-    name: str,
-    margin: float,
-    confidence: float,
+    base: dict[int, FloatArray], changed: dict[int, FloatArray], name: str, margin: float
 ) -> list[Comparison]:
     pairs = sorted(base.keys() & changed.keys())
     if not pairs:
@@ -156,7 +140,7 @@ def _compared(
                 metric,
                 estimate(before).value,
                 estimate(after).value,
-                estimate(difference, confidence=confidence, bounds=DIFFERENCE, paired=True),
+                estimate(difference, bounds=DIFFERENCE, paired=True),
                 signed_ranks(difference),
                 float("nan"),
                 equivalence(difference, margin, bounds=DIFFERENCE),
@@ -173,7 +157,7 @@ class _Answers(NamedTuple):
 
 
 def _agreements(
-    seen: Observed, transform: Transform, confidence: float
+    seen: Observed, transform: Transform
 ) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
     """Agreement with the original, within each frame, and the difference.
 
@@ -192,9 +176,9 @@ def _agreements(
     means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
     across, within = np.array(means).reshape(-1, 2).T
     return (
-        estimate(across, confidence=confidence, bounds=(0.0, 1.0)),
-        estimate(within, confidence=confidence, bounds=(0.0, 1.0)),
-        estimate(within - across, confidence=confidence, bounds=DIFFERENCE, paired=True),
+        estimate(across, bounds=(0.0, 1.0)),
+        estimate(within, bounds=(0.0, 1.0)),
+        estimate(within - across, bounds=DIFFERENCE, paired=True),
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import JsonFields, json_value
 from goalmeter._types import AnyArray
 from goalmeter.agents import grid_agents
@@ -85,27 +84,21 @@ class Keys:
         return {**self.row.to_json(), "object": self.thing, **json_value(parts)}
 
 
-def keys(
-    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
-) -> tuple[Keys, ...]:
+def keys(trajectories: Sequence[Trajectory] | Observed) -> tuple[Keys, ...]:
     """Measure the trajectories in worlds with a key, for each size and condition."""
     seen = observed(trajectories)
     objects = np.array([object_in(walk.world) for walk in seen.trajectories], dtype=object)
-    if not any(objects):
-        raise InvalidTrajectoryError(
-            "none of the trajectories is in a world with a key or a neutral object"
-        )
     out = []
     for number, name in dict.fromkeys(zip(seen.kind.tolist(), objects, strict=True)):
         if name is None:
             continue
         of_kind = seen.where((seen.kind == number) & (objects == name))
-        grids = Grids(of_kind, confidence)
+        grids = Grids(of_kind, 0.95)
         has_door = any(walk.world.door for walk in of_kind.trajectories)
         out.append(
             Keys(
                 name,
-                row(of_kind, confidence, seen.kinds[number][1:]),
+                row(of_kind, 0.95, seen.kinds[number][1:]),
                 stages(grids),
                 pick_up(grids),
                 None if has_door else towards_key(grids),
@@ -208,9 +201,7 @@ class TwoPathTable(JsonFields):
         return parts | {"condition": json.loads(self.condition)}
 
 
-def two_path_table(
-    trajectories: Sequence[Trajectory] | Observed, *, confidence: float = 0.95
-) -> tuple[TwoPathTable, ...]:
+def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPathTable, ...]:
     """Measure worlds with two ways, for each object and each other condition."""
     seen = observed(trajectories)
     conditions = np.array([without_object(seen.kinds[kind].condition) for kind in seen.kind])
@@ -218,50 +209,41 @@ def two_path_table(
     for condition in dict.fromkeys(conditions.tolist()):
         walks = seen.where(conditions == condition)
         objects = np.array([object_in(walk.world) for walk in walks.trajectories], dtype=object)
-        if None not in objects or not any(objects):
-            raise InvalidTrajectoryError(
-                f"all walks are {'with' if None not in objects else 'without'} a key, expected "
-                f"worlds with a key, or a neutral object, and the same ones without it"
-            )
         control = walks.where(~objects.astype(bool))
         out += [
-            _table(walks.where(objects == name), control, name, condition, confidence)
+            _table(walks.where(objects == name), control, name, condition)
             for name in OBJECTS
             if name in objects
         ]
     return tuple(out)
 
 
-def _table(
-    with_key: Observed, control: Observed, name: str, condition: str, confidence: float
-) -> TwoPathTable:
+def _table(with_key: Observed, control: Observed, name: str, condition: str) -> TwoPathTable:
     taken = np.array([walk.states()[-1].has_key for walk in with_key.trajectories])
     labels = (with_key.trajectories[0].size, None, None, condition)
 
     def row_of(part: Observed) -> Row | None:
-        return row(part, confidence, labels) if part.trajectories else None
+        return row(part, 0.95, labels) if part.trajectories else None
 
-    grids = Grids(with_key, confidence)
+    grids = Grids(with_key, 0.95)
     side = np.array([_side(walk) for walk in with_key.trajectories])
     return TwoPathTable(
         thing=name,
         condition=condition,
-        with_key=row(with_key, confidence, labels),
-        without_key=row(control, confidence, labels),
+        with_key=row(with_key, 0.95, labels),
+        without_key=row(control, 0.95, labels),
         pick_up=pick_up(grids),
         by_side={at: grids.walks(taken, known=side == at) for at in SIDES if (side == at).any()},
-        success_difference=_difference(with_key, control, lambda s: s.arrived, confidence),
-        accuracy_difference=_difference(with_key, control, lambda s: s.accuracy, confidence),
+        success_difference=_difference(with_key, control, lambda s: s.arrived),
+        accuracy_difference=_difference(with_key, control, lambda s: s.accuracy),
         taken=row_of(with_key.where(taken)),
         not_taken=row_of(with_key.where(~taken)),
-        jaccard=_jaccard(with_key, control, confidence),
-        jaccard_control=_jaccard_within(control, confidence),
+        jaccard=_jaccard(with_key, control),
+        jaccard_control=_jaccard_within(control),
     )
 
 
-def _difference(
-    first: Observed, second: Observed, of: Callable[[Observed], AnyArray], confidence: float
-) -> Estimate:
+def _difference(first: Observed, second: Observed, of: Callable[[Observed], AnyArray]) -> Estimate:
     """Mean over grids of the difference between their means, where both exist."""
     before, after = (
         _means(
@@ -272,7 +254,7 @@ def _difference(
         for part in (second, first)
     )
     differences = [after[grid] - before[grid] for grid in sorted(before.keys() & after.keys())]
-    return estimate(differences, bounds=DIFFERENCE, paired=True, confidence=confidence)
+    return estimate(differences, bounds=DIFFERENCE, paired=True)
 
 
 def _means(values: Iterable[tuple[int, float]]) -> dict[int, float]:
@@ -288,29 +270,29 @@ def _overlap(first: Trajectory, second: Trajectory) -> float:
     return len(a & b) / len(a | b)
 
 
-def _jaccard(with_key: Observed, control: Observed, confidence: float) -> Estimate:
+def _jaccard(with_key: Observed, control: Observed) -> Estimate:
     matched = {(walk.seed, walk.trajectory): walk for walk in control.trajectories}
     overlaps = [
         (walk.seed, _overlap(walk, matched[walk.seed, walk.trajectory]))
         for walk in with_key.trajectories
         if (walk.seed, walk.trajectory) in matched
     ]
-    return _by_grid(overlaps, confidence)
+    return _by_grid(overlaps)
 
 
-def _jaccard_within(control: Observed, confidence: float) -> Estimate | None:
+def _jaccard_within(control: Observed) -> Estimate | None:
     overlaps = [
         (first.seed, _overlap(first, second))
         for first, second in combinations(control.trajectories, 2)
         if first.seed == second.seed
     ]
-    return _by_grid(overlaps, confidence) if overlaps else None
+    return _by_grid(overlaps) if overlaps else None
 
 
-def _by_grid(overlaps: list[tuple[int, float]], confidence: float) -> Estimate:
+def _by_grid(overlaps: list[tuple[int, float]]) -> Estimate:
     """Mean over grids of their means."""
     means = list(_means(overlaps).values())
-    return estimate(means, n=len(overlaps), bounds=(0.0, 1.0), confidence=confidence)
+    return estimate(means, n=len(overlaps), bounds=(0.0, 1.0))
 
 
 def _side(walk: Trajectory) -> str:

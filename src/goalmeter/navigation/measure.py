@@ -13,8 +13,8 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.grid_agents import Navigator
 from goalmeter.agents.registry import agent as named_agent
-from goalmeter.navigation.behaviour import Behaviour, Row, behaviour
-from goalmeter.navigation.distractors import Contrast, Factors, told_apart
+from goalmeter.navigation.behaviour import Row, SuiteBehaviour, behaviour
+from goalmeter.navigation.distractors import Contrast, Factors, condition_effects
 from goalmeter.navigation.frames import Frames, frames
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.keys import Keys, TwoPathTable, keys, two_path_table
@@ -65,7 +65,7 @@ class Navigation:
     agent: str
     plan: WalkPlan
     seen: Observed
-    behaviour: Behaviour
+    behaviour: SuiteBehaviour
     frames: Frames | None
     keys: tuple[Keys, ...]
     two_paths: tuple[TwoPathTable, ...]
@@ -207,7 +207,7 @@ def navigation_of(
         frames=frames(seen) if suite.has_frames else None,
         keys=keys(seen) if suite.key is not None else (),
         two_paths=two_path_table(seen) if suite.is_paired else (),
-        factors=told_apart(seen) if suite.key is not None else (),
+        factors=condition_effects(seen) if suite.key is not None else (),
         reference=reference,
         references=tuple(references),
         folder=None if folder is None else Path(folder),
@@ -314,10 +314,7 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
 
 
 def load(
-    folder: str | Path,
-    *,
-    beside: Sequence[str] | None = None,
-    progress: Tell | None = None,
+    folder: str | Path, *, beside: Sequence[str] | None = None, progress: Tell | None = None
 ) -> Navigation:
     """Load the measurement of a run directory.
 
@@ -354,10 +351,7 @@ def references(
 
 
 def _beside(
-    walked: Walked,
-    names: Sequence[str] | None,
-    folder: str | Path | None,
-    progress: Tell | None,
+    walked: Walked, names: Sequence[str] | None, folder: str | Path | None, progress: Tell | None
 ) -> Navigation:
     plan = walked.plan
     beside = references(plan, (plan.agent,), names=names, progress=progress)

@@ -8,12 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goalmeter._errors import (
-    MOST_SEED,
-    GoalmeterError,
-    InvalidFileError,
-    InvalidTrajectoryError,
-)
+from goalmeter._errors import MOST_SEED, GoalmeterError, InvalidFileError, InvalidTrajectoryError
 from goalmeter.agents.local_models import is_organism
 from goalmeter.gridworld.generators import MOST_SIZE
 from goalmeter.gridworld.planner import State
@@ -212,17 +207,15 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _are_strata(value: Any) -> bool:
-    def are_bounds(ends: Any) -> bool:
-        whole_ends = isinstance(ends, list) and all(is_whole(end, 0, MOST_STEPS) for end in ends)
-        return whole_ends and len(ends) == 2
-
-    return isinstance(value, list) and len(value) <= _MOST_NAMES and all(map(are_bounds, value))
+def _are_bounds(ends: Any) -> bool:
+    whole_ends = isinstance(ends, list) and all(is_whole(end, 0, MOST_STEPS) for end in ends)
+    return whole_ends and len(ends) == 2
 
 
-_STRATA = Field("a list of pairs of whole numbers, the least and the greatest", _are_strata)
-
-
+_STRATA = Field(
+    "a list of pairs of whole numbers, the least and the greatest",
+    lambda v: isinstance(v, list) and len(v) <= _MOST_NAMES and all(map(_are_bounds, v)),
+)
 _RUN = {
     "kind": word(KIND),
     "agent": text(empty=False),
@@ -266,7 +259,7 @@ _KEY, _ROUND = "walk", "walks"
 _NOT_BEGUN = "not begun"
 
 
-class Walk(NamedTuple):
+class PlannedWalk(NamedTuple):
     """A task and which of the walks through it."""
 
     task: Task
@@ -285,7 +278,7 @@ def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[st
     is the cluster of standard errors, "walks" the number of walks of each task.
     """
     out = []
-    walks = {(walk := Walk(task, index)).name: walk for task, index in tasks.walks()}
+    walks = {(walk := PlannedWalk(task, index)).name: walk for task, index in tasks.walks()}
     for walk in walks.values() if only is None else map(walks.__getitem__, only):
         world = walk.task.world
         asked = template(walk.task.condition[PROMPT]).prompt(world, State(world.start))
@@ -297,7 +290,7 @@ def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[st
     return out
 
 
-def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
+def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:
     """Return the walk that a sample describes; each further epoch is another round of walks."""
     try:
         labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
@@ -310,13 +303,13 @@ def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> Walk:
     except GoalmeterError as cause:
         raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
     made = made_of(read)
-    return Walk(made.task, made.number + (epoch - 1) * walks)
+    return PlannedWalk(made.task, made.number + (epoch - 1) * walks)
 
 
-def made_of(read: Trajectory) -> Walk:
+def made_of(read: Trajectory) -> PlannedWalk:
     """Return the task and the number of the walk of a trajectory."""
     task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
-    return Walk(task, read.trajectory)
+    return PlannedWalk(task, read.trajectory)
 
 
 # --- Forecast -------------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ _VALUE = re.compile(r'"action"\s*:\s*"\s*(?=[A-Za-z])')
 
 
 @dataclass(frozen=True)
-class Answer:
+class ParsedAnswer:
     """Parsed answer.
 
     Attributes:
@@ -274,12 +274,12 @@ class Answer:
     strict: bool = False
 
 
-def understood(text: str, reasoning: str = "") -> Answer:
+def understood(text: str, reasoning: str = "") -> ParsedAnswer:
     """Parse an answer; `reasoning` is what the server returned separately."""
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
     if not final.strip():
-        return Answer(
+        return ParsedAnswer(
             None,
             reasoning,
             final,
@@ -294,13 +294,13 @@ def understood(text: str, reasoning: str = "") -> Answer:
         if isinstance(value, dict) and "action" in value:
             objects.append((written, value["action"]))
     if not objects:
-        return Answer(None, reasoning, final, 'no JSON object with the key "action"')
+        return ParsedAnswer(None, reasoning, final, 'no JSON object with the key "action"')
     written, named = objects[-1]
     wanted = named.strip().upper() if isinstance(named, str) else named
     if wanted not in ACTIONS:
-        return Answer(None, reasoning, final, f"the action {named!r} does not exist")
+        return ParsedAnswer(None, reasoning, final, f"the action {named!r} does not exist")
     strict = final.strip() == written and named == wanted and len(json.loads(written)) == 1
-    return Answer(ACTIONS.index(wanted), reasoning, final, strict=strict)
+    return ParsedAnswer(ACTIONS.index(wanted), reasoning, final, strict=strict)
 
 
 def split(text: str) -> tuple[str, str]:

@@ -206,10 +206,10 @@ def between(rationalities: FloatArray, tops: IntArray, parts: int) -> FloatArray
     log_steps = _log_steps(rationalities)
     inner = np.unique(tops[log_steps[tops] != 0])
     places = np.arange(1 - parts, parts) / parts
-    beside = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
+    candidates = rationalities[inner, None] * np.exp(log_steps[inner, None] * places[places != 0])
     # Windows of neighbours overlap, up to rounding.
     out: list[float] = []
-    for value in np.sort(beside.ravel()).tolist():
+    for value in np.sort(candidates.ravel()).tolist():
         known = np.append(rationalities, out[-1:])
         if not np.isclose(known, value, rtol=_ALIKE, atol=0.0).any():
             out.append(value)
@@ -315,17 +315,15 @@ def refined_evidence(
     more = [
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)
     ]
-    beside = evidence(agents, utility, more)
-    return [_merged(*both) for both in zip(coarse, beside, strict=True)]
+    finer = evidence(agents, utility, more)
+    return [_merged(*both) for both in zip(coarse, finer, strict=True)]
 
 
-def _merged(coarse: Evidence, beside: Evidence) -> Evidence:
+def _merged(coarse: Evidence, finer: Evidence) -> Evidence:
     """Join the rationalities of both, in rising order."""
-    order = np.argsort(np.concatenate([coarse.rationalities, beside.rationalities]))
+    order = np.argsort(np.concatenate([coarse.rationalities, finer.rationalities]))
     columns = {
-        name: np.concatenate([getattr(part, name) for part in (coarse, beside)], axis=-1)[
-            ..., order
-        ]
+        name: np.concatenate([getattr(part, name) for part in (coarse, finer)], axis=-1)[..., order]
         for name in ("rationalities", "whole", "without")
     }
     return replace(coarse, **columns)

@@ -126,8 +126,8 @@ class SuiteOptions:
         for name in _COUNTED:
             plain[name] = list(range(plain[name] or 0))
         # Runs of before there was this choice have no such entry.
-        if plain.pop("held_out"):
-            plain["held_out"] = True
+        if not plain["held_out"]:
+            del plain["held_out"]
         return plain
 
     @classmethod

@@ -169,14 +169,10 @@ def key_scale(size: int, grids: int) -> Scale:
     return Scale(sizes=(size,), grids=grids, trajectories=1)
 
 
-def _key_door_world(size: int, seed: int) -> GridWorld:
-    return key_door(seed, rooms=ROOMS_OF_SIZE[size])
-
-
 KEY_DOOR = Suite(
     name="key-door",
     about="worlds whose key opens the way",
-    worlds=partial(key_worlds, with_key=_key_door_world),
+    worlds=partial(key_worlds, with_key=lambda n, seed: key_door(seed, rooms=ROOMS_OF_SIZE[n])),
     small=key_scale(9, grids=20),
     paper=key_scale(9, grids=100),
     known_sizes=tuple(ROOMS_OF_SIZE),
@@ -188,15 +184,11 @@ KEY_DOOR = Suite(
 )
 
 
-def _key_no_door_world(size: int, seed: int) -> GridWorld:
-    return key_no_door(seed, rooms=ROOMS_OF_SIZE[size])
-
-
 KEY_NO_DOOR = replace(
     KEY_DOOR,
     name="key-no-door",
     about="the same worlds without their door",
-    worlds=partial(key_worlds, with_key=_key_no_door_world),
+    worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
     key=KeyUse.OPENS_NOTHING,
 )
 

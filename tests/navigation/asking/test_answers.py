@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goalmeter.navigation.prompts import Answer, split, understood
+from goalmeter.navigation.prompts import ParsedAnswer, split, understood
 
 UP, DOWN, LEFT = 2, 3, 0
 
@@ -66,7 +66,7 @@ def test_reasoning_is_kept_apart() -> None:
     assert split(text)[0] == "The goal is below."
     assert understood('{"action": "UP"}', reasoning="Up.").reasoning == "Up."
     both = understood('<think>b</think>{"action": "UP"}', reasoning="a")
-    assert both == Answer(UP, "a\nb", '{"action": "UP"}', strict=True)
+    assert both == ParsedAnswer(UP, "a\nb", '{"action": "UP"}', strict=True)
 
 
 @pytest.mark.parametrize(

@@ -49,19 +49,6 @@ def test_keys_are_mentioned_only_where_that_is_asked_for() -> None:
     assert "K  " not in template("plain/1").prompt(ROOM, State(ROOM.start))
 
 
-def test_a_neutral_object_is_one_symbol_more_in_the_words_of_a_key_without_use() -> None:
-    plain, keys = (
-        [template(name).prompt(w, State(w.start)) for w in (KEY, NEUTRAL)]
-        for name in ("plain/1", "keys/1")
-    )
-    # Without words about keys nothing but the letter tells one from the other.
-    assert plain[1] == plain[0].replace("K  an", "N  an").replace("A K _ G", "A N _ G") != plain[0]
-    line = "\nN  an object without a use"
-    assert keys[1].count(line) == 1 and "N  " not in keys[0]
-    assert keys[1].replace(line, "") == keys[0].replace("A K _ G", "A N _ G")
-    assert not any(line in template(n).prompt(ROOM, State(ROOM.start)) for n in TEMPLATES)
-
-
 def test_a_version_never_changes() -> None:
     """A changed wording is a new version, since logs name the one that they were made with."""
     digests = {
@@ -84,18 +71,9 @@ def test_a_version_never_changes() -> None:
     }
 
 
-def test_the_compact_prompt_lists_open_cells_and_things_and_then_the_agent() -> None:
-    compact = template("compact/2")
-    start, beside = (compact.prompt(LOCKED, State(Cell(1, n), n - 1)) for n in (1, 2))
-    assert start == (
-        "Rows: 3\nColumns: 6\nOpen: 1,1 R 1,2 L 1,4 -\nGoal: 1,4\nKey: 1,2\nDoor: 1,3\n"
-        "Agent: 1,1\nKey carried: no"
+def test_history_is_told_if_there_is_any() -> None:
+    text = template("plain/1").prompt(
+        ROOM, State(ROOM.start), [(Cell(1, 2), 0), (Cell(1, 1), None)]
     )
-    # Beside the door with the key, to which the door is open.
-    assert beside == (
-        "Rows: 3\nColumns: 6\nOpen: 1,1 R 1,2 LR 1,3 LR 1,4 L\nGoal: 1,4\nDoor: 1,3\n"
-        "Agent: 1,2\nKey carried: yes"
-    )
-    opened = compact.prompt(LOCKED, State(Cell(1, 3), DOOR_OPEN))
-    assert "Open: 1,1 R 1,2 LR 1,3 LR 1,4 L" in opened and "Door" not in opened
-    assert "\nObject: 1,2\nAgent" in compact.prompt(NEUTRAL, State(NEUTRAL.start))
+    assert "So far, oldest first (position: action):\n(1, 2): LEFT\n(1, 1): no valid action" in text
+    assert "So far" not in template("plain/1").prompt(ROOM, State(ROOM.start))

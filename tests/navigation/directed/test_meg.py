@@ -27,7 +27,6 @@ from goalmeter.navigation.rationality import (
 )
 from goalmeter.navigation.rollouts import Walked, play_all
 from goalmeter.navigation.steps import Grids, observed
-from goalmeter.pages.navigation_goals import directed_tables
 
 SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1.0], "grids": 1, "trajectories": 4}
 LOG_4 = math.log(4)
@@ -50,13 +49,6 @@ def loose() -> dict[str, Directedness]:
 
 def by_agent(results: list[Navigation]) -> dict[str, Directedness]:
     return {each.agent: each for each in directedness(results)}
-
-
-def with_invalid(walk: Trajectory, at: int) -> Trajectory:
-    """The walk with an answer that was no action, at a step; the agent stayed for it."""
-    step = replace(walk.steps[at], action=None, invalid="no action", probabilities=None)
-    steps = (*walk.steps[:at], step, *walk.steps[at:])
-    return replace(walk, steps=steps[: walk.cap])
 
 
 def by_library(walks: tuple[Trajectory, ...], utility: str = "goal") -> TrajectoryMeg:
@@ -120,19 +112,6 @@ def test_in_a_perfect_maze_an_agent_without_fault_has_all_there_is() -> None:
     assert measured.goal.rationality == math.inf
 
 
-def test_of_answers_that_are_no_action_nothing_is_explained() -> None:
-    run = walked("optimal", sizes=[9], complexities=[1.0], grids=1, trajectories=2)
-    distance = run.trajectories[0].distance
-    changed = tuple(with_invalid(walk, at) for at, walk in enumerate(run.trajectories))
-    (measured,) = directedness([navigation_of(replace(run, trajectories=changed))])
-    assert measured.silent == 2
-    assert measured.goal.nats.value == pytest.approx(LOG_4 * distance)
-    assert measured.goal.maximum == pytest.approx(LOG_4 * (distance + 1))
-    assert (
-        "no action count as not explained: 2 of optimal" in directed_tables([measured])[0].notes[-1]
-    )
-
-
 def test_an_agent_that_keeps_away_has_nats_below_zero() -> None:
     (walk,) = walked("optimal", "key-no-door", grids=1).trajectories
     world = GridWorld.from_text("###########\n#_K__A___G#\n###########")
@@ -175,11 +154,6 @@ def test_keys_and_goals_are_told_apart_where_they_differ(loose: dict[str, Direct
     for each in directedness(locked):
         assert each.larger is None and each.difference is not None and each.difference.value == 0
         assert each.towards_thing is not None and each.towards_thing.nats.value > 1
-
-
-def test_agents_share_worlds_without_changing_each_other() -> None:
-    first, second = result_of("greedy"), result_of("wall-follower")
-    assert directedness([first, second]) == [*directedness([first]), *directedness([second])]
 
 
 def test_each_condition_has_a_row_and_frames_are_left_out() -> None:

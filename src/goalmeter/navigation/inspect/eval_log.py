@@ -6,6 +6,7 @@ A repeated walk counts as it ended last.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,17 +101,12 @@ def written(path: str | Path) -> list[Trajectory]:
 
 def append(path: str | Path, record: dict[str, Any]) -> None:
     """Append a trajectory to a file, after a line that was cut off."""
-    line = json_text(record) + "\n"
-    with Path(path).open("ab") as file:
-        if file.tell() and not _ends_a_line(Path(path)):
-            line = "\n" + line
-        file.write(line.encode())
-
-
-def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        return file.read() == b"\n"
+    with Path(path).open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                file.write(b"\n")
+        file.write(json_text(record).encode() + b"\n")
 
 
 def _files(log: Any, path: Path) -> Iterator[Path]:

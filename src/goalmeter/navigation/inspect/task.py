@@ -45,20 +45,14 @@ from goalmeter.agents import inspect_providers as inspect_providers
 from goalmeter.agents.grid_agents import Decision
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.inspect.eval_log import TRAJECTORY, append
-from goalmeter.navigation.inspect.models import (
-    CONTEXT,
-    TIME_LIMIT,
-    TOKEN_CAP,
-    failure_of,
-    fit,
-)
-from goalmeter.navigation.plan import Walk, samples, walk_of
+from goalmeter.navigation.inspect.models import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of, fit
+from goalmeter.navigation.plan import PlannedWalk, samples, walk_of
 from goalmeter.navigation.prompts import (
     HISTORY,
     LOGPROBS,
     PROMPT,
-    Answer,
     Asking,
+    ParsedAnswer,
     action_probabilities,
     conditions,
     default_prompts,
@@ -104,16 +98,17 @@ def walker(
         repeats = _temperature(model) == 0 if once is None else once
 
         async def ask(prompt: str, config: GenerateConfig) -> ModelOutput:
+            message = ChatMessageUser(content=prompt)
             if not repeats:
-                return await _asked(model, prompt, config)
+                return await model.generate([message], config=config)
             async with locks.setdefault(prompt, anyio.Lock()):
                 if prompt not in answered:
-                    answered[prompt] = await _asked(model, prompt, config)
+                    answered[prompt] = await model.generate([message], config=config)
                 return answered[prompt]
 
         spent, failure = 0, None
         try:
-            listener.get().begins(Walk(task, index).name)
+            listener.get().begins(PlannedWalk(task, index).name)
             while not episode.over and failure is None:
                 listener.get().step()
                 words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
@@ -147,10 +142,6 @@ def walker(
     return solve
 
 
-async def _asked(model: Model, prompt: str, config: GenerateConfig) -> ModelOutput:
-    return await model.generate([ChatMessageUser(content=prompt)], config=config)
-
-
 def _prompt(episode: Episode) -> str:
     condition, steps = episode.task.condition, episode.steps
     shown = steps[max(0, len(steps) - condition.get(HISTORY, 0)) :]
@@ -173,7 +164,7 @@ async def _decide(
     return output, _decision(prompt, output, answer, attempt), spent
 
 
-def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -> Decision:
+def _decision(prompt: str, output: ModelOutput, answer: ParsedAnswer, attempts: int) -> Decision:
     metadata = output.metadata or {}
     ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
     count = None
@@ -195,7 +186,7 @@ def _decision(prompt: str, output: ModelOutput, answer: Answer, attempts: int) -
     )
 
 
-def _why(output: ModelOutput, answer: Answer) -> str:
+def _why(output: ModelOutput, answer: ParsedAnswer) -> str:
     """Why there is no action."""
     stop = _stop(output)
     if stop == "max_tokens":
@@ -264,17 +255,14 @@ def walked(out: str | None = None) -> Scorer:
                 "invalid": sum(s.action is None for s in steps) / len(steps) if steps else unknown,
             },
             answer=trajectory.outcome,
-            explanation=_summary(trajectory),
+            explanation=(
+                f"{trajectory.outcome} after {len(steps)} steps (shortest {trajectory.distance}): "
+                + " ".join("-" if step.action is None else ACTIONS[step.action] for step in steps)
+            ),
             metadata={TRAJECTORY: record},
         )
 
     return score
-
-
-def _summary(trajectory: Trajectory) -> str:
-    moves = ["-" if step.action is None else ACTIONS[step.action] for step in trajectory.steps]
-    explanation = f"{trajectory.outcome} after {len(moves)} steps (shortest {trajectory.distance})"
-    return f"{explanation}: {' '.join(moves)}"
 
 
 # --- Task -----------------------------------------------------------------------------------------
@@ -286,37 +274,28 @@ def navigation(
     *,
     prompt: str | list[str] | None = None,
     history: int = 0,
-    attempts: int = Asking.attempts,
-    token_cap: int | None = Asking.token_cap,
-    seed: int = 0,
-    seeded: bool = Asking.seeded,
     once: bool | None = None,
     out: str | None = None,
     **options: Any,
 ) -> Task:
-    """A suite as a task.
+    """Return a suite as a task.
 
     Args:
         name: of the suite.
-        prompt: template, or several, each of which is a condition; by default "keys/1" in worlds
-            with a key and "plain/1" in others.
-        history: how many past steps the prompt shows.
-        attempts: how often a step is asked for until the answer can be read.
-        token_cap: output tokens of a whole walk.
-        seed: of the grids, and of the questions.
-        seeded: whether questions carry a seed; False for servers that do not take one.
-        once: whether a prompt that was answered is not asked again; by default at temperature 0.
-        out: a file to which every trajectory is appended as it ends.
-        options: of the suite, as in `SuiteOptions`.
+        prompt: template, or several, each of which is a condition; None for the suite's own.
+        history: number of past steps that the prompt shows.
+        once: whether each prompt is queried once; None for at temperature 0.
+        out: file to which every trajectory is appended as it ends.
+        options: fields of `SuiteOptions`, and `attempts`, `token_cap` and `seeded` of `Asking`.
 
     Raises:
         InvalidParameterError: an option is unknown or out of range.
     """
     record = suite_named(name)
+    asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
     set_in = conditions(_listed(prompt or default_prompts(record)), history)
-    made = tasks_of(record, SuiteOptions(seed=seed, **_suite_options(options)), set_in)
-    asking = Asking(attempts=attempts, token_cap=token_cap, seeded=seeded)
-    return task_of(made, asking, seed=seed, once=once, out=out)
+    made = tasks_of(record, SuiteOptions(**_suite_options(options)), set_in)
+    return task_of(made, asking, seed=made.options.seed, once=once, out=out)
 
 
 def task_of(
@@ -351,7 +330,8 @@ def task_of(
     )
 
 
-_SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions)) - {"seed"}
+_SUITE_OPTIONS = frozenset(field.name for field in fields(SuiteOptions))
+_ASKING = ("attempts", "token_cap", "seeded")
 
 
 def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
