@@ -39,7 +39,7 @@ def test_version_and_help(run: Run) -> None:
 def test_the_help_of_replicate_names_every_experiment(run: Run) -> None:
     # Lines are broken at hyphens too.
     text = "".join(run("replicate", "--help").out.split())
-    assert f"Which:{','.join(REPLICATIONS)}." in text
+    assert f"{','.join(REPLICATIONS)}." in text
 
 
 def test_wrong_usage_is_status_2(run: Run) -> None:

@@ -16,7 +16,7 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.runs import command
+from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.rollouts import load, play_all
@@ -179,17 +179,17 @@ def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
     plan = plan_of(
         "boltzmann(2)", "maze", **SMALL, distances=[(2, 4)], detours=[(0, 2)], cap=50, seed=3
     )
-    assert command(plan.what, "my run") == (
+    assert resuming_command(plan.what, "my run") == (
         "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "
         "--trajectories 2 --distance 2-4 --detour 0-2 --cap 50 --seed 3 --out 'my run'"
     )
     held = plan_of("greedy", "maze", **SMALL, held_out=True)
-    assert " --held-out --out run" in command(held.what, "run")
+    assert " --held-out --out run" in resuming_command(held.what, "run")
     # Organisms walk in held-out grids unless they are told otherwise.
     mouse = plan_of("goalmeter/mouse", "maze", **SMALL)
-    assert mouse.what["held_out"] and "held-out" not in command(mouse.what, "run")
+    assert mouse.what["held_out"] and "held-out" not in resuming_command(mouse.what, "run")
     assert [task.world for task in mouse.tasks.tasks] == [task.world for task in held.tasks.tasks]
     anywhere = plan_of("goalmeter/mouse", "maze", **SMALL, held_out=False)
-    assert " --all-grids --out run" in command(anywhere.what, "run")
+    assert " --all-grids --out run" in resuming_command(anywhere.what, "run")
     frames = plan_of("greedy", "isometries", **SMALL, transforms=["swap"])
-    assert "--transforms swap" in command(frames.what, "run")
+    assert "--transforms swap" in resuming_command(frames.what, "run")

@@ -1,12 +1,22 @@
-"""`goalmeter probe`: a navigation run in, what its model reads and acts on out."""
+"""`goalmeter probe`: what a language model's activations encode and what it uses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goalmeter._files import write_text
+from goalmeter.commands.declare import (
+    DryRunOptions,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+)
+from goalmeter.commands.options import integers, words
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
@@ -15,55 +25,103 @@ from goalmeter.representation.measure import measure
 from goalmeter.representation.result import FOLDER
 from goalmeter.representation.stages.decoding import DECODERS, PARTS, POSITIONS, PROBES
 from goalmeter.representation.use.trials import TRIED
-from goalmeter.runs.progress import Tell
 
 # In the folder of the probe, beside its result: all tables of its page.
 TABLES = "tables.md"
 
 
-def probe(
-    run: str | Path,
-    *,
-    model: str | None = None,
-    layers: Sequence[int] | None = None,
-    positions: Sequence[str] | None = None,
-    probes: Sequence[str] | None = None,
-    parts: Sequence[str] | None = None,
-    interventions: Sequence[str] | None = None,
-    use_decisions: int = 120,
-    draws: int = 0,
-    decoders: Sequence[int] | None = None,
-    seed: int = 0,
-    dry_run: bool = False,
-    token_rate: float | None = None,
-    progress: Tell | None = None,
-) -> Outcome:
-    """Probe the model of a run, and keep activations, results and tables in Markdown in the run.
+@dataclass(frozen=True, kw_only=True)
+class ProbeOptions(DryRunOptions, SeedOptions):
+    """Options of `goalmeter probe`; None stands for the default of `representation.measure`."""
 
-    Options are those of `representation.measure`; None stands for its default. A `dry_run` says
-    what it all will cost, and begins nothing; see `representation.forecast` for `token_rate`.
+    run: Path = argument(
+        Path, "Navigation run of a language model that ran on this machine.", "RUN"
+    )
+    model: str | None = option(
+        str, "Whose activations; default the model of the run, or a copy of it.", "NAME"
+    )
+    layers: Sequence[int] | None = option(
+        str,
+        "Blocks, with commas; default all of up to eight, otherwise at a third, two thirds and the "
+        "end.",
+        "K,...",
+        read=integers,
+    )
+    positions: Sequence[str] | None = option(
+        str, "Tokens by their names, with commas; default pre/end,post/end.", "NAME,...", read=words
+    )
+    probes: Sequence[str] | None = option(
+        str,
+        "ridge, logistic, bilinear, mlp or those of the paper, with commas; default ridge.",
+        "NAME,...",
+        read=words,
+    )
+    parts: Sequence[str] | None = option(
+        str, "maps, use, plan, with commas; default all.", "PART,...", read=words
+    )
+    interventions: Sequence[str] | None = option(
+        str,
+        "knock-out, patch, windows, write, ablate, open, with commas; default all but windows.",
+        "KIND,...",
+        read=words,
+    )
+    use_decisions: int = option(
+        int,
+        "Maximum number of decisions whose prompts are repeated with a changed cell.",
+        default=120,
+        least=4,
+        most=100_000,
+    )
+    draws: int = option(
+        int,
+        "Answers for each of them, to measure the effect in nats; 0 for none.",
+        default=0,
+        least=0,
+        most=1000,
+    )
+    decoders: Sequence[int] | None = option(
+        str,
+        "Layers of the transformers that read plans, with commas; default 2.",
+        "K,...",
+        read=integers,
+    )
+    token_rate: float | None = option(
+        float,
+        "With --dry-run: tokens that the model reads a second, instead of measuring it.",
+        least=1e-3,
+        most=1e12,
+    )
+
+
+@command(ProbeOptions)
+def probe(o: ProbeOptions, tell: Tell) -> Outcome:
+    """Probe what a model's activations encode and what it uses.
+
+    Activations and results are stored in the folder "probe" of the run; the same command resumes
+    where it was interrupted, and `goalmeter report RUN` shows them. The exit status is 3 if a part
+    could not be measured.
     """
+    parts = o.parts or PARTS
     options: dict[str, Any] = {
-        "model": model,
-        "layers": layers,
-        "positions": positions or POSITIONS,
-        "probes": probes or PROBES,
-        "parts": parts or PARTS,
-        "interventions": interventions or TRIED,
-        "use_decisions": use_decisions,
-        "draws": draws,
-        "decoders": decoders or DECODERS,
-        "seed": seed,
+        "model": o.model,
+        "layers": o.layers,
+        "positions": o.positions or POSITIONS,
+        "probes": o.probes or PROBES,
+        "parts": parts,
+        "interventions": o.interventions or TRIED,
+        "use_decisions": o.use_decisions,
+        "draws": o.draws,
+        "decoders": o.decoders or DECODERS,
+        "seed": o.seed,
     }
-    if dry_run:
-        return shown([forecast(run, token_rate=token_rate, **options)])
-    result = measure(run, **options, progress=progress)
-    part = part_of_results([result], progress or (lambda line: None))
+    if o.dry_run:
+        return shown([forecast(o.run, token_rate=o.token_rate, **options)])
+    result = measure(o.run, **options, progress=tell)
+    part = part_of_results([result], tell)
     tables = [table for section in part.sections for table in section.tables]
-    write_text(Path(run) / FOLDER / TABLES, in_markdown(tables))
-    missing = [part for part in parts or PARTS if part in result.left_out]
+    write_text(Path(o.run) / FOLDER / TABLES, in_markdown(tables))
     incomplete = ""
-    if missing:
+    if missing := [part for part in parts if part in result.left_out]:
         reasons = "; ".join(f"{name}: {result.left_out[name]}" for name in missing)
         incomplete = f"{', '.join(missing)} could not be measured ({reasons})"
     return Outcome(tables=part.tables, json=result.to_json(), incomplete=incomplete)

@@ -13,7 +13,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.agents.local_models import model_agent
 from goalmeter.commands.options import ModelOptions, provider_options
-from goalmeter.commands.runs import command
+from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation import SUITES, Episode, walk
 from goalmeter.navigation.inspect.models import Server
 from goalmeter.navigation.plan import plan_from, plan_of
@@ -68,7 +68,7 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
         options={"dtype": "bfloat16", "seeds": [1], "batch": 4},
     )
     plan = plan_of("hf/m", "maze", **SMALL, prompts=["keys/1"], history=1, asking=asking)
-    text = command(plan.what, "my run")
+    text = resuming_command(plan.what, "my run")
     assert text == (
         "goalmeter navigate hf/m --suite maze --sizes 7 --complexities 1.0 --grids 2 "
         "--trajectories 1 --cap-factor 3.0 --prompt keys/1 --history 1 --attempts 2 "
@@ -79,7 +79,7 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
     listed = [options[i + 1] for i, word in enumerate(options) if word == "-M"]
     assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
     plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
-    assert command(plain.what, "run").endswith(" --prompt plain/1 --out run")
+    assert resuming_command(plain.what, "run").endswith(" --prompt plain/1 --out run")
 
 
 @pytest.mark.parametrize(
