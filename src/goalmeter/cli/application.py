@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import UserDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
