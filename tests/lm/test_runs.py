@@ -177,7 +177,7 @@ def test_what_is_no_log(tmp_path: Path) -> None:
         trajectories(tmp_path)
     path = tmp_path / "a.eval"
     path.write_text("no zip")
-    with pytest.raises(InvalidFileError, match="it is no archive, or a damaged one"):
+    with pytest.raises(InvalidFileError, match="not a valid archive"):
         trajectories(path)
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("other.json", json.dumps({}))
