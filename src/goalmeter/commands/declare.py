@@ -151,8 +151,8 @@ class Command(Generic[R]):
     function: Callable[[R, Tell], Outcome]
 
     def __call__(self, *arguments: Any, progress: Tell | None = None, **options: Any) -> Outcome:
-        """Run the command; `arguments` and `options` are fields of its record."""
-        names = [name for name, each in options_in(self.record) if each.is_argument]
+        """Run the command; `arguments` are fields of its record in the order of the help."""
+        names = [name for name, _ in options_in(self.record)]
         typed = dict(zip(names, arguments, strict=False)) | options
         return self.function(self.record(**typed), progress or (lambda line: None))
 

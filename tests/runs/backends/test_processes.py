@@ -68,6 +68,7 @@ def test_errors_that_a_user_can_fix_are_told_apart() -> None:
     assert [result.error for result in made.results] == ["InvalidParameterError"] * 2
 
 
+@pytest.mark.slow
 def test_nothing_that_users_code_does_harms_the_others(user: Path) -> None:
     assert outcomes(played(user, "mixed")) == ["exception", "crash", "exception", "ok"]
     for name, detail in (
