@@ -66,7 +66,6 @@ NOT_RUN = {
     "stops one",
     "docs/scale.md: it needs Slurm; tests/runs/backends/test_slurm.py has jobs of this machine in "
     "its place",
-    "docs/scale.md: makes the 31st try of a soak that went wrong",
     "docs/scale.md: needs GPUs and vLLM",
     "docs/scale.md: needs Slurm, GPUs and vLLM",
     "docs/navigation-language-models.md: goes on until the model has answered",

@@ -57,8 +57,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# Rooms are imported when they are first asked for: a worker process, a completion or `--help` needs
-# few of them, and all together take half a second.
+# Packages are imported when they are first used: all together take half a second.
 _ROOMS = {
     "agents",
     "causal",

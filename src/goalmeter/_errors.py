@@ -20,24 +20,13 @@ from types import ModuleType
 from typing import Any
 
 # --- Text -----------------------------------------------------------------------------------------
-# Names of files, messages of a user's code and answers of language models may hold anything: half
-# a character (a lone surrogate, which no encoding takes, and with which Python stands for the
-# bytes of a file name that is not UTF-8), codes that steer a terminal, or marks that turn a line
-# around. So
-#
-#     records   keep every character: `json_text` writes what no encoding takes as JSON's \udXXX,
-#               which is read back as the same text
-#     shown     in pages, tables and messages: `visible` spells such characters out
-#     messages  are besides one line of bounded length: `message`
-
-# Characters of a message: several lines of a terminal, and enough for every list of names in one.
+# Characters of a message.
 LONGEST_MESSAGE = 1200
-# And of what a library says, as part of a message.
+# Characters of a library's message in one of ours.
 _LONGEST_CAUSE = 300
-# What stands behind the middle of a message that is cut, since the end says how to mend it.
+# Characters at the end of a message that is cut, which say how to fix it.
 _KEPT_BEHIND = 400
-# Controls; formats, which the marks that turn a line around are; half characters; private ones;
-# those that no Unicode of this Python knows; and what ends a line or a paragraph.
+# Controls, formats, surrogates, private and unknown characters, and ends of lines and paragraphs.
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
 _HALF = re.compile("[\ud800-\udfff]")
@@ -64,10 +53,7 @@ def _spelled_out(character: str) -> str:
 
 
 def message(text: str) -> str:
-    """A message as it is shown: one line, spelled out, and of bounded length.
-
-    The middle is what is left out: what is wrong stands first, and how to mend it last.
-    """
+    """Return a message in one line of bounded length; what is left out is its middle."""
     line = visible(text)
     if len(line) <= LONGEST_MESSAGE:
         return line
@@ -139,12 +125,10 @@ def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:
 
 
 # --- Errors ---------------------------------------------------------------------------------------
-# What an error quotes may be anybody's: the text of an error is one line of bounded length, in
-# which whatever steers a terminal is spelled out.
 
 
 class GoalmeterError(ValueError):
-    """Something handed to goalmeter cannot be used; the message says how to mend it."""
+    """Invalid input; the message says how to fix it."""
 
     # Here and not where it is raised: what a message quotes may be anybody's text.
     def __str__(self) -> str:
@@ -176,12 +160,12 @@ class InvalidFileError(GoalmeterError):
 
 
 class IncompleteRunError(InvalidFileError):
-    """A run folder lacks some of its trials.
+    """A run directory lacks some of its trials.
 
     Attributes:
-        folder: of the run.
-        what: what the run is, as its run.json says.
-        shortage: how much of what is missing, as a sentence without a remedy.
+        folder: run directory.
+        what: identity of the run, from run.json.
+        shortage: what is missing, in a sentence without a remedy.
     """
 
     def __init__(
@@ -220,12 +204,10 @@ def how_to_install(extra: str) -> str:
 
 
 def require(module: str, *, extra: str, feature: str) -> ModuleType:
-    """Import an optional module, or say which command installs it.
+    """Import an optional module, or raise an error with the command that installs it.
 
-    Args:
-        module: dotted name of the module.
-        extra: the goalmeter extra that brings it.
-        feature: what it is needed for, as the subject of a sentence.
+    `extra` is the goalmeter extra that brings it, and `feature` what it is needed for, as the
+    subject of a sentence.
     """
     try:
         return importlib.import_module(module)
@@ -240,9 +222,7 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
 
 
 # --- Arguments ------------------------------------------------------------------------------------
-# Every number that a command or a function takes has an upper end as well as a lower one: what
-# lies beyond is a slip of the hand or no request that any machine could meet, and would be found
-# out only by an endless run or by a machine without memory.
+# Numbers have upper bounds, so that a mistyped one does not end in an endless run.
 
 # Torch takes seeds of 64 bits, and JSON of other languages reads no larger integers.
 MOST_SEED = 2**63 - 1
@@ -253,7 +233,7 @@ MOST_SECONDS = 31 * 86_400
 
 
 def whole(value: object, name: str, *, least: int, most: int) -> int:
-    """An integer of any kind, NumPy's too, as Python's.
+    """Return an integer of any kind, NumPy's too, as Python's.
 
     >>> whole(3, "seeds", least=1, most=10)
     3
@@ -273,7 +253,7 @@ def whole(value: object, name: str, *, least: int, most: int) -> int:
 
 
 def finite(value: object, name: str, *, least: float, most: float) -> float:
-    """A number of any kind as Python's; NaN and the infinities are outside of every range."""
+    """Return a finite number of any kind as Python's."""
     if isinstance(value, Real) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -287,7 +267,7 @@ def finite(value: object, name: str, *, least: float, most: float) -> float:
 
 
 def whole_in_text(text: str, name: str, *, least: int, most: int) -> int:
-    """An integer as it is written in an option or a name."""
+    """Return an integer that is written in an option or a name."""
     # Python refuses to read thousands of digits, with an error of its own.
     if len(text.strip()) > len(str(most)) + 1:
         raise InvalidParameterError(f"{name} is {shown(text)}, expected at most {most}")

@@ -19,9 +19,8 @@ from typing import IO, Any
 from goalmeter._errors import InvalidFileError, InvalidParameterError, in_a_line, require, shown
 
 # --- Files ----------------------------------------------------------------------------------------
-# A link is followed, and what it points at is replaced: whoever keeps results behind a link goes on
-# finding them there. What is no file (a folder, a device, a pipe) is never replaced; a program that
-# runs as root could put a file in the place of /dev/null.
+# A link is followed, and its target is replaced. Folders, devices and pipes are never replaced: a
+# program that runs as root could put a file in the place of /dev/null.
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -35,9 +34,9 @@ _KINDS = {
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write into, which takes its place when the block is left without an error.
+    """Open a file that takes its place when the block is left without an error.
 
-    Missing folders are made. The file keeps the permissions of the one that it replaces.
+    Missing folders are made, and permissions are kept.
     """
     path = Path(path)
     try:
@@ -60,7 +59,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def write_bytes(path: str | Path, data: bytes) -> Path:
-    """Write a file, making missing folders; returns its path."""
+    """Write a file atomically, making missing folders; return its path."""
     with replacing(path) as file:
         file.write(data)
     return Path(path)
@@ -72,10 +71,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise what `write_bytes` would raise, before the work whose result is to be written.
-
-    Missing folders are made.
-    """
+    """Raise what `write_bytes` would raise; missing folders are made."""
     path = Path(path)
     try:
         target, _ = target_of(path)
@@ -87,7 +83,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def target_of(path: Path) -> tuple[Path, int]:
-    """Where a file is written that is asked for under a path, and with what permissions."""
+    """Return the path to which a file is written, and its permissions."""
     target = Path(os.path.realpath(path))
     try:
         mode = target.lstat().st_mode
@@ -108,8 +104,7 @@ def read_bytes(path: str | Path, most: int | None = None) -> bytes:
 
 def reading(path: str | Path) -> BufferedReader:
     """Open a file for reading; pipes and devices, which may never end, are refused."""
-    # Reading a pipe would wait for somebody to write, and a device may never end, so neither is
-    # read. Without waiting: a pipe that nobody writes to would hold up the opening itself.
+    # Without waiting: a pipe that nobody writes to would hold up the opening itself.
     file = os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
     try:
         _refuse_special(Path(path), os.fstat(file.fileno()).st_mode)
@@ -133,7 +128,7 @@ def _unwritable(path: Path, cause: OSError) -> InvalidFileError:
 
 
 def digest(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     try:
         with reading(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -143,9 +138,9 @@ def digest(path: str | Path) -> str:
 
 # --- Json -----------------------------------------------------------------------------------------
 def json_value(value: Any) -> Any:
-    """A value as JSON has it: tuples as lists, NaN as null, results as their `to_json`.
+    """Return a value as JSON has it: tuples as lists, NaN as null, results as their `to_json`.
 
-    Infinities stay, as JSON has no number for them: whoever writes the text spells them out.
+    Infinities stay; whoever writes the text spells them out.
     """
     if hasattr(value, "to_json"):
         return value.to_json()
@@ -160,20 +155,19 @@ class JsonFields:
     """A dataclass whose JSON is its fields."""
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
+        """Return the fields as JSON values; NaN is null."""
         return {field.name: json_value(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
 
 
 # --- Archives -------------------------------------------------------------------------------------
-# A file of a megabyte can hold zeros by the gigabyte. The limit is 2 GiB;
-# `GOALMETER_UNPACK_LIMIT`, in bytes, sets another. Readers unpack no more of a file than its
-# archive's directory says, so that is what is added up.
+# A file of a megabyte can hold zeros by the gigabyte. Readers unpack no more of a file than the
+# archive's directory says, so those sizes are limited.
 
 UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
 
 
 def unpack_limit() -> int:
-    """How many bytes an archive may unpack to."""
+    """Return the number of bytes that an archive may unpack to."""
     text = os.environ.get(UNPACK_LIMIT, "").strip()
     if not text:
         return DEFAULT_LIMIT
@@ -186,28 +180,24 @@ def unpack_limit() -> int:
 
 
 def listed(file: IO[bytes]) -> list[zipfile.ZipInfo]:
-    """The directory of an archive: names and sizes of its files; nothing of them is unpacked.
-
-    Args:
-        file: opened for reading; it is left at its beginning.
-    """
+    """Return the directory of an archive that is open for reading; nothing is unpacked."""
     try:
         with zipfile.ZipFile(file) as archive:
             return archive.infolist()
     # A damaged directory raises more than BadZipFile: struct.error, ValueError and others.
     except Exception as cause:
-        raise InvalidFileError(f"it is no archive, or a damaged one: {in_a_line(cause)}") from cause
+        raise InvalidFileError(f"not a valid archive: {in_a_line(cause)}") from cause
     finally:
         file.seek(0)
 
 
 def check_sizes(entries: Iterable[zipfile.ZipInfo]) -> None:
-    """Raises `InvalidFileError` if files of an archive together unpack to more than the limit."""
+    """Raise an error if the files of an archive unpack to more than the limit."""
     check_bytes(sum(entry.file_size for entry in entries))
 
 
 def check_bytes(size: int) -> None:
-    """Raises `InvalidFileError` if so many bytes are more than the limit."""
+    """Raise an error if so many bytes are more than the limit."""
     limit = unpack_limit()
     if size > limit:
         raise InvalidFileError(
@@ -217,8 +207,8 @@ def check_bytes(size: int) -> None:
 
 
 # --- Transformers ---------------------------------------------------------------------------------
-# Prompts of a batch are filled up to the longest one. transformers counts these fillings as words,
-# and warns of a context that is too short though each prompt with its answer fits.
+# transformers counts the padding of a batch, and warns of a context that is too short though each
+# prompt with its answer fits.
 _OF_FILLED_BATCHES = "exceeded the model's predefined maximum length"
 _GENERATION = "transformers.generation.stopping_criteria"
 # Every layer is built before the weights are read; the deepest models have some hundred.
@@ -226,9 +216,9 @@ _MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
 
 
 def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> Any:
-    """A model, read without a network from a folder as `save_pretrained` writes it.
+    """Load a model from a folder as `save_pretrained` writes it, without a network.
 
-    `kind` is the class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
+    `kind` is a class of transformers, such as "AutoModelForCausalLM", `feature` what the model is
     needed for, as the subject of a sentence, and `options` are those of `from_pretrained`.
     """
     transformers: Any = require("transformers", extra="lm", feature=feature)
@@ -245,7 +235,7 @@ def loaded(kind: str, folder: str | Path, *, feature: str, **options: Any) -> An
 
 
 def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
-    """The tokenizer of a model, read from its folder without a network."""
+    """Load the tokenizer of a model from its folder, without a network."""
     transformers: Any = require("transformers", extra="lm", feature=feature)
     with _reading(folder):
         return transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
@@ -253,7 +243,7 @@ def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
 
 @contextmanager
 def without_bars() -> Iterator[None]:
-    """No loading bars of transformers; they are shown again afterwards if they were before."""
+    """Hide the loading bars of transformers."""
     from transformers.utils import logging as untyped
 
     theirs: Any = untyped  # the package says nothing of its types
@@ -268,10 +258,7 @@ def without_bars() -> Iterator[None]:
 
 @contextmanager
 def generating_in_batches() -> Iterator[None]:
-    """No warning that a batch is longer than the context when only its fillings make it so.
-
-    For callers that see to it that each prompt with its answer fits. All other warnings are said.
-    """
+    """Hide the warning that a batch is longer than the context because of its padding."""
 
     def keep(record: logging.LogRecord) -> bool:
         return _OF_FILLED_BATCHES not in record.getMessage()

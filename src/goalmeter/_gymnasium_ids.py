@@ -1,9 +1,7 @@
-"""The names of the grid worlds in Gymnasium's registry, without importing Gymnasium.
+"""Ids of the grid worlds in Gymnasium's registry, added when Gymnasium is imported.
 
-Gymnasium up to 0.29 asked installed packages for their environments (entry points
-`gymnasium.envs`); 1.0 took that away, and only a package that was imported can add ids. Importing
-Gymnasium to do so would make `import goalmeter` slow for everyone, so the ids are added when
-somebody else imports it, before or after.
+Gymnasium 1.0 and later load no entry points of other packages, so only a package that was imported
+can add ids, and importing Gymnasium here would make `import goalmeter` slow.
 """
 
 from __future__ import annotations

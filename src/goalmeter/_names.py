@@ -11,25 +11,19 @@ from typing import Any
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 
 # --- Names ----------------------------------------------------------------------------------------
-# Below this likeness, which is difflib's ratio, names are taken for different words: "gridy" may be
-# "greedy" (0.73), "rat" is not "random" (0.44).
+# Least similarity, as difflib's ratio: "gridy" may be "greedy" (0.73), "rat" not "random" (0.44).
 CUTOFF = 0.6
-# Of a longer name so many letters are compared: difflib takes time with the square of the length,
-# and what a user mistypes is short.
+# Letters of a name that are compared: difflib takes time with the square of the length.
 _LONGEST = 80
 # Longer lists are cut in a message.
 _SHOWN = 8
 
 
 def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) -> str | None:
-    """The known name that is most like an unknown one; None if none is like it.
+    """Return the known name that is most similar to an unknown one, or None; case is ignored.
 
-    Capital and small letters count as the same; `cutoff` is the least similarity, from 0 to 1 (the
-    ratio of `difflib.SequenceMatcher`).
-
-    Example:
-        >>> nearest("mouze", ["mouse", "magpie", "mole", "moth"])
-        'mouse'
+    >>> nearest("mouze", ["mouse", "magpie", "mole", "moth"])
+    'mouse'
     """
     folded: dict[str, str] = {}
     for option in map(str, known):
@@ -41,14 +35,10 @@ def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) ->
 def did_you_mean(
     name: object, known: Iterable[object], *, before: str = "", quoted: bool = False
 ) -> str:
-    """The part of a message that proposes the nearest name: "; did you mean x?", or nothing.
+    """Return the part of a message that proposes the nearest name, if there is one.
 
-    `before` is what the name is written after, such as "goalmeter/"; `quoted`, whether it stands in
-    quotation marks, as the unknown name before it does.
-
-    Example:
-        >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
-        '; did you mean goalmeter/mouse?'
+    >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
+    '; did you mean goalmeter/mouse?'
     """
     close = nearest(name, known)
     if close is None:
@@ -63,10 +53,7 @@ def unknown_name(
     what: str,
     error: type[GoalmeterError] = InvalidParameterError,
 ) -> GoalmeterError:
-    """The error for a name that is not there, with the nearest one that is.
-
-    `what` says what the name is of, as the beginning of the message ("decision").
-    """
+    """Return the error for an unknown name, with the nearest known one; `what` begins it."""
     texts = [str(option) for option in known]
     # Variables have short names, of which one wrong letter is a large part.
     near = nearest(name, texts, cutoff=0.5)
@@ -75,7 +62,7 @@ def unknown_name(
 
 
 def listed(names: Iterable[object]) -> str:
-    """Names in a row, cut where there are many."""
+    """Return names with commas, cut where there are many."""
     texts = [str(name) for name in names]
     more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more
@@ -104,11 +91,7 @@ class PluginError(GoalmeterError):
 # Reading the metadata of a hundred packages takes some 50 ms, and nothing changes while we run.
 @lru_cache(maxsize=8)
 def plugins(group: str) -> dict[str, EntryPoint]:
-    """What installed packages register in a group, by name in alphabetical order.
-
-    Args:
-        group: `AGENTS`, `SUITES`, `ENVIRONMENTS` or `BACKENDS`.
-    """
+    """Return what installed packages register in a group, by name in alphabetical order."""
     registered: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: (entry.name, entry.value)):
         first = registered.setdefault(entry.name, entry)
@@ -122,26 +105,26 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def loaded(entry: EntryPoint) -> Any:
-    """What an entry point names; this imports its package."""
+    """Import what an entry point names."""
     try:
         return entry.load()
     # Anything may go wrong in foreign code, SystemExit too, and must not look like our own fault.
     except (Exception, SystemExit) as cause:
         raise PluginError(
             f"{origin(entry)} registers {entry.name!r} in {entry.group} as {entry.value!r}, which "
-            f"cannot be loaded ({type(cause).__name__}: {cause}); mend or uninstall that package"
+            f"cannot be loaded ({type(cause).__name__}: {cause}); fix or uninstall that package"
         ) from cause
 
 
 def origin(entry: EntryPoint) -> str:
-    """The package that an entry point is of, with its version: "their-package 1.2"."""
+    """Return the package of an entry point with its version: "their-package 1.2"."""
     if entry.dist is None:
         return f"a package with the module {entry.module}"
     return f"{entry.dist.name} {entry.dist.version}"
 
 
 def refuse_taken(group: str, names: Collection[str]) -> None:
-    """Raises `PluginError` if a package registers one of goalmeter's own names in the group."""
+    """Raise an error if a package registers one of goalmeter's own names in a group."""
     for name, entry in plugins(group).items():
         if name in names:
             raise PluginError(

@@ -8,6 +8,8 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 # Packages that only the extras bring, directly or through others.
 EXTRAS = (
     *("accelerate", "anyio", "gymnasium", "httpx", "inspect_ai", "jinja2", "matplotlib"),
@@ -46,6 +48,7 @@ for line in lines:
 """
 
 
+@pytest.mark.slow
 def test_a_command_that_needs_an_extra_names_it(tmp_path: Path) -> None:
     import numpy as np
 

@@ -12,7 +12,6 @@ import pytest
 
 import goalmeter as gm
 from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import REPLICATIONS
 
 Run = Callable[..., Any]
 
@@ -34,12 +33,6 @@ def test_version_and_help(run: Run) -> None:
         assert done.status == 0 and "Usage" in done.out and done.err == ""
     names = ("meg", "demo", "reflect", "report", "replicate")
     assert all(name in run("--help").out for name in names)
-
-
-def test_the_help_of_replicate_names_every_experiment(run: Run) -> None:
-    # Lines are broken at hyphens too.
-    text = "".join(run("replicate", "--help").out.split())
-    assert f"Which:{','.join(REPLICATIONS)}." in text
 
 
 def test_wrong_usage_is_status_2(run: Run) -> None:
@@ -91,12 +84,6 @@ def test_an_unused_seed_is_accepted_and_not_advertised(run: Run, tmp_path: Path)
     assert run("runs", tmp_path, "--json", "--seed", "3").status == 0
 
 
-def test_an_unknown_replication_lists_the_known_ones(run: Run) -> None:
-    done = run("replicate", "atlantis")
-    assert done.status == 2 and done.out == ""
-    assert "'atlantis' is not a known replication, expected one of: meg-cliffworld" in done.err
-
-
 def test_a_missing_extra_is_named(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -127,6 +114,7 @@ def test_the_demo_ends_with_the_path_of_its_report(
     assert json.loads(done.out) == {"report": report} and seeds == [0, 3]
 
 
+@pytest.mark.slow
 def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("transformers")
     few = ("--steps", 3, "--rate", 0.01, "--from", "nothing", "--sizes", "5", "--no-keys")
@@ -142,9 +130,3 @@ def test_an_organism_is_trained_from_a_shell(run: Run, tmp_path: Path) -> None:
     assert again.status == 0 and "goalmeter replicate organisms --agents moth=" in again.out
     reseeded = run(*command, "--seed", 1)
     assert reseeded.status == 2 and "holds another training" in reseeded.err
-
-
-def test_a_folder_that_cannot_be_written_is_an_error(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    done = run("replicate", "meg-cliffworld", "--seeds", "0", "--out", tmp_path / "file")
-    assert done.status == 2 and "cannot be written" in done.err and done.out == ""

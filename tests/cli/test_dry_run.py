@@ -13,26 +13,6 @@ SMALL = ("--sizes", "7", "--complexities", "1", "--grids", "2", "--trajectories"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "trials", "calls"),
-    [
-        (("navigate", "greedy", *SMALL), 4, False),
-        (("navigate", "vllm/somebody/model", *SMALL), 4, True),
-        (("reflect", "naive", "--steps", "5", "--seeds", "2", "--environment", "DejaVu"), 4, False),
-    ],
-)
-def test_what_it_costs_is_told_and_no_folder_made(
-    run: Callable[..., Any], tmp_path: Path, arguments: tuple[str, ...], trials: int, calls: bool
-) -> None:
-    done = run(*arguments, "--out", tmp_path / "run", "--dry-run", "--json")
-    assert done.status == 0, done.err
-    (told,) = json.loads(done.out)["forecasts"]
-    assert (told["trials"], told["kept"], told["left"]) == (trials, 0, trials)
-    # Disk is measured where trials can be run.
-    assert (told["calls"] is not None) == calls == (told["disk"] is None)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
     "arguments",
     [
         ("navigate", "greedy", "--sizes", "7,9", "--grids", "4", "--trajectories", "3"),
@@ -76,41 +56,6 @@ def test_all_commands_tell_the_same_fields(run: Callable[..., Any], tmp_path: Pa
     text = run(*commands[3], "--dry-run").out
     # One chunk needs one process.
     assert "1 (processes:4)" in text and "utilities" in text and "a trial is a" in text
-
-
-def test_the_table_says_what_the_numbers_rest_on(run: Callable[..., Any]) -> None:
-    done = run("navigate", "vllm/somebody/model", *SMALL, "--dry-run", "--call-seconds", "3")
-    text = " ".join(done.out.split())
-    assert "a call takes 3 s, and 10 are made at once" in text and "characters / 3" in text
-    done = run(
-        "reflect", "naive", "--steps", "5", "--seeds", "1", "--against", "random", "--dry-run"
-    )
-    assert done.status == 0 and "naive: a trial takes" in done.out and "random: " in done.out
-
-
-def test_of_a_table_each_run_is_told(run: Callable[..., Any], tmp_path: Path) -> None:
-    options = ("--steps", "500", "--agents", "random,naive", "--seeds", "2", "--dry-run", "--json")
-    done = run("replicate", "reflection-table-1", "--out", tmp_path / "out", *options)
-    assert done.status == 0, done.err
-    told = json.loads(done.out)["forecasts"]
-    assert [(each["name"], each["trials"]) for each in told] == [
-        ("random, 500 steps", 100),
-        ("naive, 500 steps", 100),
-    ]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_cannot_be_run_is_refused(run: Callable[..., Any]) -> None:
-    for arguments, message in (
-        (("navigate", "--dry-run"), "AGENT is missing"),
-        (("navigate", "nobody", "--dry-run"), "no agent 'nobody'"),
-        (("navigate", "greedy", "--sizes", "4", "--dry-run"), "expected an odd number"),
-        (("reflect", "nobody", "--dry-run"), "no agent 'nobody'"),
-        (("replicate", "calibration", "--agents", "nobody", "--dry-run"), "nobody"),
-        (("replicate", "reflection-table-1", "--steps", "7", "--dry-run"), "steps is 7"),
-    ):
-        done = run(*arguments)
-        assert done.status == 2 and done.out == "" and message in done.err, done.err
 
 
 def test_prices_make_it_money(run: Callable[..., Any]) -> None:

@@ -46,24 +46,6 @@ def test_json_is_one_object_and_nothing_else(run: Run, files: Path) -> None:
     assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
 
 
-def test_a_table_for_people(run: Run, files: Path) -> None:
-    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state")
-    assert done.status == 0
-    for words in ("0.1927 nats", "some utility over states", "27.8%", "uniform policy scores 0"):
-        assert words in done.out
-    assert "reading" in done.err and "reading" not in done.out
-
-
-def test_trajectories(run: Run, files: Path) -> None:
-    np.savez(
-        files / "t.npz", states=[[0, 1]] * 8 + [[0, 2]] * 2, actions=[[0, 0]] * 8 + [[1, 0]] * 2
-    )
-    done = run("meg", "mdp", files / "m.npz", "--trajectories", files / "t.npz", "--json")
-    assert done.status == 0, done.err
-    result = json.loads(done.out)
-    assert result["n"] == 10 and result["raw"] == pytest.approx(0.19274, abs=1e-4)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -127,53 +109,6 @@ def test_a_causal_model_gives_the_papers_numbers(run: Run, causal: Path) -> None
         assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
 
 
-def test_a_causal_model_for_people(run: Run, causal: Path) -> None:
-    done = run("meg", "causal", causal / "m.bif", "--decision", "D", "--target", "T")
-    assert done.status == 0
-    for words in ("[D]  {left, right}", "0.1927 nats", "27.8%", "cheese", "one decision"):
-        assert words in done.out
-    assert "reading" in done.err and "reading" not in done.out
-
-
-def test_other_options_of_a_causal_model(run: Run, causal: Path) -> None:
-    question = ["meg", "causal", causal / "m.bif", "--decision", "D", "--target", "T", "--json"]
-    done = run(*question, "--do", "S=left", "--drawing", causal / "d.svg")
-    assert done.status == 0 and json.loads(done.out)["do"] == {"S": "left"}
-    assert (causal / "d.svg").read_text().startswith("<svg")
-    done = run(*question, "--shift", "S=left", "--shift", "S=right")
-    assert len(json.loads(done.out)["interventions"]["rows"]) == 3
-    done = run(*question, "--data", causal / "t.csv")
-    assert json.loads(done.out)["n"] == 10
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["m.bif", "--target", "T", "--do", "S=lift"], "did you mean 'left'?"),
-        (["m.bif", "--utility", "bad.json"], "bad.json, factor 1: the values are a list of 1"),
-        (["m.bif", "--target", "T", "--data", "u.json"], "u.json has 1 lines"),
-        (["bad.bif", "--target", "T"], "the row of 'D' given S = left sums to 0.9, expected 1"),
-        (["none.bif", "--target", "T"], "none.bif: there is no such file"),
-        (["u.json", "--target", "T"], "u.json: the name of a model ends in .bif, .xmlbif or"),
-    ],
-)
-@pytest.mark.parametrize("json_too", [False, True])
-def test_bad_causal_input_is_one_line_on_standard_error(
-    run: Run,
-    causal: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    message: str,
-    json_too: bool,
-) -> None:
-    monkeypatch.chdir(causal)
-    done = run("meg", "causal", *arguments, "--decision", "D", *(["--json"] if json_too else []))
-    assert done.status == 2
-    assert done.out == "" and "Traceback" not in done.err
-    errors = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
-    assert len(errors) == 1 and message in errors[0]
-
-
 def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
     network = gm.CausalBayesianNetwork(
         {"D": ["a", HOSTILE], HOSTILE: ["a", "b"]},
@@ -196,6 +131,6 @@ def test_interruption_has_the_status_of_the_signal(
     def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure_mdp, "measure_mdp", stop)
+    monkeypatch.setattr(measure_mdp, "load_policy", stop)
     done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz")
     assert done.status == 130 and done.out == "" and "Traceback" not in done.err

@@ -47,7 +47,7 @@ import os, signal, sys
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "goalmeter.cli.meg":
+        if name == "goalmeter.cli.application":
             os.kill(os.getpid(), signal.SIGINT)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -87,6 +87,7 @@ def agent(history, n_actions, n_observations):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", [">&-", ">/dev/full"])
 @pytest.mark.parametrize(
     "command", ["reflect naive --environment DejaVu --steps 9 --seeds 1", "--help"]
@@ -103,6 +104,7 @@ def test_a_result_that_cannot_be_written_is_an_error(
         assert b"Traceback" not in done.stderr and b"Exception ignored" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ["2>&-", "2>/dev/full", "2>&- <&-"])
 def test_progress_that_nobody_hears_is_dropped(tmp_path: Path, broken: str) -> None:
     (tmp_path / "talks.py").write_text(TALKS)
@@ -117,11 +119,6 @@ def test_progress_that_nobody_hears_is_dropped(tmp_path: Path, broken: str) -> N
     for arguments in ("reflect naif", "reflect --steps"):
         done = shell(tmp_path, f"goalmeter {arguments} {broken}")
         assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"")
-
-
-def test_nothing_can_be_written_at_all(tmp_path: Path) -> None:
-    done = shell(tmp_path, "goalmeter reflect --list --json >&- 2>&-")
-    assert (done.returncode, done.stdout, done.stderr) == (cli.UNWRITTEN, b"", b"")
 
 
 def test_greek_letters_in_any_locale(files: Path) -> None:

@@ -108,5 +108,5 @@ def test_an_interrupted_measurement_says_what_is_kept(
     monkeypatch.setattr(reflect, "measure", stop)
     done = run("reflect", "naive")
     assert done.status == 130
-    assert "nothing is kept; with --out RUN the finished trials would have been" in done.err
+    assert "nothing is kept; with --out RUN the finished results would have been" in done.err
     assert "run keeps what is finished" in run("reflect", "naive", "--out", "run").err

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.cli import management as cli_status
+from goalmeter.cli import output
+from goalmeter.commands.declare import Command
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.runs import runs, status
+from goalmeter.commands.runs import StatusOptions, runs, status
 from goalmeter.reflection import measure
 from goalmeter.runs import Study, carry_out
 
@@ -42,13 +43,15 @@ def test_a_finished_run_of_reflection(tmp_path: Path) -> None:
 
 def test_one_folder_that_is_no_run_is_an_error_and_among_others_a_row(tmp_path: Path) -> None:
     small(tmp_path / "good")
-    with pytest.raises(InvalidFileError, match="is not there; expected the folder of a run"):
+    with pytest.raises(InvalidFileError, match="does not exist; expected the folder of a run"):
         status([tmp_path / "none"])
     outcome = status([tmp_path / "good", tmp_path / "none"])
     rows = cells(outcome, "Runs")
     assert [row[0] for row in rows.values()] == ["finished", "unreadable"]
-    assert outcome.incomplete == f"{tmp_path / 'none'} is not there; expected the folder of a " + (
-        "run, as --out named it"
+    assert (
+        outcome.incomplete
+        == f"{tmp_path / 'none'} does not exist; expected the folder of a "
+        + ("run, as --out named it")
     )
 
 
@@ -93,10 +96,10 @@ def test_watching_looks_until_nobody_fills_them(
     states = iter(["running", "running", "running", "finished"])
     texts = iter(["1 of 3", "1 of 3", "2 of 3", "3 of 3"])
 
-    def look(folders: object) -> Outcome:
+    def look(*_: object) -> Outcome:
         return Outcome(tables=(), text=next(texts), json={"runs": [{"state": next(states)}]})
 
-    monkeypatch.setattr("goalmeter.commands.runs.status", look)
-    monkeypatch.setattr(cli_status, "_EVERY", 0.0)
+    monkeypatch.setattr("goalmeter.commands.runs.status", Command(StatusOptions, look))
+    monkeypatch.setattr(output, "_EVERY", 0.0)
     done = run("status", tmp_path, "--watch")
     assert done.status == 0 and done.out.split("\n") == ["1 of 3", "2 of 3", "3 of 3", "", ""]

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.commands.meg_causal import measure_causal
-from goalmeter.commands.outcome import json_text
 from goalmeter.experiments.demo.mouse import example_1, example_2
-from goalmeter.pages.meg import goal_table, result_table
 from goalmeter.report import Table
-from goalmeter.report.numbers import nats
 
 # log 2 - H(0.8): the paper's Example 1.
 MEG = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
@@ -61,13 +56,6 @@ def test_a_known_utility(files: Path) -> None:
     assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-9)
     assert outcome.json["target"] == "the given utility over T"
     assert len(outcome.tables) == 1
-
-
-def test_an_infinite_rationality_is_a_word(files: Path) -> None:
-    outcome = measure_causal(files / "always.xmlbif", decisions=["D"], targets=["T"])
-    assert outcome.json["meg"] == pytest.approx(np.log(2))
-    assert json.loads(json_text(outcome.json))["rationality"] == "inf"
-    assert any("ever larger utilities" in note for note in outcome.tables[1].notes)
 
 
 def test_under_an_intervention(files: Path) -> None:
@@ -114,16 +102,6 @@ def test_a_sensitivity_table_marks_the_theorem(files: Path) -> None:
     assert any(note.startswith("Theorem 4.1") for note in table.notes)
 
 
-def test_a_long_sensitivity_table_is_cut(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from goalmeter.pages import meg
-
-    monkeypatch.setattr(meg, "SENSITIVITY_ROWS", 2)
-    outcome = measure_causal(files / "m.bif", decisions=["D"], sensitivity=2)
-    assert len(outcome.tables[0].rows) == 2
-    assert any(note.startswith("3 more sets") for note in outcome.tables[0].notes)
-    assert len(outcome.json["sensitivity"]["rows"]) == 5
-
-
 def test_outcomes_give_an_interval(files: Path) -> None:
     outcome = measure_causal(
         files / "m.bif", decisions=["D"], targets=["T"], data=files / "t.csv", seed=1
@@ -153,12 +131,6 @@ def test_a_decision_that_influences_nothing_scores_zero_with_the_reason(
     assert outcome.tables[0].notes == tuple(outcome.json["notes"])
 
 
-def test_a_leaf_has_an_empty_sensitivity_table(files: Path) -> None:
-    outcome = measure_causal(files / "m.bif", decisions=["T"], sensitivity=1)
-    assert outcome.json["meg"] == 0 and outcome.json["sensitivity"]["rows"] == []
-    assert "not downstream of the decision T" in outcome.json["notes"][0]
-
-
 # --- Pictures and text ----------------------------------------------------------------------------
 def test_the_drawing_shows_the_question(files: Path, tmp_path: Path) -> None:
     path = tmp_path / "new" / "d.svg"
@@ -172,53 +144,6 @@ def test_the_drawing_shows_the_question(files: Path, tmp_path: Path) -> None:
         svg = path.read_text(encoding="utf-8")
         assert svg.startswith("<svg") and all(f"<title>{word}</title>" in svg for word in words)
         assert outcome.json["drawing"] == str(path)
-
-
-def test_a_utility_node_takes_a_name_that_is_free(tmp_path: Path) -> None:
-    model = gm.CausalBayesianNetwork(
-        {"D": ["a", "b"], "U": ["c", "d"]}, {"U": ["D"]}, {"D": [0.9, 0.1], "U": [[1, 0], [0, 1]]}
-    )
-    model.to_bif(tmp_path / "m.bif")
-    (tmp_path / "u.json").write_text('[{"variables": ["U"], "values": [1, 0]}]')
-    path = tmp_path / "d.svg"
-    measure_causal(tmp_path / "m.bif", decisions=["D"], utility=tmp_path / "u.json", drawing=path)
-    assert "<title>U′ (utility)</title>" in path.read_text(encoding="utf-8")
-
-
-def test_large_models_are_not_shown_as_text(tmp_path: Path) -> None:
-    names = [f"X{i}" for i in range(16)]
-    model = gm.CausalBayesianNetwork(
-        {x: ["a", "b"] for x in names},
-        {b: [a] for a, b in pairwise(names)},
-        {x: [[0.9, 0.1], [0.1, 0.9]] if i else [0.5, 0.5] for i, x in enumerate(names)},
-    )
-    model.to_bif(tmp_path / "m.bif")
-    outcome = measure_causal(tmp_path / "m.bif", decisions=["X1"], targets=["X15"])
-    assert outcome.text == "" and outcome.json["maximum"] > 0
-
-
-def test_long_goals_keep_their_ends() -> None:
-    states = [f"s{i}" for i in range(40)]
-    model = gm.CausalBayesianNetwork(
-        {"D": states, "T": states}, {"T": ["D"]}, {"D": np.arange(1, 41) / 820, "T": np.eye(40)}
-    )
-    result = gm.meg.targets(model, ["D"], ["T"])
-    assert result.goal is not None
-    table = goal_table(result.goal, result)
-    assert table is not None and len(table.rows) == 24
-    assert table.rows[0][0] == "s39" and table.rows[-1][0] == "s0"
-    assert any(note.startswith("16 outcomes between") for note in table.notes)
-
-
-def test_several_decisions_have_their_shares() -> None:
-    network = gm.CausalBayesianNetwork(
-        {"A": [0, 1], "B": [0, 1], "T": [0, 1]},
-        {"B": ["A"], "T": ["A", "B"]},
-        {"A": [0.1, 0.9], "B": [[0.2, 0.8], [0.2, 0.8]], "T": lambda a, b: a * b},
-    )
-    result = gm.meg.targets(network, ["A", "B"], ["T"])
-    rows = cells(result_table(result))
-    assert [row[0] for row in rows][-2:] == ["share of A", "share of B"]
 
 
 # --- What is refused ------------------------------------------------------------------------------
@@ -256,22 +181,6 @@ def test_what_is_refused(
     monkeypatch.chdir(files)
     with pytest.raises(GoalmeterError, match=re.escape(message)):
         measure_causal("m.bif", **({"decisions": ["D"]} | options))
-
-
-def test_options_are_checked_before_any_file_is_read() -> None:
-    with pytest.raises(GoalmeterError, match="none of them given"):
-        measure_causal("none.bif", decisions=["D"])
-
-
-def test_evidence_has_a_true_minus() -> None:
-    inf = float("inf")
-    assert [nats(x) for x in (0.5, -0.22314, -1e-15, inf, -inf)] == [
-        "0.5000",
-        "−0.2231",
-        "0",
-        "∞",
-        "−∞",
-    ]
 
 
 def test_without_recall_the_search_says_so(tmp_path: Path) -> None:

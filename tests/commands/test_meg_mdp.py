@@ -11,8 +11,8 @@ import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.abilities import NamedAgent
 from goalmeter.commands import meg
-from goalmeter.commands.meg import Interrupted, measure_mdp
-from goalmeter.report.numbers import nats, percent, rationality
+from goalmeter.commands.declare import InterruptedCommand
+from goalmeter.commands.meg import measure_mdp
 from goalmeter.tabular.trajectories import sample_trajectories
 
 
@@ -36,14 +36,6 @@ def test_the_reward_is_the_default_goal(files: Path) -> None:
     assert outcome.json["baselines"] == {"uniform": 0.0, "optimal": pytest.approx(40.2025365)}
     names = [row[0] for row in outcome.tables[0].rows]
     assert names[:2] == ["MEG", "proven gap to the bound"] and "baseline: optimal policy" in names
-
-
-@pytest.mark.parametrize("unknown", ["state", "FEATURES"])
-def test_a_class_of_goals(files: Path, unknown: str) -> None:
-    spelled = str(files / "features.npz") if unknown == "FEATURES" else unknown
-    outcome = measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown=spelled)
-    assert outcome.json["meg"] == pytest.approx(26.794183, abs=1e-5)
-    assert outcome.json["upper_bound"] == pytest.approx(26.794183, abs=1e-5)
 
 
 def test_a_reference_takes_the_place_of_the_uniform_policy(files: Path) -> None:
@@ -76,16 +68,6 @@ def test_trajectories_give_an_interval(files: Path) -> None:
 def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(GoalmeterError, match=re.escape(message)):
         measure_mdp("mdp.npz", **options)
-
-
-def test_an_unknown_class_lists_the_known_ones(files: Path) -> None:
-    with pytest.raises(GoalmeterError, match=r"--unknown is 'stat', expected state, state-action"):
-        measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="stat")
-    # A file that is there keeps its own message.
-    with pytest.raises(GoalmeterError, match=r"policy\.npz: the array 'features' is missing"):
-        measure_mdp(
-            files / "mdp.npz", policy=files / "policy.npz", unknown=str(files / "policy.npz")
-        )
 
 
 def test_a_network_tells_of_its_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,17 +107,9 @@ def test_a_search_that_is_interrupted_hands_on_what_it_has(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
-    with pytest.raises(Interrupted) as caught:
+    with pytest.raises(InterruptedCommand) as caught:
         measure_mdp(files / "mdp.npz", policy=files / "policy.npz", unknown="state")
     assert caught.value.outcome.json["stopped"] == "interrupt"
-
-
-def test_numbers_never_round_to_nothing() -> None:
-    assert [nats(x) for x in (40.20253, 0.0001, 1e-5, 0.0)] == ["40.2025", "0.0001", "1e-05", "0"]
-    assert [percent(x) for x in (1.0, 0.0004, 0.0)] == ["100.0%", "<0.1%", "0.0%"]
-    inf = float("inf")
-    assert [rationality(x) for x in (inf, -inf, -0.5, 0.0)] == ["∞", "−∞", "−0.5", "0"]
-    assert rationality(float("nan")) == "–"
 
 
 def test_a_trained_agent_without_a_table_is_sent_to_its_simulator(

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from goalmeter import cli
-from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.agents import listings
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.options import ASKED, REACHED, ModelOptions, bounds, numbers, words
+from goalmeter.commands.options import ModelOptions, bounds, numbers, words
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.navigation import SUITES, suite, suite_named, walks
 from goalmeter.navigation.behaviour import behaviour
@@ -24,7 +23,6 @@ from goalmeter.navigation.keys import keys
 from goalmeter.navigation.rollouts import load
 from goalmeter.navigation.suite_definition import KeyUse
 from goalmeter.pages import navigation_tables
-from goalmeter.pages.navigation_tables import condition_in_words
 from goalmeter.report.tables import print_tables
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks
@@ -104,6 +102,7 @@ def test_a_frame_is_told_apart_by_both_tests(
     assert navigation_tables.verdict(comparison) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SUITES)
 def test_every_suite_has_its_tables(name: str) -> None:
     """Which ones is asked of its record, so that a new suite is held to them too."""
@@ -149,11 +148,6 @@ def test_a_run_is_kept_and_continued(tmp_path: Path) -> None:
     told: list[str] = []
     again = navigate("random", **SMALL, out=tmp_path / "run", progress=told.append)
     assert again.json == first.json and told[0] == "random: 12 of 12 walks were there already"
-
-
-def test_names_are_spelled_in_one_way(tmp_path: Path) -> None:
-    navigate("epsilon-optimal( 0.20 )", **SMALL, out=tmp_path)
-    assert load(tmp_path).plan.agent == "epsilon-optimal(0.2)"
 
 
 def test_what_is_refused() -> None:
@@ -207,31 +201,3 @@ def test_from_the_command_line(
     with pytest.raises(SystemExit, match="2"):
         cli.main()
     assert "--top-p: for language models only" in capsys.readouterr().err
-
-
-def test_help_lists_the_options_of_models_apart(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "--help"])
-    with pytest.raises(SystemExit, match="0"):
-        cli.main()
-    plain, asked = capsys.readouterr().out.split(f"\n{ASKED}:\n")
-    asked, reached = asked.split(f"\n{REACHED}:\n")
-    assert "--suite" in plain and "--json" in plain and "AGENT" in plain
-    assert "--prompt" in asked and "--reasoning-effort" in asked and "--suite" not in asked
-    assert "-M NAME=VALUE" in reached and "--from-log" in reached and "--prompt" not in reached
-
-
-def test_a_condition_is_named_in_words() -> None:
-    texts = [condition_in_words(text) for text in ('{"key": false}', '{"distance": [3, 5]}')]
-    assert texts == [", without key", ", distance 3 to 5"]
-    assert condition_in_words('{"prompt": "keys/1"}') == ", prompt keys/1"
-
-
-def test_what_cannot_be_probed_is_said_before_the_first_walk() -> None:
-    (hub,) = (line for line in listings() if line.name == "hf/NAME")
-    assert hub.instruments == ["navigate"]
-    told: list[str] = []
-    with pytest.raises(InvalidFileError, match=r"there is no folder './nowhere'"):
-        navigate("hf/./nowhere", progress=told.append, **SMALL)
-    assert len(told) == 1 and "does not record token ids, so `goalmeter probe` cannot" in told[0]

@@ -39,10 +39,6 @@ def test_a_page_of_runs(runs: list[Path], tmp_path: Path) -> None:
     assert outcome.tables and told[0] == f"reading {runs[0]}"
 
 
-def test_one_run_is_enough(runs: list[Path], tmp_path: Path) -> None:
-    assert report_runs(runs[:1], tmp_path / "page.html").report is not None
-
-
 def test_only_a_page_is_replaced(runs: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert report_runs(runs[:1], page).report == report_runs(runs[:1], page).report

@@ -35,7 +35,7 @@ from goalmeter.organisms.kinds import organism
 from goalmeter.pages.navigation_goals import Explained, utility_map
 from goalmeter.runs.backends import registry
 from goalmeter.runs.backends.registry import Here
-from goalmeter.runs.jobs import CRASH, REFUSED, Answer, Batch, JobResult
+from goalmeter.runs.jobs import CRASH, REFUSED, Batch, BatchResult, JobResult
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -204,9 +204,9 @@ def test_what_ends_a_process_ends_the_calibration(
     plans = [plan_for(f"goalmeter/{n}", "maze", Scale(), seed=0) for n in ("moth", "mouse")]
 
     class Broken(Here):
-        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
+        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
             next(batches)
-            yield 0, Answer(lost=result) if result.outcome == CRASH else Answer([result])
+            yield 0, BatchResult([result])
 
     monkeypatch.setitem(registry.BACKENDS, "processes", lambda *_, **options: Broken())
     with pytest.raises(error, match=words):

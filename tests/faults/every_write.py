@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import faults.judge
 from faults.spoiling import Disk, NoLocks
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text
@@ -118,16 +117,16 @@ def _become(write: Callable[[Path], None], folder: Path, disk: Disk) -> NoReturn
 def _contents(folder: Path) -> object:
     """What counts of a folder: its trials in any order, and its whole files."""
     weights = folder / "weights"
-    whole = weights.is_dir() and check(weights)
-    return (
-        {run: sorted(lines) for run, lines in _held(folder).trials.items()},
-        _held(folder).about,
-        _held(folder).files if whole or not weights.is_dir() else "not whole",
-    )
-
-
-def _held(folder: Path) -> faults.judge.Held:
-    return faults.judge.held(folder, ["run"], ["*.html", "weights/*"])
+    whole = not weights.is_dir() or check(weights)
+    files = {
+        str(path.relative_to(folder)): path.read_bytes()
+        for pattern in ("run/*.json*", "*.html", "weights/*")
+        for path in folder.glob(pattern)
+        if not path.name.startswith(".") and path.name != "status.json"
+    }
+    trials = files.pop("run/trials.jsonl", b"").splitlines(keepends=True)
+    lines = sorted(line for line in trials if line.endswith(b"\n"))
+    return lines, files if whole else "not whole"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""What is spoilt in a command's own process: its disk, its clock, its locks.
-
-Each of these is made before the process is forked and entered in it. How often it was asked, and
-whether it struck, is in memory that both share, so that it is known of a killed process too.
-"""
+"""Disks and locks that fail in a process: made before it is forked, and entered in it."""
 
 from __future__ import annotations
 
@@ -12,12 +8,9 @@ import fcntl
 import io
 import mmap
 import os
-import resource
 import struct
-import time
 from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # a full disk still removes and shortens files
@@ -52,8 +45,6 @@ class Counted:
 
 class Disk(Counted):
     """Calls that write below a folder, counted, of which some fail.
-
-    Files that C++ or Rust write are not seen here; `limited_files` strikes those.
 
     Args:
         folder: whose files these are.
@@ -161,35 +152,6 @@ class Disk(Counted):
         except (OSError, TypeError):
             return False
         return os.path.normpath(path).startswith(self._folder)
-
-
-def limited_files(most: int) -> None:
-    """No file may become longer than so many bytes, whoever writes it."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-
-
-class Clock(Counted):
-    """A time of day that jumps by hours, forwards and back, and that counts how often it did."""
-
-    def __init__(self, random: Random) -> None:
-        super().__init__()
-        self._random = random
-
-    def enter(self) -> None:
-        """Put this in the place of the clock; the one that never goes back stays as it is."""
-        system_time = time.time
-        jump = 0.0
-
-        def now() -> float:
-            nonlocal jump
-            self.count()
-            if self._random.random() < 0.3:
-                self.count(struck=True)
-                jump = self._random.uniform(-12, 12) * 3600
-            return system_time() + jump
-
-        time.time = now
-        time.time_ns = lambda: int(now() * 1e9)
 
 
 class NoLocks(Counted):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.runs import command
+from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.rollouts import load, play_all
 from goalmeter.runs.reading import read_run
@@ -22,10 +22,10 @@ def test_what_a_run_is_says_which_objects_it_has() -> None:
     assert label["objects"] == BOTH and plan_from(label, "run").tasks == plan.tasks
     assert "--objects key,neutral --grids 2" in command(label, "run")
     key = plan_of("greedy", "two-path", grids=2)
-    assert key.what["objects"] == ["key"] and "--objects" not in command(key.what, "run")
+    assert key.what["objects"] == ["key"] and "--objects" not in resuming_command(key.what, "run")
     assert plan_of("greedy", "two-path", grids=2, objects=["key"]).what == key.what
     neutral = plan_of("greedy", "two-path", grids=2, objects=["neutral"])
-    assert "--objects neutral " in command(neutral.what, "run")
+    assert "--objects neutral " in resuming_command(neutral.what, "run")
     assert plan_of("greedy", "maze", grids=1).what["objects"] == []
     with pytest.raises(InvalidParameterError, match="objects can be chosen where keys open n"):
         plan_of("greedy", "maze", objects=["key"])

@@ -15,7 +15,7 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.runs import command
+from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.rollouts import load, play_all
@@ -140,7 +140,7 @@ def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
     plan = plan_of(
         "boltzmann(2)", "maze", **SMALL, distances=[(2, 4)], detours=[(0, 2)], cap=50, seed=3
     )
-    assert command(plan.what, "my run") == (
+    assert resuming_command(plan.what, "my run") == (
         "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "
         "--trajectories 2 --distance 2-4 --detour 0-2 --cap 50 --seed 3 --out 'my run'"
     )

@@ -27,6 +27,7 @@ BY_IMPORTS = groupby(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", [[*group] for _, group in BY_IMPORTS], ids=",".join)
 def test_damaged_inputs_end_in_a_result_or_one_line(names: list[str]) -> None:
     needs = {module for name in names for module in FORMATS[name].needs}

@@ -10,7 +10,7 @@ import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.runs import Batch, Study, carry_out
-from goalmeter.runs.forecast import Forecast, Span, forecast_of, spread_over, together, unmeasured
+from goalmeter.runs.forecast import Forecast, Span, forecast_of, together, unmeasured
 
 
 def study(function: Any, count: int = 100, **more: Any) -> Study[Any]:
@@ -77,12 +77,6 @@ def test_what_cannot_be_known_is_said_and_not_guessed(tmp_path: Path) -> None:
     assert told.assumed[0] == "nobody knows"
 
 
-def test_results_that_are_not_kept_need_not_be_json() -> None:
-    told = forecast_of(study(lambda n: {n}, 5), is_kept=False)
-    assert told.disk is None and told.hours is not None
-    assert "bytes" not in told.assumed[0]
-
-
 def test_several_runs_are_told_as_one() -> None:
     def of(trials: int, **more: Any) -> Forecast:
         known: dict[str, Any] = {"hours": Span(1, 2), "disk": Span.of(10), "output_cap": 5}
@@ -96,8 +90,3 @@ def test_several_runs_are_told_as_one() -> None:
     # What one of them does not know is not known of all.
     unknown = together("all", [of(3), of(4, hours=None, output_cap=None)], assumed=("so",))
     assert unknown.hours is None and unknown.output_cap is None and unknown.assumed == ("so",)
-
-
-def test_spans_add_up_and_scale() -> None:
-    assert Span(1, 2) * 3 + Span(1, 1) == Span(4, 7)
-    assert spread_over("abc", 9) == ["a", "b", "c"] and spread_over("", 3) == []

@@ -54,10 +54,3 @@ def test_steps_are_told_while_no_trial_has_ended(clock: list[float]) -> None:
     clock[0] = 100.0
     report.step()
     assert told[1:] == []  # within a second of the last line, and afterwards walks tell
-
-
-def test_nobody_is_told(clock: list[float]) -> None:
-    report = Progress("model", "walk", 2, 1, 0, None)
-    report.step()
-    report.failed()
-    report.ended()

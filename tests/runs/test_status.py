@@ -8,9 +8,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from goalmeter.runs import status as watching_module
 from goalmeter.runs.lock import locked
 from goalmeter.runs.progress import Progress
 from goalmeter.runs.reading import counted, keys_of
-from goalmeter.runs.status import Watched, in_utc, reporting_status, runs_below, status_of
+from goalmeter.runs.status import Watched, reporting_status, runs_below, status_of
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 WHAT = {"kind": "test", "agent": "nobody"}
@@ -214,45 +213,6 @@ def test_a_clock_that_jumps_changes_no_rate(monkeypatch: pytest.MonkeyPatch) -> 
     assert (said["left_seconds"], said["updated"]) == (8.0, "1970-01-01T00:00:00Z")
 
 
-def test_a_place_that_tells_nothing_is_no_error() -> None:
-    watched = Watched(Progress("x", "trial", 1, 0, 0, None))
-
-    def breaks() -> Iterator[Any]:
-        raise RuntimeError("its workers are being ended")
-
-    watched.at_work = breaks
-    assert watched.to_json()["working"] == []
-    watched.at_work = lambda: [(f"process {n}", ["k"] * 1000) for n in range(1000)]
-    said = watched.to_json()
-    assert (said["workers"], len(said["working"])) == (1000, watching_module._MOST_WORKERS)
-    assert said["working"][0]["trials"] == {"first": ["k", "k", "k"], "count": 1000}
-
-
-def test_a_heart_that_cannot_start_stops_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_threads(self: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", no_threads)
-    assert len(carry_out(study(), out=tmp_path)) == 4
-    assert status_of(tmp_path).state == "finished"
-
-
-def test_a_beat_that_fails_is_followed_by_others(fast: None) -> None:
-    beats = []
-
-    def beat() -> None:
-        beats.append(len(beats))
-        raise OSError
-
-    heart = watching_module.Heartbeat(beat)
-    heart.start()
-    assert until(lambda: len(beats) >= 3)
-    heart.stop()
-    assert len(beats) == (number := len(beats)) and not heart._thread and number >= 3
-
-
 # --- Folders --------------------------------------------------------------------------------------
 def test_folders_that_are_no_run_say_so_in_a_sentence(tmp_path: Path) -> None:
     def sentence(folder: Path) -> str:
@@ -288,15 +248,6 @@ def test_a_damaged_status_is_as_none(tmp_path: Path, text: str) -> None:
     status = status_of(tmp_path, total=lambda what: 4)
     assert (status.state, status.done, status.total) == ("finished", 4, 4)
     assert status_of(tmp_path).state == "incomplete"
-
-
-def test_a_command_that_asks_for_less_makes_no_run_smaller(tmp_path: Path) -> None:
-    carry_out(study(), out=tmp_path)
-    carry_out(study(keys="ab"), out=tmp_path)
-    status = status_of(tmp_path)
-    assert (status.state, status.done, status.total, status.left) == ("finished", 4, 4, 0)
-    unfinished = status_of(tmp_path, total=lambda what: 9)
-    assert (unfinished.total, unfinished.left) == (9, 5) and unfinished.state != "finished"
 
 
 def test_runs_below_a_folder_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
@@ -345,7 +296,3 @@ def test_tries_count_where_their_trial_has_not_ended(tmp_path: Path) -> None:
     (tmp_path / "trials.jsonl").write_text("".join(lines))
     assert counted(tmp_path / "trials.jsonl") == (2, 1)
     assert counted(tmp_path / "none.jsonl") == (0, 0)
-
-
-def test_wall_times_are_in_utc() -> None:
-    assert in_utc(1_800_000_000.9) == "2027-01-15T08:00:00Z"

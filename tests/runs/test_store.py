@@ -40,14 +40,6 @@ def test_what_is_added_is_there_and_is_added_to(tmp_path: Path) -> None:
     assert list(run.values) == ["a", "b", "c"]
 
 
-def test_an_empty_folder_is_filled_and_a_run_without_trials_is_one(tmp_path: Path) -> None:
-    assert fill(tmp_path) == {}
-    assert read_run(tmp_path).values == {}
-    (tmp_path / "run.json").unlink()  # killed between making the one file and the other
-    (tmp_path / ".run.json.abc").write_text("half")
-    assert fill(tmp_path, a=1) == {"a": 1}
-
-
 def test_a_torn_last_line_is_dropped_and_written_over(tmp_path: Path) -> None:
     fill(tmp_path, a=1, b=2)
     trials = tmp_path / "trials.jsonl"
@@ -59,21 +51,6 @@ def test_a_torn_last_line_is_dropped_and_written_over(tmp_path: Path) -> None:
         assert fill(tmp_path) == {"a": 1, "b": 2}
         assert trials.read_bytes() == whole
     assert fill(tmp_path, c=4)["c"] == 4
-
-
-def test_a_torn_line_on_a_disk_that_became_read_only_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(file: int, size: int) -> None:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    fill(tmp_path, a=1)
-    monkeypatch.setattr(store_module.os, "ftruncate", refused)
-    assert fill(tmp_path) == {"a": 1}  # nothing is to be torn off
-    with (tmp_path / "trials.jsonl").open("a") as file:
-        file.write('{"key": "b", ')
-    with pytest.raises(InvalidFileError, match="cannot be written: Read-only file system; what"):
-        fill(tmp_path)
 
 
 def test_a_key_counts_once_the_first_time(tmp_path: Path) -> None:
@@ -109,16 +86,6 @@ def test_another_run_is_refused_and_says_what_differs(tmp_path: Path) -> None:
     assert read_run(tmp_path).values == {"a": 1}
 
 
-def test_errors_advise_what_the_caller_can_do(tmp_path: Path) -> None:
-    with RunStore(tmp_path, WHAT) as store:
-        store.add("a", 1)
-    copy = "probe a copy of the run"
-    with pytest.raises(InvalidParameterError, match=rf"steps is 5 there, and 6 here; {copy}, or"):
-        RunStore(tmp_path, WHAT | {"steps": 6}, elsewhere=copy).__enter__()
-    with pytest.raises(InvalidParameterError, match=rf"and this is one of 'x'; {copy}$"):
-        RunStore(tmp_path, {"kind": "x"}, elsewhere=copy).__enter__()
-
-
 def test_a_run_grows_by_seeds_and_keeps_those_it_had(tmp_path: Path) -> None:
     fill(tmp_path, a=1)
     assert fill(tmp_path, WHAT | {"seeds": [1, 2, 3]}) == {"a": 1}
@@ -136,13 +103,6 @@ def test_a_run_without_trials_is_taken_over(tmp_path: Path) -> None:
     assert read_run(tmp_path).what == WHAT
 
 
-def test_another_version_of_goalmeter_continues(tmp_path: Path) -> None:
-    fill(tmp_path, a=1)
-    with RunStore(tmp_path, WHAT, grows=("seeds",), made_by={"version": "2"}) as store:
-        assert store.values == {"a": 1}
-    assert read_run(tmp_path).made_by == {"version": "1"}
-
-
 def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(InvalidFileError, match=r"holds 'thesis.tex' and no run.json, so it is no "):
@@ -154,23 +114,6 @@ def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None
     (tmp_path / "lost" / "trials.jsonl").write_text('{"key": "a", "value": 1}\n')
     with pytest.raises(InvalidFileError, match=r"holds 'trials.jsonl' and no run.json"):
         fill(tmp_path / "lost")
-
-
-def test_a_run_that_another_command_begins_at_this_moment_is_no_foreign_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out, listed = tmp_path / "run", Path.iterdir
-    out.mkdir()
-
-    def begun_meanwhile(folder: Path) -> Any:
-        monkeypatch.undo()
-        with RunStore(out, {"kind": "test"}) as other:
-            other.add("first", 1)
-        return listed(folder)
-
-    monkeypatch.setattr(Path, "iterdir", begun_meanwhile)
-    with RunStore(out, {"kind": "test"}) as store:
-        assert store.values == {"first": 1}
 
 
 @pytest.mark.parametrize(
@@ -190,14 +133,6 @@ def test_run_json_that_is_not_ours(tmp_path: Path, text: str, message: str) -> N
         read_run(tmp_path)
     with pytest.raises(InvalidFileError, match=message):
         fill(tmp_path)
-
-
-def test_no_run_to_read(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(
-            InvalidFileError, match=r"is no run: it has no run\.json; expected a fol"
-        ):
-            read_run(folder)
 
 
 def test_a_run_is_filled_by_one_at_a_time_and_read_by_all(tmp_path: Path) -> None:

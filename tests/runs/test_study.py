@@ -16,7 +16,6 @@ from goalmeter._names import plugins
 from goalmeter.runs import (
     Batch,
     BatchResult,
-    JobResult,
     Study,
     carry_out,
     check,
@@ -122,12 +121,6 @@ def test_places_that_are_refused(on: str, timeout: float | None, message: str) -
         carry_out(seconds(1), on=on, timeout=timeout)
 
 
-def test_a_function_without_a_name_is_called_here_only() -> None:
-    assert carry_out(local(lambda key: {key})) == {"a": {"a"}, "b": {"b"}, "c": {"c"}}
-    with pytest.raises(InvalidParameterError, match="local can be made in this process only"):
-        carry_out(local(lambda key: key), on="processes:2")
-
-
 def test_a_named_function_gives_the_same_here_as_from_a_process() -> None:
     # Tuples cross as lists, so that a result does not tell where it was made.
     study = Study[Any]("s", "goalmeter.reflection.trial:seeds_of", {"a": {"seeds": [3, 4]}})
@@ -205,17 +198,6 @@ def user(tmp_path: Path) -> Path:
     return tmp_path / "user.py"
 
 
-def test_of_a_batch_that_is_lost_the_guilty_trial_alone_fails(
-    user: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of these CensoredObservation alone has three observations.
-    names = ["IgnoreRewards", "CensoredObservation", "DejaVu", "CryingBaby"]
-    monkeypatch.setattr(BatchSize, "next", lambda self, left: 4 if self._worthwhile else 1)
-    results = carry_out(played(user, "exits_in_one", names), on="processes:1")
-    assert [value["outcome"] for value in results.values()] == ["ok", "crash", "ok", "ok"]
-    assert results["CensoredObservation seed 0"]["detail"] == "the process ended with exit status 3"
-
-
 # --- What is asked first --------------------------------------------------------------------------
 
 
@@ -238,12 +220,6 @@ def test_what_is_wrong_with_all_trials_is_found_before_the_first(tmp_path: Path)
     assert str(failed.value).endswith("; tell it what time it is")
     check(seconds(3), out=tmp_path / "new")
     assert read_run(tmp_path / "new").values == {}
-
-
-def test_a_result_keeps_its_error_where_it_was_raised() -> None:
-    ((result, _),) = calls(Batch("goalmeter.runs.progress:in_words", [{}]))
-    assert result == JobResult("exception", detail=result.detail, error="TypeError")
-    assert isinstance(result.cause, TypeError) and "cause" not in result.to_json()
 
 
 # --- The one way ----------------------------------------------------------------------------------

@@ -1,36 +1,39 @@
-"""The command line. It reads options and prints; what a command does is in `commands`.
+"""The command line: parses options, runs commands of `commands` and prints their outcomes.
 
 Results go to standard output, as tables, or with --json as one JSON object and nothing else.
-Progress and errors go to standard error. Exit status: 0; 2 for anything the user can mend; 3 for a
-result in which something failed, walks that a model's server failed or every trial of an agent; 1
-for a result that could not be written, or a fault of goalmeter's own; 130 after Ctrl-C.
+Progress and errors go to standard error. Exit status: 0; 2 for invalid input; 3 for a result in
+which something failed; 1 for a result that could not be written, or an internal error; 130 after
+Ctrl-C.
 """
 
 from __future__ import annotations
 
 import sys
 
+from goalmeter import _streams
 from goalmeter._errors import GoalmeterError, IncompleteRunError, MissingExtraError
+from goalmeter.cli.application import app
+from goalmeter.cli.output import (
+    is_usage_error,
+    print_usage_error,
+    report_internal_error,
+    tell,
+)
 
-# Each file adds its commands to the application.
-from goalmeter.cli import instruments, management, meg
-from goalmeter.cli.base import app, is_usage_error, print_usage_error, report_fault, tell
-from goalmeter.runs import progress
-
-__all__ = ["app", "instruments", "main", "management", "meg"]
+__all__ = ["app", "main"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
 INTERRUPTED, PIPE_CLOSED = 130, 1
 UNWRITTEN = 1
-FAULT = 1
+INTERNAL_ERROR = 1
 
 
 def main() -> None:
-    """The entry point: runs the command and turns errors into one line and a status."""
-    progress.prepare()
+    """Run the command line; print an error in one line and exit with a status."""
+    _streams.prepare()
     try:
         try:
-            # Otherwise typer prints its errors itself, and what they quote as it is.
+            # Otherwise typer prints its errors itself, with what they quote unescaped.
             status = app(prog_name="goalmeter", standalone_mode=False)
         finally:
             sys.stdout.flush()
@@ -48,13 +51,13 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
-        progress.leave(PIPE_CLOSED)  # whoever read our output has closed it
-    except progress.UnwrittenError as error:
+        _streams.leave(PIPE_CLOSED)  # the reader of our output has closed it
+    except _streams.UnwrittenError as error:
         tell(f"goalmeter: the result cannot be written to standard output: {error}")
-        progress.leave(UNWRITTEN)
+        _streams.leave(UNWRITTEN)
     except Exception as error:
         if is_usage_error(error):
             sys.exit(print_usage_error(error))
-        report_fault(error)
-        sys.exit(FAULT)
+        report_internal_error(error)
+        sys.exit(INTERNAL_ERROR)
     sys.exit(status if isinstance(status, int) else 0)

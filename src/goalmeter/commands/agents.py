@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from goalmeter._errors import finite
 from goalmeter._names import AGENTS, PluginError, origin, plugins
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
+from goalmeter.commands.declare import SeedOptions, Tell, argument, command, option
+from goalmeter.commands.options import integers
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
 from goalmeter.reflection.environments import Environment, all_environments
@@ -51,10 +54,14 @@ FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
 
 @dataclass(frozen=True)
 class Listing:
-    """A line of the list; `name` is in the spelling in which it can be used.
+    """A line of the list of agents.
 
-    `package` is the other package that registers it, "" for ours; `problem` says why that package
-    cannot be used, "" if it can.
+    Attributes:
+        name: as it is typed.
+        about: description.
+        abilities: of the agent.
+        package: other package that registers it; "" for ours.
+        problem: why that package cannot be used; "" if it can.
     """
 
     name: str
@@ -65,7 +72,7 @@ class Listing:
 
     @property
     def instruments(self) -> list[str]:
-        """Those that can measure it."""
+        """Commands that can measure it."""
         able = set(self.abilities)
         return [name for name, needed in INSTRUMENTS.items() if able & set(needed)]
 
@@ -81,11 +88,14 @@ class Listing:
         }
 
 
-def agents() -> Outcome:
-    """All agents that have names, as a table and as JSON; packages that register some are imported.
+@dataclass(frozen=True)
+class NoOptions:
+    """Options of a command without any."""
 
-    A package that cannot be loaded is a line that says so.
-    """
+
+@command(NoOptions)
+def agents(o: NoOptions, tell: Tell) -> Outcome:
+    """List available agents and the measures that support each."""
     lines = listings()
     return Outcome(
         tables=(
@@ -113,9 +123,9 @@ def agents() -> Outcome:
 
 
 def listings(needed: Ability | None = None) -> list[Listing]:
-    """Every agent that can be named, or that has an ability; packages that add some are imported.
+    """Return every agent, or those with an ability; packages that add some are imported.
 
-    Where a name is that of agents of two kinds, those that have the ability are described.
+    A package that cannot be loaded is a line that says so.
     """
     forms = [Listing(name, about, abilities) for name, (about, abilities) in FORMS.items()]
     lines = [*_ours(needed), *_of_packages(), *forms]
@@ -156,7 +166,7 @@ _RETURNS = re.compile(r"^Known returns:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
 
 
 def catalogue() -> Outcome:
-    """All environments and agents, as tables and as JSON."""
+    """Return all environments and agents, as tables and as JSON."""
     environments = [_about(environment) for environment in all_environments()]
     agents = {line.name: line.about for line in listings(Ability.HISTORY)}
     return Outcome(
@@ -211,52 +221,58 @@ def _about(environment: Environment) -> dict[str, Any]:
 
 
 # --- Train organism -------------------------------------------------------------------------------
-def train_organism(
-    name: str,
-    out: str | Path | None = None,
-    *,
-    steps: int | None = None,
-    rate: float | None = None,
-    begin_with: str | None = None,
-    sizes: list[int] | None = None,
-    keys: bool = True,
-    seed: int = 0,
-    device: str | None = None,
-    workers: int | None = 1,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """Train an organism, or go on where its training stopped.
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(SeedOptions):
+    """Options of `goalmeter train-organism`; None stands for the value of the recipe."""
 
-    By default checkpoints and weights go to runs/organism-NAME; `steps`, `rate` and `begin_with` (a
-    shipped organism, a folder, or "nothing" for fresh weights) are the recipe's; all `sizes` of
-    grids are learnt; and it runs on the first GPU, or else on the processor. `workers` None is two
-    processes if there are cores, and does not change the weights. `keys` asks for worlds with keys
-    and doors too.
+    name: str = argument(str, "mouse, magpie, mole or moth.", "NAME", complete="organisms")
+    out: Path | None = option(Path, "Run directory; default runs/organism-NAME.")
+    steps: int | None = option(
+        int, "Training steps; default as in the recipe.", least=1, most=10_000_000
+    )
+    rate: float | None = option(float, "Learning rate; default as in the recipe.")
+    begin_with: str | None = option(
+        str, "Organism or folder whose weights it begins with, or nothing.", flag="--from"
+    )
+    sizes: Sequence[int] | None = option(
+        str, "Sizes of grids, with commas; default 5,7,9,11.", read=integers
+    )
+    keys: bool = option(bool, "Worlds with keys too.", default=True, flag="--keys/--no-keys")
+    device: str | None = option(str, "cpu, cuda, ...; default the first GPU if there is one.")
+    workers: int | None = option(int, "Processes; default two if there are cores.", least=1, most=2)
+
+
+@command(TrainingOptions)
+def train_organism(o: TrainingOptions, tell: Tell) -> Outcome:
+    """Train a small language model whose goal is known.
+
+    An interrupted training is resumed by the same command.
     """
-    usual = recipe(name)
+    if o.rate is not None:
+        finite(o.rate, "--rate", least=1e-12, most=10.0)
+    usual = recipe(o.name)
     rounds = None
     # A recipe may have several rounds with rates of their own; --steps and --rate describe one.
-    if steps is not None or rate is not None:
-        usual_rate = usual.rounds[0][1]
-        only = (usual.steps if steps is None else steps, usual_rate if rate is None else rate)
-        rounds = (only,)
+    if o.steps is not None or o.rate is not None:
+        rate = usual.rounds[0][1] if o.rate is None else o.rate
+        rounds = ((usual.steps if o.steps is None else o.steps, rate),)
     options: dict[str, Any] = {
         "rounds": rounds,
-        "begin_with": begin_with,
-        "sizes": sizes and tuple(sizes),
+        "begin_with": o.begin_with,
+        "sizes": o.sizes and tuple(o.sizes),
     }
-    changes = {option: value for option, value in options.items() if value is not None}
-    settings = replace(usual, keys=keys, seed=seed, **changes)
+    changes = {name: value for name, value in options.items() if value is not None}
+    settings = replace(usual, keys=o.keys, seed=o.seed, **changes)
     folder = train(
         settings,
-        Path("runs") / f"organism-{name}" if out is None else out,
-        device=device,
-        workers=min(cores(), 2) if workers is None else workers,
-        progress=progress,
+        Path("runs") / f"organism-{o.name}" if o.out is None else o.out,
+        device=o.device,
+        workers=min(cores(), 2) if o.workers is None else o.workers,
+        progress=tell,
     )
-    result = asdict(settings) | {"organism": name, "weights": str(folder.resolve())}
+    result = asdict(settings) | {"organism": o.name, "weights": str(folder.resolve())}
     text = (
-        f"The {name} is trained: {folder.resolve()}\n"
-        f"See how good it is: goalmeter replicate organisms --agents {name}={folder}"
+        f"The {o.name} is trained: {folder.resolve()}\n"
+        f"Evaluate it: goalmeter replicate organisms --agents {o.name}={folder}"
     )
     return Outcome(tables=(), json=result, text=text)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,19 @@ from goalmeter._types import FloatArray
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.trained_policies import is_trained
-from goalmeter.commands.options import chosen_place
+from goalmeter.commands.declare import (
+    DryRunOptions,
+    InterruptedCommand,
+    PlaceOptions,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+    out_option,
+)
 from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.outcome import shown as told
+from goalmeter.commands.outcome import shown as forecast_outcome
 from goalmeter.meg.result import MegResult, slowly
 from goalmeter.meg.sweeps.chunk import FAILED
 from goalmeter.meg.sweeps.plan import forecast_of
@@ -29,77 +40,81 @@ from goalmeter.pages.sweep import short_tables
 from goalmeter.tabular.arrays import load_features, load_policy
 from goalmeter.tabular.trajectories import load_trajectories
 
-# --- Meg mdp --------------------------------------------------------------------------------------
+# --- One world ------------------------------------------------------------------------------------
 CLASSES = ("state", "state-action", "time-state")
 NETWORK = "network"
 NETWORK_SEEDS = 5
 # The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
 BASELINE_ENTRIES = 10_000_000
+_SEARCH_SECONDS = {"least": 0.001, "most": 1e9}
 
 
-class Interrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
+@dataclass(frozen=True, kw_only=True)
+class MdpOptions(SeedOptions):
+    """Options of `goalmeter meg mdp`."""
 
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__("interrupted")
-        self.outcome = outcome
+    mdp: Path = argument(Path, "The world.", "MDP.npz")
+    policy: str | Path | None = option(
+        Path,
+        "The policy to measure: a file, or a trained policy such as sb3:PATH.zip.",
+        "POLICY.npz",
+    )
+    trajectories: Path | None = option(Path, "Or the logged trajectories to measure.", "T.npz")
+    unknown: str | None = option(
+        str,
+        "Towards the best utility of a class instead of the reward: state, state-action, "
+        "time-state, network, or a features file.",
+        "CLASS",
+    )
+    reference: Path | None = option(
+        Path, "The policy that scores 0; default uniform.", "POLICY.npz"
+    )
+    timeout: float | None = option(
+        float,
+        "Time limit of a search for an unknown utility, which ends with the best so far.",
+        "SECONDS",
+        **_SEARCH_SECONDS,
+    )
 
 
-def measure_mdp(
-    mdp: str | Path,
-    *,
-    policy: str | Path | None = None,
-    trajectories: str | Path | None = None,
-    unknown: str | None = None,
-    reference: str | Path | None = None,
-    seed: int = 0,
-    timeout: float | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """MEG of a policy or of logged trajectories, all read from .npz files.
-
-    Exactly one of `policy` (a file, or a trained policy's name such as sb3:PATH.zip) and
-    `trajectories` is given. `unknown` is None for the MDP's reward, "state", "state-action",
-    "time-state", "network", or the path of a features file; `reference` is the policy that scores
-    0, by default the uniform one; `seed` is of the network's initialisation or of the bootstrap;
-    `timeout`, in seconds, of the search for an unknown utility.
-    """
-    if (policy is None) == (trajectories is None):
-        how_many = "neither" if policy is None else "both"
+@command(MdpOptions)
+def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
+    """Measure the MEG of a policy or of logged trajectories."""
+    if (o.policy is None) == (o.trajectories is None):
+        how_many = "neither" if o.policy is None else "both"
         raise InvalidParameterError(
             f"--policy and --trajectories: {how_many} given, expected exactly one of them, the "
             f"behaviour to measure"
         )
-    if unknown == NETWORK and trajectories is not None:
+    if o.unknown == NETWORK and o.trajectories is not None:
         raise InvalidParameterError(
             "--unknown network goes with --policy only: a network is fitted to a policy; for "
             "trajectories use --unknown state or a features file"
         )
-    if timeout is not None and (unknown is None or trajectories is not None):
+    if o.timeout is not None and (o.unknown is None or o.trajectories is not None):
         raise InvalidParameterError(
             "--timeout goes with --policy and --unknown only, the one search that may take long; "
             "leave it out"
         )
-    tell = progress or (lambda line: None)
-    tell(f"reading {mdp}")
-    world = gm.TabularMDP.from_npz(mdp)
-    against = None if reference is None else load_policy(reference)
-    features = None if unknown in (None, NETWORK, *CLASSES) else _features(str(unknown))
+    tell(f"reading {o.mdp}")
+    world = gm.TabularMDP.from_npz(o.mdp)
+    reference = None if o.reference is None else load_policy(o.reference)
+    features = None if o.unknown in (None, NETWORK, *CLASSES) else _features(str(o.unknown))
     tell(f"measuring in {world!r}")
-    if trajectories is not None:
+    if o.trajectories is not None:
         from goalmeter.meg.trajectories import from_trajectories
 
         estimate = from_trajectories(
             world,
-            load_trajectories(trajectories),
-            unknown=unknown if features is None else features,
-            reference=against,
-            rng=np.random.default_rng(seed),
+            load_trajectories(o.trajectories),
+            unknown=o.unknown if features is None else features,
+            reference=reference,
+            rng=np.random.default_rng(o.seed),
         )
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
-    # What is left has a policy: a file of it, or what a library saved.
-    assert policy is not None, "checked above"
-    measured = _of_agent(str(policy), world) if is_trained(str(policy)) else load_policy(policy)
+    assert o.policy is not None, "checked above"
+    is_agent = is_trained(str(o.policy))
+    policy = _of_agent(str(o.policy), world) if is_agent else load_policy(o.policy)
     now_and_then = slowly(tell)
 
     def hear(progress: gm.meg.Progress) -> None:
@@ -107,36 +122,37 @@ def measure_mdp(
             tell(progress.stage)  # each restart of a network, however soon it comes
         now_and_then(progress)
 
-    over: Any = unknown if unknown in CLASSES else "state"
+    over: Any = o.unknown if o.unknown in CLASSES else "state"
     result: MegResult
     try:
-        if unknown is None:
-            result = gm.meg.known_utility(world, measured, reference=against, progress=hear)
+        if o.unknown is None:
+            result = gm.meg.known_utility(world, policy, reference=reference, progress=hear)
         else:
             result = gm.meg.unknown_utility(
                 world,
-                measured,
+                policy,
                 features=features,
                 over=over,
-                network=unknown == NETWORK,
-                reference=against,
-                seeds=range(seed, seed + NETWORK_SEEDS),
+                network=o.unknown == NETWORK,
+                reference=reference,
+                seeds=range(o.seed, o.seed + NETWORK_SEEDS),
                 progress=hear,
-                timeout=timeout,
+                timeout=o.timeout,
             )
     except gm.meg.FitInterrupted as so_far:
-        raise Interrupted(
-            Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json())
+        raise InterruptedCommand(
+            Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json()),
+            "interrupted; this is the best so far, with the bound proven by then",
         ) from None
     # Only against the uniform policy does the uniform policy score 0.
-    baselines = _baselines(world) if unknown is None and against is None else {}
+    baselines = _baselines(world) if o.unknown is None and reference is None else {}
     return Outcome(
         tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
     )
 
 
 def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
-    """The policy of a trained agent in a world."""
+    """Return the policy of a trained agent in a world."""
     agent = named_agent(name)
     if Ability.TABLE not in agent.abilities:
         raise InvalidParameterError(
@@ -147,7 +163,7 @@ def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
 
 
 def _baselines(world: gm.TabularMDP) -> dict[str, float]:
-    """What the ends of the scale score towards the reward."""
+    """Return the MEG of the uniform and of the optimal policy towards the reward."""
     out = {"uniform": 0.0}  # by definition: it is the reference
     if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
         out["optimal"] = gm.meg.known_utility(world, gm.optimal_policy(world)).value
@@ -167,64 +183,93 @@ def _features(path: str) -> FloatArray:
         ) from error
 
 
-# --- Meg sweep ------------------------------------------------------------------------------------
-def sweep_worlds(
-    worlds: str | Path,
-    *,
-    policies: Sequence[str] = (),
-    utilities: Sequence[str] = (),
-    unknown: Sequence[str] = (),
-    arguments: Sequence[str] = (),
-    seed: int = 0,
-    timeout: float | None = None,
-    on: str | None = None,
-    workers: int | None = None,
-    out: str | Path | None = None,
-    csv: str | Path | None = None,
-    parquet: str | Path | None = None,
-    dry_run: bool = False,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """MEG of policies × utilities × worlds, as `goalmeter.meg.sweep` has it.
+# --- Sweep ----------------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions):
+    """Options of `goalmeter meg sweep`."""
 
-    `worlds` is a TOML file, a folder of MDP files or FILE.py:NAME; `arguments` are those of the
-    latter, each as NAME=VALUE with a value of TOML. `csv` and `parquet` are files for all rows;
-    with `dry_run` nothing is measured and the outcome says what all of it will cost.
+    worlds: str | Path = argument(
+        str, "A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP"
+    )
+    policies: Sequence[str] = option(
+        list[str],
+        "optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), FILES-{world}.npz or "
+        "FILE.py:NAME; repeat for more.",
+        "POLICY",
+        default=(),
+        flag="--policy",
+    )
+    utilities: Sequence[str] = option(
+        list[str],
+        "reward (the default), an .npz file or FILE.py:NAME; repeat for more.",
+        "UTILITY",
+        default=(),
+        flag="--utility",
+    )
+    unknown: Sequence[str] = option(
+        list[str],
+        "The best utility of a class: state, state-action, time-state, or features as an .npz file "
+        "or FILE.py:NAME; repeat for more.",
+        "CLASS",
+        default=(),
+    )
+    arguments: Sequence[str] = option(
+        list[str],
+        "Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat for more.",
+        "NAME=VALUE",
+        default=(),
+        flag="--argument",
+    )
+    timeout: float | None = option(
+        float,
+        "Time limit of the search of a row, which ends with the best so far.",
+        "SECONDS",
+        **_SEARCH_SECONDS,
+    )
+    csv: Path | None = option(Path, "A file for all rows.", "FILE.csv")
+    parquet: Path | None = option(Path, "The same as Parquet; needs pyarrow.", "FILE.parquet")
+    out: Path | None = out_option()
+
+
+@command(SweepOptions)
+def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
+    """Measure policies × utilities × worlds, one row each.
+
+    What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
+    could be measured.
     """
-    chosen_place(on, workers)  # for its errors, before any world is made
-    if parquet is not None:
+    o.place()  # for its errors, before any world is made
+    if o.parquet is not None:
         require_parquet()
     plan = plan_sweep(
-        worlds,
-        policies=policies,
-        utilities=[*utilities, *({"unknown": name} for name in unknown)],
-        arguments=_arguments(arguments),
-        seed=seed,
-        timeout=timeout,
+        o.worlds,
+        policies=o.policies,
+        utilities=[*o.utilities, *({"unknown": name} for name in o.unknown)],
+        arguments=_arguments(o.arguments),
+        seed=o.seed,
+        timeout=o.timeout,
     )
-    if dry_run:
-        place = chosen_place(on, workers, seconds=plan.seconds)
-        return told([forecast_of(plan, on=place, out=out)])
-    inputs = {Path(path).resolve() for path in plan.contents} | {Path(worlds).resolve()}
-    for path in (csv, parquet):
-        if path is not None:
-            if Path(path).resolve() in inputs:
-                raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
-            check_writable(path)  # before all is measured, which may take long
-    place = chosen_place(on, workers, seconds=plan.seconds)
-    sweep = Sweep(plan, play(plan, on=place, out=out, progress=progress))
-    written: dict[str, str] = {} if out is None else {"run": str(Path(out).resolve())}
-    if csv is not None:
-        written["csv"] = str(write_csv(sweep, csv).resolve())
-    if parquet is not None:
-        written["parquet"] = str(write_parquet(sweep, parquet).resolve())
+    place = o.place(seconds=plan.seconds)
+    if o.dry_run:
+        return forecast_outcome([forecast_of(plan, on=place, out=o.out)])
+    inputs = {Path(path).resolve() for path in plan.contents} | {Path(o.worlds).resolve()}
+    for path in filter(None, (o.csv, o.parquet)):
+        if Path(path).resolve() in inputs:
+            raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
+        check_writable(path)  # before all is measured, which may take long
+    sweep = Sweep(plan, play(plan, on=place, out=o.out, progress=tell))
+    written: dict[str, str] = {} if o.out is None else {"run": str(Path(o.out).resolve())}
+    if o.csv is not None:
+        written["csv"] = str(write_csv(sweep, o.csv).resolve())
+    if o.parquet is not None:
+        written["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
     return Outcome(
         tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=_incomplete(sweep)
     )
 
 
 def _arguments(texts: Sequence[str]) -> Mapping[str, Any]:
-    """The arguments that are spelled as NAME=VALUE, with values of TOML; a bare word is text."""
+    """Return arguments written NAME=VALUE, with values of TOML; a bare word is text."""
     out: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -245,7 +290,7 @@ def _arguments(texts: Sequence[str]) -> Mapping[str, Any]:
 
 
 def _incomplete(sweep: Sweep) -> str:
-    """That no row could be measured; "" if one could."""
+    """Return an error if no row could be measured; "" if one could."""
     failed = sweep.counts[FAILED]
     if failed < len(sweep):
         return ""

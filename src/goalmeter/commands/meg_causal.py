@@ -1,9 +1,9 @@
-"""`goalmeter meg causal`: a network in, the goal-directedness of some of its variables out."""
+"""`goalmeter meg causal`: MEG of variables of a causal model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,14 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork, Utility
 from goalmeter.causal.files import load_model, load_utility, parse_do
+from goalmeter.commands.declare import (
+    REQUIRED,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+)
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.causal.result import ask
 from goalmeter.pages.meg import goal_table, intervention_table, result_table, sensitivity_table
@@ -28,8 +36,46 @@ Do = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
+class CausalOptions(SeedOptions):
+    """Options of `goalmeter meg causal`."""
+
+    model: Path = argument(Path, "The network: .bif, .xmlbif, packed, or asia.", "MODEL.bif")
+    decisions: Sequence[str] = option(
+        list[str],
+        "A candidate decision, its policy the model's CPD; repeat for more.",
+        "D",
+        default=REQUIRED,
+        flag="--decision",
+    )
+    targets: Sequence[str] = option(
+        list[str],
+        "A variable that the goal may be about; repeat for more.",
+        "T",
+        default=(),
+        flag="--target",
+    )
+    utility: Path | None = option(Path, "Or a known utility.", "UTILITY.json")
+    sensitivity: int | None = option(
+        int, "Or a table of every set of up to K targets.", "K", least=1
+    )
+    do: Sequence[str] = option(
+        list[str], "Measure under this intervention; repeat to set more.", "X=x", default=()
+    )
+    shift: Sequence[str] = option(
+        list[str],
+        "Score the goal in this changed world too; repeat for more worlds.",
+        "X=x[,Y=y]",
+        default=(),
+    )
+    data: Path | None = option(
+        Path, "Observed outcomes, to measure instead of the model's policy.", "TABLE.csv"
+    )
+    drawing: Path | None = option(Path, "Draw the diagram to this file.", "FILE.svg")
+
+
+@dataclass(frozen=True, kw_only=True)
 class CausalQuery:
-    """The options, read and checked: exactly one of targets, utility and up_to is there."""
+    """The options as read from files: exactly one of targets, utility and up_to is given."""
 
     network: CausalBayesianNetwork
     decisions: list[str]
@@ -40,86 +86,58 @@ class CausalQuery:
     shifts: list[Do]
     data: str | Path | None
     seed: int
-    tell: Callable[[str], None]
+    tell: Tell
 
     @property
     def rng(self) -> np.random.Generator:
-        """A fresh source of randomness from the seed."""
-        # Fresh each time, so that a number does not depend on what was measured before it.
+        """A new generator, so that a number does not depend on what was measured before it."""
         return np.random.default_rng(self.seed)
 
 
-def measure_causal(
-    model: str | Path,
-    *,
-    decisions: Sequence[str],
-    targets: Sequence[str] = (),
-    utility: str | Path | None = None,
-    sensitivity: int | None = None,
-    do: Sequence[str] = (),
-    shift: Sequence[str] = (),
-    data: str | Path | None = None,
-    drawing: str | Path | None = None,
-    seed: int = 0,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """MEG of decisions in a network that is read from a file, whose CPDs of them are the policy.
-
-    Exactly one of `targets` (variables that the utility may read), `utility` (the path of a utility
-    file) and `sensitivity` (the size of the largest sets of targets to tabulate) is given. `do`
-    sets "X=x" under which the policy is measured; each `shift` "X=x,Y=y" is a world in which the
-    goal of the original one is scored; `data` is a CSV file of joint outcomes to measure instead of
-    the policy in the model; `drawing` is the .svg file to draw the diagram to.
-
-    Returns:
-        The outcome; its JSON has the fields of the result (of the best set, for a sensitivity
-        table), with "sensitivity" or "interventions" beside them where they were asked for.
-    """
-    goals = {"--target": targets or None, "--utility": utility, "--sensitivity": sensitivity}
-    _check_options(decisions, goals, {"--data": data, "--do": do, "--shift": shift})
-    if drawing is not None and Path(drawing).suffix.lower() != ".svg":
-        raise InvalidParameterError(
-            f"--drawing is {str(drawing)!r}, expected a name that ends in .svg: the picture is in "
-            f"that format"
-        )
-    tell = progress or (lambda line: None)
-    tell(f"reading {model}")
-    network = load_model(model)
+@command(CausalOptions)
+def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
+    """Measure the MEG of variables of a causal model."""
+    _check_options(o)
+    tell(f"reading {o.model}")
+    network = load_model(o.model)
     with naming("--do"):
-        setting: Do = dict(parse_do(do, network))
+        setting: Do = dict(parse_do(o.do, network))
     with naming("--shift"):
-        shifts = [dict(parse_do(_pieces(text), network)) for text in shift]
+        shifts = [dict(parse_do(_pieces(text), network)) for text in o.shift]
     query = CausalQuery(
         network=network,
-        decisions=list(decisions),
-        targets=list(targets) or None,
-        utility=None if utility is None else load_utility(utility, network),
-        up_to=sensitivity,
+        decisions=list(o.decisions),
+        targets=list(o.targets) or None,
+        utility=None if o.utility is None else load_utility(o.utility, network),
+        up_to=o.sensitivity,
         do=setting,
         shifts=shifts,
-        data=data,
-        seed=seed,
+        data=o.data,
+        seed=o.seed,
         tell=tell,
     )
     tell(f"measuring in {network!r}")
     tables, json = _measured(query)
-    if drawing is not None:
-        tell(f"drawing {write_text(drawing, _drawn(query))}")
-        json["drawing"] = str(drawing)
+    if o.drawing is not None:
+        tell(f"drawing {write_text(o.drawing, _drawn(query))}")
+        json["drawing"] = str(o.drawing)
     small = len(network.variables) <= SHOWN_VARIABLES
-    text = network.do(setting).text(decisions=decisions) if small else ""
+    text = network.do(setting).text(decisions=o.decisions) if small else ""
     return Outcome(tables=tables, json=json, text=text)
 
 
-def _check_options(
-    decisions: Sequence[str], goals: dict[str, Any], conditions: dict[str, Any]
-) -> None:
-    """Raises where options do not go together; the message says what to do instead."""
-    if not decisions:
+def _check_options(o: CausalOptions) -> None:
+    """Raise an error where options exclude each other."""
+    if not o.decisions:
         raise InvalidParameterError(
             "--decision: none given, expected one or more, the variables whose behaviour is "
             "measured"
         )
+    goals = {
+        "--target": o.targets or None,
+        "--utility": o.utility,
+        "--sensitivity": o.sensitivity,
+    }
     named = [name for name, value in goals.items() if value is not None]
     if len(named) != 1:
         raise InvalidParameterError(
@@ -128,27 +146,33 @@ def _check_options(
         )
     # Pairs of options with what to do instead.
     refused = {
-        ("--sensitivity", "--data"): "ask for one --target after another",
+        ("--sensitivity", "--data"): "measure one --target after another",
         ("--sensitivity", "--shift"): "use --do for the table in one changed world",
         ("--shift", "--data"): "use --do for the world in which the data were observed",
         ("--shift", "--do"): "name everything that a changed world sets in its --shift",
     }
+    conditions = {"--data": o.data, "--do": o.do, "--shift": o.shift}
     options = {*named, *(name for name, value in conditions.items() if value)}
     for pair, instead in refused.items():
         if options.issuperset(pair):
             raise InvalidParameterError(
                 f"{pair[0]} and {pair[1]} are both given, expected at most one of them; {instead}"
             )
+    if o.drawing is not None and Path(o.drawing).suffix.lower() != ".svg":
+        raise InvalidParameterError(
+            f"--drawing is {str(o.drawing)!r}, expected a name that ends in .svg: the picture is "
+            f"in that format"
+        )
 
 
 def _pieces(text: str) -> list[str]:
-    """The settings of "X=x,Y=y"."""
+    """Return the settings of "X=x,Y=y"."""
     # Names of states may have commas: one behind which no = follows belongs to the state.
     return re.split(r",(?=[^,]*=)", text)
 
 
 def _measured(query: CausalQuery) -> tuple[tuple[Table, ...], dict[str, Any]]:
-    """The tables and the JSON that answer the query."""
+    """Return the tables and the JSON of a query."""
     if query.up_to is not None:
         return _sensitivity(query, query.up_to)
     goal: dict[str, Any] = (
@@ -178,7 +202,7 @@ def _result_tables(result: gm.meg.CausalMeg) -> tuple[Table, ...]:
 
 
 def _has_influence(query: CausalQuery) -> bool:
-    """Whether some decision influences the utility; without influence no data are needed."""
+    """Return whether a decision influences the utility; otherwise no data are needed."""
     posed = ask(query.network, query.decisions, query.do)
     if query.utility is None:
         scopes = [posed.network.check_names(query.targets or (), "target")]
@@ -209,7 +233,7 @@ def _sensitivity(query: CausalQuery, up_to: int) -> tuple[tuple[Table, ...], dic
 
 
 def _drawn(query: CausalQuery) -> str:
-    """The diagram as SVG: what is set is grey, targets have a double border."""
+    """Return the diagram as SVG: what is set is grey, targets have a double border."""
     network = query.network.do(query.do)
     nodes: list[tuple[str, Kind]] = [
         (x, "decision" if x in query.decisions else "chance") for x in network.variables

@@ -23,6 +23,15 @@ from goalmeter._files import digest
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.user_agents import walks
 from goalmeter.agents.user_code import canonical, files_of, line_of, member_of, run_file, split_name
+from goalmeter.commands.declare import (
+    REQUIRED,
+    InterruptedCommand,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+)
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import (
     LearntUtility,
@@ -40,28 +49,28 @@ from goalmeter.report import require_report_extra
 from goalmeter.runs import Study, carry_out, keys_in
 
 # --- User files -----------------------------------------------------------------------------------
-# Each file is run once, whatever is asked of it: it may train what it holds. What its functions
-# raise later is an error of the file, with the line, and no fault of goalmeter's own.
+# Each file is run once: it may train what it holds. What its functions raise later is an error of
+# the file, with the line, and no internal error.
 
 
 class UserFiles:
-    """A user's files, as a command loads them."""
+    """Functions and agents from a user's files."""
 
     def __init__(self) -> None:
         self._modules: dict[str, ModuleType] = {}
 
     def function(self, spelled: str, kind: str) -> Callable[..., Any]:
-        """The function that FILE.py:NAME stands for."""
+        """Return the function FILE.py:NAME."""
         member = self._member(spelled, kind)
         if not callable(member):
             raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
         return guarded(member, spelled)
 
     def agent(self, spelled: str) -> Any:
-        """The agent that FILE.py:NAME stands for, as `from_simulator` takes one.
+        """Return the agent FILE.py:NAME, as `from_simulator` takes one.
 
-        A function without parameters makes the agent, and a class is called without any. An agent
-        that walks in grid worlds stays a name, which the registry knows how to ask.
+        A class, or a function without parameters, is called. The name of an agent for grid worlds
+        is returned for the registry.
         """
         member = self._member(spelled, "agent")
         if walks(member):
@@ -92,19 +101,19 @@ class UserFiles:
 
 @dataclass(frozen=True)
 class GuardedEpisodes:
-    """An agent that begins anew in each episode, and whose faults are told as its own."""
+    """An agent with episodes, whose exceptions name file and line."""
 
     agent: Any
     __name__: str
 
     def begin(self, generator: Any) -> Callable[..., Any]:
-        """Its function for one episode."""
+        """Return its function for one episode."""
         function = guarded(self.agent.begin, self.__name__)(generator)
         return guarded(function, self.__name__)
 
 
 def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
-    """A function of a user's whose exceptions become one sentence that names file and line."""
+    """Return a user's function whose exceptions become a sentence with file and line."""
     parts = split_name(spelled)
     assert parts is not None, "only functions of files are guarded"
     where = Path(parts[0]).resolve()
@@ -125,13 +134,13 @@ def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
 
 
 def _named(cause: BaseException) -> str:
-    """An error in a line that begins with its class."""
+    """Return an error in a line that begins with its class."""
     name, words = type(cause).__name__, in_a_line(cause)
     return words if words.startswith(name) else f"{name}: {words}"
 
 
 def contents(names: list[str]) -> Mapping[str, str]:
-    """The SHA-256 of every file that options name or that such a file imports, by path."""
+    """Return the SHA-256 of every file that options name or that such a file imports, by path."""
     paths: dict[str, None] = {}
     for spelled in map(canonical, names):
         parts = split_name(spelled)
@@ -150,107 +159,144 @@ def _takes_nothing(member: Any) -> bool:
         return False
 
 
-# --- Meg simulator --------------------------------------------------------------------------------
-# The utility that is fitted to what the agent does.
+# --- Measurement ----------------------------------------------------------------------------------
+# The utility that is fitted to the behaviour of the agent.
 LEARNT = "learnt"
 
 
-class Interrupted(KeyboardInterrupt):
-    """A measurement was interrupted at the keyboard; `outcome` is what was proven by then."""
+@dataclass(frozen=True, kw_only=True)
+class SimulatorOptions(SeedOptions):
+    """Options of `goalmeter meg simulator`."""
 
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__("interrupted")
-        self.outcome = outcome
+    env: str = argument(
+        str,
+        "A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
+        "FILE.py:FUNCTION.",
+        "ENV_ID",
+    )
+    agent: str = option(
+        str,
+        "Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function of the "
+        "observation, or of a function without parameters that returns a model.",
+        "AGENT",
+        default=REQUIRED,
+    )
+    utilities: Sequence[str] = option(
+        list[str],
+        "What a decision pays: reward (the default), learnt (fitted to some episodes, bounded with "
+        "others), or NAME=FILE.py:FUNCTION with a function of (observation, info); repeat for "
+        "more, and for their differences.",
+        "NAME=FILE.py:FUNCTION",
+        default=(),
+        flag="--utility",
+    )
+    combined: bool = option(
+        bool, "Measure the best linear combination of the utilities too.", default=False
+    )
+    horizon: int | None = option(
+        int, "Number of decisions; default the environment's time limit.", least=1
+    )
+    budget: int = option(int, "Steps of the simulator, in all.", default=200_000, least=1)
+    level: float = option(float, "Probability with which the interval holds.", default=0.95)
+    precision: float = option(
+        float,
+        "End before the budget is spent when the lower end is within this share of the estimate.",
+        default=0.02,
+    )
+    state: str | None = option(
+        str,
+        "Which states are the same: observation, or a function of (observation, info) that names "
+        "the state.",
+        "observation|FILE.py:FUNCTION",
+    )
+    bounds: Sequence[str] = option(
+        list[str],
+        "Least and greatest payment of one decision, and of all that follow; repeat for more "
+        "utilities.",
+        "[NAME=]LOW,HIGH[,LEAST,MOST]",
+        default=(),
+    )
+    reference: str | None = option(
+        str,
+        "Reference of continuous actions: uniform, gaussian(SCALE) or gaussian(SCALE,CENTRE).",
+        "REFERENCE",
+    )
+    chance: str | None = option(
+        str,
+        "Where chance comes from: generator (all of it from the environment's np_random), none, or "
+        "unknown; default generator for Gymnasium's own environments and ours, else unknown.",
+        "generator|none|unknown",
+    )
+    env_options: Sequence[str] = option(
+        list[str],
+        "A keyword for the environment, such as size=7; repeat for more.",
+        "KEY=JSON",
+        default=(),
+        flag="--env-option",
+    )
+    out: Path | None = option(Path, "Run directory for the results, with a page.", "RUN")
 
 
-def measure_simulator(
-    env: str,
-    *,
-    agent: str,
-    utilities: Sequence[str] = (),
-    combined: bool = False,
-    horizon: int | None = None,
-    budget: int = 200_000,
-    level: float = 0.95,
-    precision: float = 0.02,
-    state: str | None = None,
-    bounds: Sequence[str] = (),
-    reference: str | None = None,
-    chance: str | None = None,
-    env_options: Sequence[str] = (),
-    seed: int = 0,
-    out: str | Path | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """MEG of an agent in a Gymnasium environment, as `goalmeter.meg.from_simulator` has it.
-
-    `env` is an id, MODULE:ID or FILE.py:FUNCTION; `agent` a name of the registry, sb3:PATH.zip or
-    FILE.py:NAME; each of `utilities` is reward, learnt (linear in the observation, and fitted to
-    some episodes), FILE.py:FUNCTION, or NAME= one of these; `state` is observation or
-    FILE.py:FUNCTION; each of `bounds` [NAME=]LOW,HIGH[,LEAST,MOST]; `reference` uniform or
-    gaussian(SCALE,CENTRE) for continuous actions; `chance` generator, none or unknown; each of
-    `env_options` KEY=JSON.
-    With `out` a folder keeps the results, and a page that shows them.
-    """
-    tell = progress or (lambda line: None)
+@command(SimulatorOptions)
+def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
+    """Measure the MEG of an agent in a simulator."""
     files = UserFiles()
-    options = _env_options(env_options)
-    measured: dict[str, Any] = {"combined": combined, "bounds": _bounds(bounds)}
-    measured |= {"reference": reference, "chance": chance}
-    measured |= {"budget": budget, "level": level, "precision": precision, "seed": seed}
-    if out is not None:
+    options = _env_options(o.env_options)
+    measured: dict[str, Any] = {"combined": o.combined, "bounds": _bounds(o.bounds)}
+    names = ("reference", "chance", "budget", "level", "precision", "seed")
+    measured |= {name: getattr(o, name) for name in names}
+    out = None
+    if o.out is not None:
         require_report_extra()
-        # An environment may change the working folder.
-        out = Path(out).absolute()
+        out = Path(o.out).absolute()  # an environment may change the working folder
     with ExitStack() as until_measured:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
-        measured["utility"] = _utilities(utilities, files)
-        measured["state"] = _state(state, files)
-        tell(f"making {env}")
+        measured["utility"] = _utilities(o.utilities, files)
+        measured["state"] = _state(o.state, files)
+        tell(f"making {o.env}")
         with caller_guard():
-            world = _environment(env, options, files)
+            world = _environment(o.env, options, files)
             until_measured.callback(closed, world)
-            measured["horizon"] = time_limit(world) if horizon is None else horizon
-            acting = _agent(agent, files)
+            measured["horizon"] = time_limit(world) if o.horizon is None else o.horizon
+            acting = _agent(o.agent, files)
         study = Study(
             "this measurement",
-            lambda: _measured(world, acting, agent, measured, tell),
+            lambda: _measured(world, acting, o.agent, measured, tell),
             {KEY: {}},
             noun="measurement",
-            what=_what(env, agent, utilities, state, options, measured),
-            from_json=lambda _, kept: Measurement.from_json(kept, str(out)),
+            what=_what(o, options, measured),
+            from_json=lambda _, stored: Measurement.from_json(stored, str(out)),
             to_json=Measurement.to_json,
         )
-        kept_already = out is not None and KEY in keys_in(out)
+        is_stored = out is not None and KEY in keys_in(out)
         measurement = carry_out(study, out=out)[KEY]
         # Only now is it known to be this measurement and no other.
-        if kept_already:
+        if is_stored:
             tell(f"{out} holds this measurement already")
-    return _outcome(measurement) if out is None else _kept(measurement, out)
+    return _outcome(measurement) if out is None else _written(measurement, out)
 
 
 def _measured(
-    world: Any,
-    acting: Any,
-    agent: str,
-    measured: Mapping[str, Any],
-    tell: Callable[[str], None],
+    world: Any, acting: Any, agent: str, measured: Mapping[str, Any], tell: Tell
 ) -> Measurement:
-    told: list[SimulatorProgress] = []
+    messages: list[SimulatorProgress] = []
 
     def hear(now: SimulatorProgress) -> None:
-        told.append(now)
+        messages.append(now)
         tell(str(now))
 
-    def kept(results: Any) -> Measurement:
+    def measurement(results: Any) -> Measurement:
         horizon = measured["horizon"]
-        return Measurement(agent, horizon, measured["budget"], measured["seed"], results, told)
+        return Measurement(agent, horizon, measured["budget"], measured["seed"], results, messages)
 
     try:
-        return kept(from_simulator(world, acting, progress=hear, **measured))
+        return measurement(from_simulator(world, acting, progress=hear, **measured))
     except SimulatorInterrupted as so_far:
-        raise Interrupted(_outcome(kept(so_far.results))) from None
+        raise InterruptedCommand(
+            _outcome(measurement(so_far.results)),
+            "interrupted; this is what was proven by then, and nothing is kept",
+        ) from None
     except KeyboardInterrupt:
         tell("goalmeter: interrupted before any bound was known; nothing is kept")
         raise
@@ -261,8 +307,8 @@ def _outcome(measurement: Measurement) -> Outcome:
     return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
 
 
-def _kept(measurement: Measurement, out: str | Path) -> Outcome:
-    """The outcome, with a page and the results beside the run."""
+def _written(measurement: Measurement, out: str | Path) -> Outcome:
+    """Write a page and the results into the run directory."""
     outcome, part = _outcome(measurement), part_of([measurement])
     return write_outcome(
         out,
@@ -279,29 +325,24 @@ def _kept(measurement: Measurement, out: str | Path) -> Outcome:
 
 
 def _what(
-    env: str,
-    agent: str,
-    utilities: Sequence[str],
-    state: str | None,
-    options: Mapping[str, Any],
-    measured: Mapping[str, Any],
+    o: SimulatorOptions, options: Mapping[str, Any], measured: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the run is: the options as they were typed, and the files that they name."""
-    typed = [env, agent, *(text.partition("=")[2] or text for text in utilities), state or ""]
+    """Return the identity of the run: the options as typed, and the files that they name."""
+    utilities = [text.partition("=")[2] or text for text in o.utilities]
     plain = {name: value for name, value in measured.items() if name not in ("utility", "state")}
     return {
         "kind": KIND,
-        "environment": env,
+        "environment": o.env,
         "environment options": dict(options),
-        "agent": agent,
-        "utilities": list(utilities) or [REWARD],
-        "state": state,
+        "agent": o.agent,
+        "utilities": list(o.utilities) or [REWARD],
+        "state": o.state,
         **plain,
-        "files": contents(typed),
+        "files": contents([o.env, o.agent, *utilities, o.state or ""]),
     }
 
 
-# --- Options as they are typed --------------------------------------------------------------------
+# --- Typed values ---------------------------------------------------------------------------------
 def _environment(env: str, options: Mapping[str, Any], files: UserFiles) -> Any:
     if split_name(env) is None:
         return opened(env, **options)
@@ -326,7 +367,7 @@ def _agent(agent: str, files: UserFiles) -> Any:
 
 
 def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility | LearntUtility]:
-    """Utilities by name: what is typed before =, else the name of the function."""
+    """Return utilities by name: what is typed before =, or the name of the function."""
     out: dict[str, Utility | LearntUtility] = {}
     for text in spelled or (REWARD,):
         name, equals, what = text.partition("=")
@@ -360,7 +401,7 @@ def _state(spelled: str | None, files: UserFiles) -> Any:
 
 
 def _bounds(spelled: Sequence[str]) -> Any:
-    """Bounds of all utilities or by name, as `from_simulator` takes them."""
+    """Return bounds of all utilities or by name, as `from_simulator` takes them."""
     by_name: dict[str, tuple[float, ...]] = {}
     for text in spelled:
         name, _, ends = text.rpartition("=")
@@ -384,7 +425,7 @@ def _bounds(spelled: Sequence[str]) -> Any:
 
 
 def _env_options(spelled: Sequence[str]) -> dict[str, Any]:
-    """Keywords for the environment; a value that is no JSON is a word."""
+    """Return keywords for the environment; a value that is no JSON is a word."""
     out: dict[str, Any] = {}
     for text in spelled:
         key, equals, value = text.partition("=")

@@ -1,86 +1,157 @@
-"""`goalmeter navigate`: an agent's name in, its behaviour in grid worlds out."""
+"""`goalmeter navigate`: behaviour of an agent in grid worlds."""
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import HUGGING_FACE, LOCAL
 from goalmeter.agents.registry import agent as named_agent
-from goalmeter.commands.options import ModelOptions, as_typed, chosen_place
-from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.declare import (
+    DryRunOptions,
+    PlaceOptions,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+    out_option,
+)
+from goalmeter.commands.options import ModelOptions, SuiteFields, as_typed
+from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.navigation import measure, suite_named, suite_names
 from goalmeter.navigation.inspect.budget import BudgetReachedError
+from goalmeter.navigation.plan import WalkPlan, forecast, plan_of
+from goalmeter.navigation.rollouts import study_of
+from goalmeter.navigation.suites import SUITES
 from goalmeter.pages.navigation_goals import directed_tables
 from goalmeter.pages.navigation_tables import suite_tables
 from goalmeter.report.page import Column, Table
+from goalmeter.runs import HERE
+from goalmeter.runs.forecast import Forecast, forecast_of
+
+# Requests at once where nothing is given, as in Inspect.
+CONNECTIONS = 10
 
 
-def navigate(
-    agent: str | None,
-    *,
-    suite: str = "maze",
-    meg: bool = False,
-    out: str | Path | None = None,
-    seed: int = 0,
-    on: str | None = None,
-    workers: int | None = None,
-    progress: Callable[[str], None] | None = None,
-    model: ModelOptions | None = None,
-    **options: Any,
-) -> Outcome:
-    """The behaviour of an agent in a suite of grid worlds, beside reference agents.
+@dataclass(frozen=True, kw_only=True)
+class NavigateOptions(SuiteFields, PlaceOptions, DryRunOptions, SeedOptions):
+    """Options of `goalmeter navigate`."""
 
-    `agent` is a name in the grammar of `agents.registry`; `meg` asks for its goal-directedness
-    towards goal and key too; walks are kept in the run folder `out`, or continued from there;
-    `on` and
-    `workers` say where it walks, see `chosen_place`; `model` says how a language model is asked and
-    reached; `options` are those of
-    `navigation.SuiteOptions`.
+    agent: str | None = argument(
+        str,
+        "A reference agent, such as greedy or boltzmann(2), or a language model as Inspect spells "
+        "it, such as vllm/openai/gpt-oss-20b.",
+        "AGENT",
+        default=None,
+        complete="navigators",
+    )
+    suite: str = option(
+        str,
+        f"Grid worlds: {', '.join(SUITES)}, or a suite of another package.",
+        "NAME",
+        default="maze",
+        complete="suites",
+    )
+    meg: bool = option(bool, "Goal-directedness towards goal and key too.", default=False)
+    out: Path | None = out_option()
+    call_seconds: float | None = option(
+        float, "With --dry-run: seconds of a model call.", least=0, most=MOST_SECONDS
+    )
+    answer_tokens: int | None = option(
+        int, "With --dry-run: tokens of an answer with its reasoning.", least=1, most=10**8
+    )
+    model: ModelOptions = field(default_factory=ModelOptions)
+
+
+@command(NavigateOptions)
+def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
+    """Evaluate an agent in grid worlds against baseline agents.
+
+    Trajectories that the server of a language model failed count as not arrived, and the exit
+    status then is 3; the same command makes them again. It is 3 too where --budget ended the run; a
+    larger one resumes it.
     """
-    typed = model or ModelOptions()
-    name, is_model = _agent(agent)
+    name, is_model = _agent(o.agent)
+    if not is_model:
+        o.model.refuse(name)
+    if o.dry_run:
+        return shown([_forecast(o, name, is_model)])
+    options = o.of_suite()
     if is_model:
-        record = suite_named(suite)
-        options |= {"asking": typed.asking(name, record, paper=options.get("paper", False))}
-        options |= {"prompts": typed.prompts, "history": typed.history or 0}
-        options |= {"server": typed.server(), "logs": typed.from_log, "budget": typed.spending()}
-        options |= {} if typed.rounds is None else {"rounds": typed.rounds}
-        if progress is not None and name.startswith(HUGGING_FACE):
-            progress(
+        options |= _asking(o, name)
+        options |= {"server": o.model.server(), "logs": o.model.from_log}
+        options |= {"budget": o.model.spending()}
+        options |= {} if o.model.rounds is None else {"rounds": o.model.rounds}
+        if name.startswith(HUGGING_FACE):
+            tell(
                 f"{name}: this provider does not record token ids, so `goalmeter probe` cannot use "
                 f"the run; a model in a folder can be probed as {LOCAL}FOLDER"
             )
-        if on is not None or workers is not None:
+        if o.on is not None or o.workers is not None:
             raise InvalidParameterError(
-                f"{name} is a language model, which this process asks; leave out --on and "
-                f"--workers, and say with --max-connections how many requests are open at once"
+                f"{name} is a language model, which this process calls; leave out --on and "
+                f"--workers, and set concurrent requests with --max-connections"
             )
-    else:
-        typed.refuse(name)
-    # Walks take less than processes take to start, even as many as the paper has.
-    place = chosen_place(on, workers, seconds=0.0)
-    options |= {"seed": seed, "on": place, "out": out, "progress": progress}
+    # Trajectories take less than processes take to start.
+    options |= {"seed": o.seed, "on": o.place(seconds=0.0), "out": o.out, "progress": tell}
     try:
-        result = measure(name, suite, **options)
+        result = measure(name, o.suite, **options)
     except InvalidParameterError as cause:
         if (message := as_typed(str(cause))) == str(cause):
             raise
         raise InvalidParameterError(message) from cause
     except BudgetReachedError as reached:
-        return _unfinished(name, suite, reached, out)
+        return _unfinished(name, o.suite, reached, o.out)
     tables = suite_tables([result, *result.references])
-    if meg:
-        if progress is not None:
-            progress("goal-directedness")
+    if o.meg:
+        tell("goal-directedness")
         tables += directed_tables(result.directed_beside)
-    if progress is not None and result.plan.asking is not None and result.failed:
-        progress(_of_failures(result.failed, len(result.seen.trajectories), out))
-    return Outcome(tables=tuple(tables), json=result.to_json(directed=meg))
+    incomplete = ""
+    if result.plan.asking is not None and result.failed:
+        incomplete = _failures(result.failed, len(result.seen.trajectories), o.out)
+    json_values = result.to_json(directed=o.meg)
+    return Outcome(tables=tuple(tables), json=json_values, incomplete=incomplete)
+
+
+def _asking(o: NavigateOptions, name: str) -> dict[str, Any]:
+    """Return how a model is asked, as `measure` and `plan_of` take it."""
+    asking = o.model.asking(name, suite_named(o.suite), paper=o.paper)
+    return {"asking": asking, "prompts": o.model.prompts, "history": o.model.history or 0}
+
+
+def _forecast(o: NavigateOptions, name: str, is_model: bool) -> Forecast:
+    """Return the cost of the command."""
+    asking = _asking(o, name) if is_model else {}
+    try:
+        plan = plan_of(name, o.suite, seed=o.seed, **asking, **o.of_suite())
+    except InvalidParameterError as cause:
+        raise InvalidParameterError(as_typed(str(cause))) from cause
+    if plan.asking is None:
+        return of_reference(plan, on=o.place(seconds=0.0), out=o.out)
+    return forecast(
+        plan,
+        out=o.out,
+        connections=o.model.max_connections or CONNECTIONS,
+        answer_tokens=o.answer_tokens,
+        call_seconds=o.call_seconds,
+        price_in=o.model.price_in,
+        price_out=o.model.price_out,
+    )
+
+
+def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
+    """Return the cost of the trajectories of a reference agent."""
+    trials = plan.keys()
+    keys = {key: {"key": key} for key in trials}
+    function = "goalmeter.navigation.rollouts:play"
+    study = study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
+    return forecast_of(study, on=on, out=out)
 
 
 def _unfinished(
@@ -116,7 +187,7 @@ def _unfinished(
 
 
 def _agent(name: str | None) -> tuple[str, bool]:
-    """The name of an agent in its own spelling, and whether it is asked with prompts."""
+    """Return the name of an agent in its own spelling, and whether it is asked with prompts."""
     if name is None:
         raise InvalidParameterError(
             f"AGENT is missing: name one, such as greedy, sb3:POLICY.zip or a language model as "
@@ -128,11 +199,11 @@ def _agent(name: str | None) -> tuple[str, bool]:
     return named.name, Ability.GRID not in named.abilities
 
 
-def _of_failures(failed: dict[str, int], walks: int, out: str | Path | None) -> str:
-    """What to say of walks that the server failed."""
+def _failures(failed: dict[str, int], walks: int, out: str | Path | None) -> str:
+    """Return what to say of trajectories that the server failed."""
     each = ", ".join(f"{count} × {outcome}" for outcome, count in sorted(failed.items()))
     again = "the same command makes them again" if out is not None else "nothing was kept (--out)"
     return (
-        f"goalmeter: {sum(failed.values())} of {walks} walks failed ({each}); they count as not "
+        f"{sum(failed.values())} of {walks} walks failed ({each}); they count as not "
         f"arrived, and {again}"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,29 +14,22 @@ import numpy as np
 
 import goalmeter
 from goalmeter import _errors
-from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.abilities import Ability
-from goalmeter.agents.registry import agent as named_agent
-from goalmeter.commands.options import ModelOptions, as_typed, chosen_place
-from goalmeter.navigation import suite_named
-from goalmeter.navigation.plan import WalkPlan, plan_of
-from goalmeter.navigation.plan import forecast as forecast_of_model
-from goalmeter.navigation.rollouts import study_of
 from goalmeter.report import Column, Finding, Section, Table, write_report, write_text
 from goalmeter.report.numbers import DASH, storage
-from goalmeter.runs import HERE
-from goalmeter.runs.forecast import Forecast, Span, forecast_of
+from goalmeter.runs.forecast import Forecast, Span
 from goalmeter.runs.progress import in_words
 
 
 # --- Outcome --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Tables and JSON say the same.
+    """Outcome of a command, as tables and as JSON.
 
-    `text` is shown before the tables; `report` is the path of the page, if one was written.
-    `incomplete` says, in a line to be told as an error, what failed so that the numbers say nothing
-    or not all; "" if nothing did.
+    Attributes:
+        tables, json: the results.
+        report: path of the page, if one was written.
+        text: shown before the tables.
+        incomplete: error message on what failed, so that results are missing; "" if nothing did.
     """
 
     tables: tuple[Table, ...]
@@ -48,7 +40,7 @@ class Outcome:
 
 
 def json_text(value: dict[str, Any]) -> str:
-    """One JSON object on one line; infinities become "inf" and "-inf", NaN null."""
+    """Return a JSON object on one line; infinities become "inf" and "-inf", NaN null."""
     return _errors.json_text(_plain(value), allow_nan=False)
 
 
@@ -68,9 +60,8 @@ def write_outcome(
 ) -> Outcome:
     """Write report.html, results.json and figures/*.svg of an experiment into a folder.
 
-    `title`, `lede`, `sections`, `findings` and `glossary` are the page's, and `command`, as it was
-    typed, stands at its foot. results.json holds `result`; the outcome's JSON has the paths of both
-    files besides. `tables`, by default all of the page's, are for a terminal, `text` before them.
+    `command` stands at the foot of the page. results.json holds `result`; the outcome's JSON has
+    the paths of both files too. `tables` are for a terminal, by default all of the page's.
     """
     folder = Path(out)
     report = write_report(
@@ -97,7 +88,7 @@ def write_outcome(
 
 
 def provenance(command: str) -> list[str]:
-    """How a page was made, for its foot. No date, so that the same run gives the same page."""
+    """Return how a page was made; without a date, so that the same run gives the same page."""
     return [
         f"Made by goalmeter {goalmeter.__version__} with the command {command}, "
         f"Python {platform.python_version()}, NumPy {np.__version__}.",
@@ -120,64 +111,9 @@ def _plain(value: Any) -> Any:
             return value
 
 
-# --- Dry run --------------------------------------------------------------------------------------
-CONNECTIONS = 10  # questions at once where nothing is said, as Inspect has it
-
-
-def of_navigation(
-    agent: str | None,
-    *,
-    suite: str,
-    model: ModelOptions,
-    out: str | Path | None = None,
-    on: str | None = None,
-    workers: int | None = None,
-    call_seconds: float | None = None,
-    answer_tokens: int | None = None,
-    **options: Any,
-) -> Outcome:
-    """What `goalmeter navigate` with these options will cost; `options` are those of the suite."""
-    if agent is None:
-        raise InvalidParameterError("AGENT is missing: name one, such as greedy")
-    named = named_agent(agent)
-    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
-    asking: dict[str, Any] = {}
-    if Ability.GRID in named.abilities:
-        model.refuse(named.name)
-    else:
-        record = suite_named(suite)
-        asking = {"asking": model.asking(named.name, record, paper=bool(options.get("paper")))}
-        asking |= {"prompts": model.prompts, "history": model.history or 0}
-    try:
-        plan = plan_of(named.name, suite, **asking, **options)
-    except InvalidParameterError as cause:
-        raise InvalidParameterError(as_typed(str(cause))) from cause
-    if plan.asking is None:
-        return shown([of_reference(plan, on=chosen_place(on, workers, seconds=0.0), out=out)])
-    given = forecast_of_model(
-        plan,
-        out=out,
-        connections=model.max_connections or CONNECTIONS,
-        answer_tokens=answer_tokens,
-        call_seconds=call_seconds,
-        price_in=getattr(model, "price_in", None),
-        price_out=getattr(model, "price_out", None),
-    )
-    return shown([given])
-
-
-def of_reference(plan: WalkPlan, *, on: str = HERE, out: str | Path | None = None) -> Forecast:
-    """What the walks of an agent that goalmeter plays itself will cost."""
-    walks = plan.keys()
-    keys = {key: {"key": key} for key in walks}
-    function = "goalmeter.navigation.rollouts:play"
-    study = study_of(plan, function, keys, common={"what": json.dumps(plan.what)})
-    return forecast_of(study, on=on, out=out)
-
-
-# --- Shown, whatever it is of ---------------------------------------------------------------------
+# --- Forecasts ------------------------------------------------------------------------------------
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
-    """Forecasts as a table, a column each, and as JSON."""
+    """Return forecasts as a table, a column each, and as JSON."""
     names = dict.fromkeys(name for forecast in forecasts for name in forecast.counted)
     counted: list[Row] = [(name, partial(_counted, name), _count) for name in names]
     rows = [
@@ -192,10 +128,10 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
     )
     heads = tuple(Column(forecast.name, numeric=False) for forecast in forecasts)
     table = Table(
-        caption="What it will cost",
+        caption="Planned trials and estimated cost",
         columns=(Column("", numeric=False), *heads),
         rows=tuple(rows),
-        meaning="Nothing is begun, and no folder made. These numbers rest on what stands below.",
+        meaning="Estimates under the assumptions below; no trial is stored.",
         notes=tuple(notes),
     )
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})

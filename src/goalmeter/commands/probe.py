@@ -1,46 +1,115 @@
-"""`goalmeter probe`: probe the model of a navigation run."""
+"""`goalmeter probe`: what a language model's activations encode and what it uses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from goalmeter._files import write_text
+from goalmeter.commands.declare import (
+    DryRunOptions,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+)
+from goalmeter.commands.options import integers, words
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.measure import forecast, measure
-from goalmeter.representation.options import ProbeOptions
+from goalmeter.representation.options import PARTS
 from goalmeter.representation.result import FOLDER
-from goalmeter.runs.progress import Tell
 
-# In the folder of the probe: all tables of its page.
+# In the folder of the probe, beside its result: all tables of its page.
 TABLES = "tables.md"
 
 
-def probe(
-    run: str | Path,
-    *,
-    model: str | None = None,
-    dry_run: bool = False,
-    token_rate: float | None = None,
-    progress: Tell | None = None,
-    **options: Any,
-) -> Outcome:
-    """Probe the model of a run, and store activations, results and tables in Markdown in the run.
+@dataclass(frozen=True, kw_only=True)
+class ProbeCommandOptions(DryRunOptions, SeedOptions):
+    """Options of `goalmeter probe`; None stands for the default of `representation.measure`."""
 
-    Options are the fields of `ProbeOptions`; None stands for the default. With `dry_run` nothing is
-    begun, and the outcome is a forecast; see `measure.forecast` for `token_rate`.
+    run: Path = argument(
+        Path, "Navigation run of a language model that ran on this machine.", "RUN"
+    )
+    model: str | None = option(
+        str, "Whose activations; default the model of the run, or a copy of it.", "NAME"
+    )
+    layers: Sequence[int] | None = option(
+        str,
+        "Blocks, with commas; default all of up to eight, otherwise at a third, two thirds and the "
+        "end.",
+        "K,...",
+        read=integers,
+    )
+    positions: Sequence[str] | None = option(
+        str, "Tokens by their names, with commas; default pre/end,post/end.", "NAME,...", read=words
+    )
+    probes: Sequence[str] | None = option(
+        str,
+        "ridge, logistic, bilinear, mlp or those of the paper, with commas; default ridge.",
+        "NAME,...",
+        read=words,
+    )
+    parts: Sequence[str] | None = option(
+        str, "maps, use, plan, with commas; default all.", "PART,...", read=words
+    )
+    interventions: Sequence[str] | None = option(
+        str,
+        "knock-out, patch, windows, write, ablate, open, with commas; default all but windows.",
+        "KIND,...",
+        read=words,
+    )
+    use_decisions: int = option(
+        int,
+        "Maximum number of decisions whose prompts are repeated with a changed cell.",
+        default=120,
+        least=4,
+        most=100_000,
+    )
+    draws: int = option(
+        int,
+        "Answers for each of them, to measure the effect in nats; 0 for none.",
+        default=0,
+        least=0,
+        most=1000,
+    )
+    decoders: Sequence[int] | None = option(
+        str,
+        "Layers of the transformers that read plans, with commas; default 2.",
+        "K,...",
+        read=integers,
+    )
+    token_rate: float | None = option(
+        float,
+        "With --dry-run: tokens that the model reads a second, instead of measuring it.",
+        least=1e-3,
+        most=1e12,
+    )
+
+
+@command(ProbeCommandOptions)
+def probe(o: ProbeCommandOptions, tell: Tell) -> Outcome:
+    """Probe what a model's activations encode and what it uses.
+
+    Activations and results are stored in the folder "probe" of the run; the same command resumes
+    where it was interrupted, and `goalmeter report RUN` shows them. The exit status is 3 if a part
+    could not be measured.
     """
-    if dry_run:
-        return shown([forecast(run, model=model, token_rate=token_rate, **options)])
-    result = measure(run, model=model, progress=progress, **options)
-    part = part_of_results([result], progress or (lambda line: None))
+    names = ("layers", "positions", "probes", "parts", "interventions")
+    names += ("use_decisions", "draws", "decoders", "seed")
+    options: dict[str, Any] = {name: getattr(o, name) for name in ("model", *names)}
+    if o.dry_run:
+        return shown([forecast(o.run, token_rate=o.token_rate, **options)])
+    result = measure(o.run, **options, progress=tell)
+    part = part_of_results([result], tell)
     tables = [table for section in part.sections for table in section.tables]
-    write_text(Path(run) / FOLDER / TABLES, in_markdown(tables))
-    missing = [part for part in ProbeOptions.of(options).parts if part in result.left_out]
+    write_text(Path(o.run) / FOLDER / TABLES, in_markdown(tables))
     incomplete = ""
-    if missing:
+    if missing := [part for part in o.parts or PARTS if part in result.left_out]:
         reasons = "; ".join(f"{name}: {result.left_out[name]}" for name in missing)
         incomplete = f"{', '.join(missing)} could not be measured ({reasons})"
     return Outcome(tables=part.tables, json=result.to_json(), incomplete=incomplete)

@@ -1,8 +1,9 @@
-"""`goalmeter replicate`: the name of a published experiment in, its tables beside ours out."""
+"""`goalmeter replicate` and `goalmeter demo`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -11,12 +12,19 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
+from goalmeter.commands.declare import (
+    DryRunOptions,
+    PlaceOptions,
+    SeedOptions,
+    Tell,
+    argument,
+    command,
+    option,
+)
 from goalmeter.commands.outcome import Outcome, shown
-from goalmeter.runs import HERE, check_place
 
-# name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`
-# and `forecasts`, the same without the progress; with options of its own after these. By name,
-# since some of them import much.
+# Module of each replication, with `replicate(out, *, seeds, seed, on, progress)` and `forecasts`,
+# the same without the progress; with options of its own after these.
 REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.study",
     "reflection-table-1": "goalmeter.experiments.reflection_table_1.study",
@@ -30,49 +38,52 @@ REPLICATIONS = {
 }
 
 
-def replicate(
-    name: str,
-    out: str | Path | None = None,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: Callable[[str], None] | None = None,
-    **options: Any,
-) -> Outcome:
-    """Reproduce a published experiment, in the folder `out` or else runs/NAME.
+# Upper limits of repetitions and of the length of a trial: more would take weeks.
+MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
 
-    `seeds` says how many, None as many as the experiment has, and `seed` is the first of them;
-    trials run where `on` says; `options` are of that experiment alone, and those that are None were
-    not given.
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateOptions(PlaceOptions, DryRunOptions, SeedOptions):
+    """Options of `goalmeter replicate`."""
+
+    name: str = argument(str, f"{', '.join(REPLICATIONS)}.", "NAME", complete="replications")
+    out: Path | None = option(Path, "Output folder; default runs/NAME.")
+    seeds: int | None = option(
+        int, "Number of seeds; default as in the experiment.", least=0, most=MOST_SEEDS
+    )
+    agents: str | None = option(
+        str,
+        "Rows of reflection-table-1; or names, with commas between them.",
+        "scripted|neural|all",
+    )
+    steps: int | None = option(
+        int, "Length of the trials, where it can be chosen.", least=1, most=MOST_STEPS
+    )
+    run: Sequence[Path] | None = option(
+        list[Path], "A run to show in lm-navigation; repeat for more.", "RUN"
+    )
+
+
+@command(ReplicateOptions)
+def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
+    """Replicate a published table and compare the numbers.
+
+    The last line of the output is the path of report.html.
     """
-    chosen = {option: value for option, value in options.items() if value is not None}
-    run = replication(name, chosen)
-    check_place(on)
-    folder = Path("runs") / name if out is None else Path(out)
+    own = {"agents": o.agents, "steps": o.steps, "run": o.run}
+    options: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    run = replication(o.name, options)
+    options |= {"seeds": o.seeds, "seed": o.seed, "on": o.place()}
+    folder = Path("runs") / o.name if o.out is None else Path(o.out)
+    if o.dry_run:
+        return shown(import_module(run.__module__).forecasts(folder, **options))
     check_writable(folder / "report.html")
-    outcome: Outcome = run(folder, seeds=seeds, seed=seed, on=on, progress=progress, **chosen)
+    outcome: Outcome = run(folder, progress=tell, **options)
     return outcome
 
 
-def dry_run(
-    name: str,
-    out: str | Path | None = None,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    **options: Any,
-) -> Outcome:
-    """What reproducing a published experiment will cost; arguments as of `replicate`."""
-    chosen = {option: value for option, value in options.items() if value is not None}
-    module = import_module(replication(name, chosen).__module__)
-    folder = Path("runs") / name if out is None else Path(out)
-    return shown(module.forecasts(folder, seeds=seeds, seed=seed, on=on, **chosen))
-
-
 def replication(name: str, options: Iterable[str] = ()) -> Any:
-    """The function that reproduces a published experiment and takes all of some options."""
+    """Return the function of a replication; raise an error if it lacks one of some options."""
     if name not in REPLICATIONS:
         raise InvalidParameterError(
             f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
@@ -80,7 +91,29 @@ def replication(name: str, options: Iterable[str] = ()) -> Any:
         )
     function = import_module(REPLICATIONS[name]).replicate
     # Options are one list on the command line, and each experiment has some of them.
-    for option in options:
-        if option not in signature(function).parameters:
-            raise InvalidParameterError(f"{name} has no option --{option}; leave it out")
+    for given in options:
+        if given not in signature(function).parameters:
+            raise InvalidParameterError(f"{name} has no option --{given}; leave it out")
     return function
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(PlaceOptions, DryRunOptions, SeedOptions):
+    """Options of `goalmeter demo`."""
+
+    out: Path = option(
+        Path, "Folder for the report; an existing one is resumed.", default=Path("goalmeter-demo")
+    )
+
+
+@command(DemoOptions)
+def demo(o: DemoOptions, tell: Tell) -> Outcome:
+    """Measure four small language models and write a report.
+
+    The last line of the output is the path of report.html.
+    """
+    from goalmeter.experiments.demo import run
+
+    if o.dry_run:
+        return run.dry_run(o.out, seed=o.seed, on=o.place())
+    return run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from shlex import join
 from typing import Any
@@ -20,6 +20,7 @@ from goalmeter._errors import (
 )
 from goalmeter._files import check_writable
 from goalmeter.agents.local_models import is_organism
+from goalmeter.commands.declare import Tell, argument, command, option
 from goalmeter.commands.options import typed_options
 from goalmeter.commands.outcome import Outcome, provenance
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
@@ -54,13 +55,11 @@ from goalmeter.runs.status import (
     status_of,
 )
 
-# --- Continuing -----------------------------------------------------------------------------------
-# An instrument only says what is missing (`IncompleteRunError`); how its command is spelled is
-# known here.
+# --- Resuming -------------------------------------------------------------------------------------
 
 
 def how_to_continue(error: IncompleteRunError) -> str:
-    """What a run lacks, and what makes it: a command, or where none can say it a call.
+    """Return what a run lacks, and the command or call that makes it.
 
     >>> print(how_to_continue(IncompleteRunError("run", {"kind": "navigation", "agent": "greedy",
     ...     "suite": "key-door", "sizes": [9], "grids": [0, 1], "trajectories": [0], "cap": 30,
@@ -68,16 +67,11 @@ def how_to_continue(error: IncompleteRunError) -> str:
     run lacks 1 of 2 walks; make them with: goalmeter navigate greedy --suite key-door --sizes 9 \
 --grids 2 --trajectories 1 --cap 30 --out run
     """
-    return f"{error.shortage}; make them with: {command(error.what, error.folder)}"
+    return f"{error.shortage}; make them with: {resuming_command(error.what, error.folder)}"
 
 
-def command(what: Mapping[str, Any], folder: str) -> str:
-    """What to type to continue a run.
-
-    Args:
-        what: what the run is, as its run.json says.
-        folder: where it is.
-    """
+def resuming_command(what: Mapping[str, Any], folder: str) -> str:
+    """Return the command that resumes a run in a folder, from what its run.json says."""
     return _COMMANDS.get(what["kind"], _again)(what, folder)
 
 
@@ -94,7 +88,7 @@ def _navigate(what: Mapping[str, Any], folder: str) -> str:
 
 # What is the default is not typed, so that the command reads as a user would have typed it.
 def _asking(asking: Asking) -> list[str]:
-    """The options that ask a language model in this way."""
+    """Return the options that ask a language model in this way."""
     default, typed = Asking(), []
     for field in fields(asking):
         value = getattr(asking, field.name)
@@ -102,8 +96,8 @@ def _asking(asking: Asking) -> list[str]:
             continue
         match field.name:
             case "options":
-                for name, option in asking.to_json()["options"].items():
-                    text = option if isinstance(option, str) else json.dumps(option)
+                for name, given in asking.to_json()["options"].items():
+                    text = given if isinstance(given, str) else json.dumps(given)
                     typed += ["-M", f"{name}={text}"]
             case "seeded":
                 typed.append("--no-seeds")
@@ -131,8 +125,8 @@ def _reflect(what: Mapping[str, Any], folder: str) -> str:
         words += ["--environment", name]
     words += ["--steps", what["steps"], "--seeds", len(seeds)]
     words += ["--seed", first] if first else []
-    for option, value in readings.items():
-        words += [f"--{option.replace('_', '-')}", value]
+    for name, value in readings.items():
+        words += [f"--{name.replace('_', '-')}", value]
     return shlex.join(map(str, [*words, "--out", folder]))
 
 
@@ -151,9 +145,18 @@ _COMMANDS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 
 
-def status(folders: Sequence[str | Path]) -> Outcome:
-    """How far some runs are, whether or not somebody fills them."""
-    runs = [_status(Path(folder)) for folder in folders]
+@dataclass(frozen=True, kw_only=True)
+class StatusOptions:
+    """Options of `goalmeter status`."""
+
+    runs: Sequence[str | Path] = argument(list[Path], "Run directories.", "RUN")
+    watch: bool = option(bool, "Repeat every second while a run is running.", default=False)
+
+
+@command(StatusOptions)
+def status(o: StatusOptions, tell: Tell) -> Outcome:
+    """Show the progress of runs: done, failed, rate, time left."""
+    runs = [_status(Path(folder)) for folder in o.runs]
     unreadable = [run for run in runs if run.state == UNREADABLE]
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
@@ -169,18 +172,26 @@ def status(folders: Sequence[str | Path]) -> Outcome:
     )
 
 
-def runs(folder: str | Path) -> Outcome:
-    """The runs below a folder; those that cannot be read say why."""
-    below = runs_below(folder, trials_asked_for)
+@dataclass(frozen=True, kw_only=True)
+class RunsOptions:
+    """Options of `goalmeter runs`."""
+
+    folder: str | Path = argument(Path, "Directory to search.", "FOLDER", default=Path("runs"))
+
+
+@command(RunsOptions)
+def runs(o: RunsOptions, tell: Tell) -> Outcome:
+    """List the runs in a directory and their progress."""
+    below = runs_below(o.folder, trial_count)
     return Outcome(
-        text="" if below else f"There is no run below {folder}.",
-        tables=(_listed(below, f"Runs below {folder}"),) if below else (),
-        json={"folder": str(folder), "runs": [run.to_json() for run in below]},
+        text="" if below else f"There is no run below {o.folder}.",
+        tables=(_listed(below, f"Runs below {o.folder}"),) if below else (),
+        json={"folder": str(o.folder), "runs": [run.to_json() for run in below]},
     )
 
 
-def trials_asked_for(what: Mapping[str, Any]) -> int | None:
-    """How many trials a run is of, where its driver never said; None where that takes long."""
+def trial_count(what: Mapping[str, Any]) -> int | None:
+    """Return the number of trials of a run from run.json; None where that takes long."""
     if what.get("kind") == SIMULATOR:
         return 1
     if what.get("kind") != REFLECTION:
@@ -192,7 +203,7 @@ def trials_asked_for(what: Mapping[str, Any]) -> int | None:
 
 
 def _status(folder: Path) -> RunStatus:
-    run = status_of(folder, trials_asked_for)
+    run = status_of(folder, trial_count)
     if run.state != UNREADABLE or not (folder / SETTINGS).is_file():
         return run
     # A training that is over keeps its weights and nothing that is said of a machine.
@@ -243,8 +254,8 @@ def _working(working: Sequence[tuple[RunStatus, Worker]]) -> Table:
     return table_of(
         working,
         columns,
-        caption="Who works on what",
-        meaning="As the driver said when it was last heard of.",
+        caption="Workers",
+        meaning="As the driver last wrote it.",
         notes=[f"{hidden} more work"] if hidden > 0 else [],
     )
 
@@ -281,7 +292,7 @@ def _done(run: RunStatus) -> str:
 
 
 def rate_in_words(rate: float | None) -> str:
-    """A number of trials a second, by the unit of time that makes it easy to read.
+    """Return a number of trials a second, in a readable unit of time.
 
     >>> [rate_in_words(rate) for rate in (120.0, 0.1, 0.001, None)]
     ['120 a second', '6 a minute', '3.6 an hour', '']
@@ -307,16 +318,18 @@ def _trials(worker: Worker) -> str:
 
 
 # --- Report ---------------------------------------------------------------------------------------
-def report_runs(
-    runs: Sequence[str | Path],
-    out: str | Path = "report.html",
-    *,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
-    """Read finished runs, and write a page that shows them together.
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Options of `goalmeter report`."""
 
-    `runs` are folders, as `goalmeter reflect --out` and `goalmeter navigate --out` make them.
-    """
+    runs: Sequence[str | Path] = argument(list[Path], "Directories of finished runs.", "RUN")
+    out: str | Path = option(Path, "Path of the page.", default=Path("report.html"))
+
+
+@command(ReportOptions)
+def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
+    """Write an HTML report of one or more runs."""
+    runs, out = o.runs, o.out
     if not runs:
         raise InvalidParameterError("no run is given, expected the folder of at least one")
     folders = [Path(run).resolve() for run in runs]
@@ -327,7 +340,6 @@ def report_runs(
     check_writable(out)  # before the runs are read, which may take long
     _refuse_to_replace_data(Path(out))
     kinds = [kind_of(run) for run in runs]
-    tell = progress or (lambda line: None)
     parts: list[Part] = []
     about: dict[Path, dict[str, Any]] = {}
     # A part for each kind of run, in the order in which kinds were typed first.
@@ -364,7 +376,7 @@ def report_runs(
 
 
 def _refuse_to_replace_data(out: Path) -> None:
-    """Raise InvalidFileError if there is a file that is not a page, such as a run's trials."""
+    """Raise an error if there is a file that is not a page, such as a run's trials."""
     if out.is_file() and out.stat().st_size:
         with out.open("rb") as file:
             start = file.read(200).lstrip().lower()
@@ -375,7 +387,7 @@ def _refuse_to_replace_data(out: Path) -> None:
 
 
 def kind_of(run: str | Path) -> str:
-    """What sort of run a folder holds."""
+    """Return the kind of run that a folder holds."""
     kind = read_about(Path(run) / RUN)["what"].get("kind")
     if not isinstance(kind, str) or kind not in INSTRUMENTS:
         raise InvalidFileError(

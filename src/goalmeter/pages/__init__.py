@@ -1,6 +1,6 @@
 """Report pages: sections, tables, figures and prose of each instrument.
 
-`prose` reads the texts from the file of an instrument (`meg.toml`); `goalmeter.pages.part` joins the
+`prose` reads the texts of an instrument (`meg.toml`); `goalmeter.pages.part` joins the
 instruments of a page.
 """
 

@@ -365,7 +365,7 @@ class Comparison:
 def compare(first: Reflection, second: Reflection) -> Comparison:
     """Return the difference between two agents, paired by environment and seed.
 
-    Its interval has the coverage of the first's. An agent compared with itself differs by exactly 0.
+    Its interval has the coverage of the first. An agent differs from itself by exactly 0.
 
     Raises:
         InvalidParameterError: they were not measured on the same trials.

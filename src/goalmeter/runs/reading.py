@@ -17,21 +17,11 @@ from goalmeter._errors import InvalidFileError, json_text, shown, visible
 from goalmeter._files import read_bytes, reading
 from goalmeter._names import did_you_mean
 
-# --- Checks ---------------------------------------------------------------------------------------
-# A record is an object of JSON. Its format is said once, field by field; the error of a field that
-# is none names the file, the line where there is one, the field, what is expected and what is
-# there.
 
-
+# --- Records --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Field:
-    """What a field of a record holds.
-
-    Attributes:
-        expected: in words.
-        accepts: whether a value is that.
-        required: whether the field has to be there.
-    """
+    """Valid values of a field of a record, in words and as a test, and whether it is required."""
 
     expected: str
     accepts: Callable[[Any], bool]
@@ -41,14 +31,7 @@ class Field:
 def check_record(
     value: Any, fields: Mapping[str, Field], where: str, *, others: bool = False
 ) -> dict[str, Any]:
-    """A record with all its fields.
-
-    Args:
-        value: what stands at `where`, the file and the line if there is one.
-        fields: the format.
-        where: for the message.
-        others: whether it may have fields that the format does not name.
-    """
+    """Return a record with valid fields; `others` says whether it may have further fields."""
     if not isinstance(value, Mapping):
         raise InvalidFileError(f"{where}: got {shown(value)}, expected an object of JSON")
     for name, key in fields.items():
@@ -67,22 +50,21 @@ def check_record(
     return dict(value)
 
 
-# --- What fields hold -----------------------------------------------------------------------------
 def is_whole(value: Any, least: int, most: int) -> bool:
-    """Whether a value is an integer in a range; true and false are none."""
+    """Return whether a value is an integer in a range; true and false are not."""
     # By its type, since Python counts true and false as integers.
     return type(value) is int and least <= value <= most
 
 
 def is_number(value: Any, most: float) -> bool:
-    """Whether a value is a finite number of at most some size."""
+    """Return whether a value is a finite number of at most some size."""
     if type(value) not in (int, float):
         return False
     return abs(value) <= most and (type(value) is int or math.isfinite(value))
 
 
 def whole(least: int, most: int, *, or_null: bool = False, required: bool = True) -> Field:
-    """An integer in a range."""
+    """Return a field for an integer in a range."""
     words = f"a whole number from {least} to {most}" + " or null" * or_null
     return Field(
         words, lambda v: (or_null and v is None) or is_whole(v, least, most), required=required
@@ -90,19 +72,19 @@ def whole(least: int, most: int, *, or_null: bool = False, required: bool = True
 
 
 def text(*, required: bool = True, empty: bool = True) -> Field:
-    """Text."""
+    """Return a field for text."""
     words = "text" if empty else "text that is not empty"
     return Field(words, lambda v: isinstance(v, str) and (empty or bool(v)), required=required)
 
 
 def word(*known: str, required: bool = True) -> Field:
-    """One of some words."""
+    """Return a field for one of some words."""
     listed = ", ".join(map(repr, known))
     return Field(f"one of {listed}", lambda v: isinstance(v, str) and v in known, required=required)
 
 
 def true_or_false() -> Field:
-    """A truth value."""
+    """Return a field for a truth value."""
     return Field("true or false", lambda v: isinstance(v, bool))
 
 
@@ -114,7 +96,7 @@ def listed(
     most: int,
     required: bool = True,
 ) -> Field:
-    """A list of different values that can be hashed; `what` names them in words."""
+    """Return a field for a list of different hashable values, which `what` names in words."""
 
     def fits(value: Any) -> bool:
         return (
@@ -139,14 +121,14 @@ _FEW = 4  # differences that a message names
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as it is on disk.
+    """A run directory.
 
     Attributes:
-        folder: where.
-        what: what the run is.
-        made_by: what it was made with, such as the version; not compared.
-        values: key -> value of every finished trial, in the order in which they were finished.
-        lines: key -> number of the line that it stands in, from 1.
+        folder: path.
+        what: identity of the run.
+        made_by: version of goalmeter that made it.
+        values: value of every finished trial by key, in the order of trials.jsonl.
+        lines: number of its line by key, from 1.
     """
 
     folder: Path
@@ -157,13 +139,13 @@ class StoredRun:
 
 
 class Trials(NamedTuple):
-    """What trials.jsonl holds.
+    """Content of trials.jsonl: values and line numbers by key, and the whole lines.
 
     Attributes:
         values: by key.
-        lines: numbers of the lines that they stand in, from 1, by key.
-        whole: how many bytes of the file are whole lines.
-        number: how many lines these are.
+        lines: line numbers by key, from 1.
+        whole: bytes of whole lines.
+        number: number of whole lines.
     """
 
     values: dict[str, Any]
@@ -173,11 +155,7 @@ class Trials(NamedTuple):
 
 
 def read_run(folder: str | Path) -> StoredRun:
-    """A run as it is now, also while another process fills it.
-
-    Raises:
-        InvalidFileError: there is no run, or a line of it is no trial.
-    """
+    """Read a run, also while another process writes to it."""
     folder = Path(folder)
     about = read_about(folder / RUN)
     trials = read_trials(folder / TRIALS)
@@ -185,14 +163,14 @@ def read_run(folder: str | Path) -> StoredRun:
 
 
 def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFileError:
-    """What to say of a run of another kind than the one that is read or continued."""
+    """Return the error for a run of another kind than the one that is expected."""
     return InvalidFileError(
         f"{folder} is a run of {shown(there)}, expected {expected!r}; choose another folder"
     )
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What run.json says."""
+    """Read run.json."""
     try:
         text = read_bytes(path, MOST_BYTES).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -224,7 +202,7 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def read_trials(path: Path) -> Trials:
-    """The trials of a run; the last line may be torn, and is then left out."""
+    """Read the trials of a run; half a line at the end is left out."""
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     whole = number = 0
@@ -242,7 +220,7 @@ def read_trials(path: Path) -> Trials:
 
 
 def _trials(texts: list[bytes], path: Path, before: int) -> list[dict[str, Any]]:
-    """The objects of some lines, of which `before` stand in front."""
+    """Return the trials of some lines, which follow `before` others."""
     # As one array they are read in half the time. A line that is no trial is looked for line by
     # line, and so is one that only the next line makes whole.
     with suppress(ValueError, TypeError, KeyError, RecursionError):
@@ -268,10 +246,7 @@ def _is_trial(trial: Any) -> bool:
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """Python looks for no circles meanwhile: among a million values that is half of the time.
-
-    What plain JSON is made of holds no circles, so nothing waits to be collected.
-    """
+    """Disable garbage collection, which takes half of the time of reading a million values."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -282,10 +257,7 @@ def without_collections() -> Iterator[None]:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a file with their ends, one by one; none where it is not there.
-
-    What stands behind the last end is left out.
-    """
+    """Give the whole lines of a file; none where it does not exist."""
     try:
         with reading(path) as file:
             for line in file:
@@ -298,7 +270,7 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def no_trial(path: Path, number: int, line: bytes) -> InvalidFileError:
-    """What to say of a whole line that is no trial."""
+    """Return the error for a whole line that is no trial."""
     return InvalidFileError(
         f"{path}, line {number}: expected a trial, an object with key and value, got "
         f"{line.rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
@@ -306,7 +278,7 @@ def no_trial(path: Path, number: int, line: bytes) -> InvalidFileError:
 
 
 def differences(there: Mapping[str, Any], here: Mapping[str, Any], keys: list[str]) -> str:
-    """What tells two runs apart, in words: the first few of what they differ in."""
+    """Return in words what two runs differ in."""
     listed = [
         f"{visible(key)} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
         for key in keys[:_FEW]
@@ -333,22 +305,14 @@ _TRY = re.compile(r"(.+), failed [1-9]\d*", re.DOTALL)
 
 
 class Counted(NamedTuple):
-    """How many trials a run holds.
-
-    Attributes:
-        done: trials that have ended.
-        tries: trials that have not, and of which there are tries that failed.
-    """
+    """Number of finished trials of a run, and of unfinished trials with failed tries."""
 
     done: int
     tries: int
 
 
 def keys_of(path: Path) -> Iterator[str]:
-    """The keys of the lines of trials.jsonl, in their order; one that comes twice twice.
-
-    Values are not looked at, where a line is as the store writes it.
-    """
+    """Give the keys of the lines of trials.jsonl, without reading values where possible."""
     for number, line in enumerate(whole_lines(path), start=1):
         end = line.find(_BEHIND)
         if line.startswith(_BEFORE) and end > 0 and line.endswith(b"}\n"):
@@ -369,7 +333,7 @@ def keys_of(path: Path) -> Iterator[str]:
 
 
 def counted(path: Path) -> Counted:
-    """How many trials trials.jsonl holds."""
+    """Count the trials in trials.jsonl."""
     keys = set(keys_of(path))
     # Most runs have none: to look for the word takes no time beside the expression.
     tried = [match for key in keys if ", failed " in key and (match := _TRY.fullmatch(key))]
@@ -378,7 +342,7 @@ def counted(path: Path) -> Counted:
 
 
 def try_key(key: str, number: int) -> str:
-    """The key of a try that failed, beside that of its trial.
+    """Return the key of a failed try of a trial.
 
     >>> try_key("maze", 2)
     'maze, failed 2'

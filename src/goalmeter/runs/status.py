@@ -334,6 +334,7 @@ def _status(
     is_written = _is_written_now(folder, written)
     left = None if total is None else max(total - done, 0)
     names = ("began", "updated", "host", "place", "version")
+    texts: dict[str, Any] = {name: written.get(name) or "" for name in names}
     rate = written.get("rate")
     status = RunStatus(
         str(folder),
@@ -351,7 +352,7 @@ def _status(
         workers=(written.get("workers") or 0) if is_written else 0,
         working=written.get("working", ()) if is_written else (),
         **counted,
-        **{name: written.get(name) or "" for name in names},
+        **texts,
     )
     return replace(status, sentence=_sentence(status))
 

@@ -262,7 +262,7 @@ def test_what_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
     ("content", "message"),
     [
         (None, "there is no file"),
-        (b"no archive", "it is no archive, or a damaged one"),
+        (b"no archive", "not a valid archive"),
         (b"PK\x05\x06" + bytes(18), "it holds no 'data'"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from goalmeter._errors import InvalidFileError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.options import provider_options
-from goalmeter.commands.runs import command
+from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation import SUITES, Episode, walk
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.prompts import Asking, default_prompts
@@ -65,7 +65,7 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
         options={"dtype": "bfloat16", "seeds": [1], "batch": 4},
     )
     plan = plan_of("hf/m", "maze", **SMALL, prompts=["keys/1"], history=1, asking=asking)
-    text = command(plan.what, "my run")
+    text = resuming_command(plan.what, "my run")
     assert text == (
         "goalmeter navigate hf/m --suite maze --sizes 7 --complexities 1.0 --grids 2 "
         "--trajectories 1 --cap-factor 3.0 --prompt keys/1 --history 1 --attempts 2 "
@@ -76,7 +76,7 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
     listed = [options[i + 1] for i, word in enumerate(options) if word == "-M"]
     assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
     plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
-    assert command(plain.what, "run").endswith(" --prompt plain/1 --out run")
+    assert resuming_command(plain.what, "run").endswith(" --prompt plain/1 --out run")
 
 
 def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:

@@ -105,14 +105,3 @@ def kept(folder: Path) -> tuple[bytes, list[bytes]]:
     """What a run directory holds, whatever the order in which its trials ended."""
     lines = (folder / "trials.jsonl").read_bytes().splitlines()
     return (folder / "run.json").read_bytes(), sorted(lines)
-
-
-def processes_of(text: str) -> list[str]:
-    """Command lines that contain a text."""
-    lines = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            lines.append(file.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
-        except OSError:
-            continue
-    return [line for line in lines if text in line]

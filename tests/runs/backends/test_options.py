@@ -44,12 +44,6 @@ def test_what_is_refused(on: str, message: str) -> None:
         opened(on, trials=3, timeout=None)
 
 
-@pytest.mark.parametrize("on", ["ray", "slurm:cluster=local"])
-def test_a_limit_of_time_is_positive(on: str) -> None:
-    with pytest.raises(InvalidParameterError, match=r"timeout is -1\.0, expected a number of sec"):
-        opened(on, trials=3, timeout=-1.0)
-
-
 @pytest.mark.parametrize(
     ("on", "package", "extra"), [("ray", "ray", "ray"), ("slurm", "submitit", "slurm")]
 )

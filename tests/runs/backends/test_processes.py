@@ -68,6 +68,7 @@ def test_errors_that_a_user_can_fix_are_told_apart() -> None:
     assert [result.error for result in made.results] == ["InvalidParameterError"] * 2
 
 
+@pytest.mark.slow
 def test_nothing_that_users_code_does_harms_the_others(user: Path) -> None:
     assert outcomes(played(user, "mixed")) == ["exception", "crash", "exception", "ok"]
     for name, detail in (
@@ -173,7 +174,8 @@ def test_workers_that_are_ended_at_random_moments_change_nothing(user: Path) -> 
 
     def end_some() -> None:
         while len(ended) < KILLS and not stop.wait(draws.expovariate(10)):
-            busy = [int(working.worker.split()[-1]) for working in pool.working()]
+            names = [working.worker.removeprefix("process ") for working in pool.working()]
+            busy = [int(name) for name in names if name.isdigit()]
             for pid in draws.sample(busy, min(len(busy), draws.choice([1, 1, 2, 3]))):
                 with suppress(ProcessLookupError):
                     os.kill(pid, draws.choice([signal.SIGKILL, signal.SIGTERM]))

@@ -18,6 +18,7 @@ from threading import Lock, Thread
 from typing import Any, NoReturn, Self
 
 from goalmeter._errors import MOST_WORKERS, GoalmeterError, whole, whole_in_text
+from goalmeter._streams import prepare_worker
 from goalmeter.runs.jobs import (
     CRASH,
     KILLED,
@@ -31,7 +32,6 @@ from goalmeter.runs.jobs import (
     in_flight,
     prepare,
 )
-from goalmeter.runs.progress import prepare_worker
 
 # --- Inside of a worker ---------------------------------------------------------------------------
 # A worker receives batches as lines of JSON on standard input and sends a line for each call. The

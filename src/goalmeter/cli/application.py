@@ -1,0 +1,244 @@
+"""The application: its commands, each imported when it is used, and their options."""
+
+from __future__ import annotations
+
+import inspect
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+import goalmeter
+from goalmeter._errors import MOST_SEED
+from goalmeter._names import nearest
+from goalmeter.cli import completion
+from goalmeter.cli.output import INCOMPLETE, follow, show, tell
+from goalmeter.commands.declare import REQUIRED, Command, InterruptedCommand, Option, options_in
+
+MEASURES = "meg, reflect, navigate and probe"
+MEG = {
+    "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
+    "simulator": ("meg_simulator:measure_simulator", "Measure the MEG of an agent in a simulator."),
+    "sweep": ("meg:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
+    "causal": ("meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
+}
+COMMANDS = {
+    "meg": ("", "Measure maximum entropy goal-directedness (MEG)."),
+    "navigate": (
+        "navigate:navigate",
+        "Evaluate an agent in grid worlds against baseline agents.",
+    ),
+    "probe": ("probe:probe", "Probe what a model's activations encode and what it uses."),
+    "reflect": ("reflect:reflect", "Measure the self-reflection of an agent."),
+    "agents": ("agents:agents", "List available agents and the measures that support each."),
+    "train-organism": (
+        "agents:train_organism",
+        "Train a small language model whose goal is known.",
+    ),
+    "demo": ("replicate:demo", "Measure four small language models and write a report."),
+    "report": ("runs:report_runs", "Write an HTML report of one or more runs."),
+    "replicate": ("replicate:replicate", "Replicate a published table and compare the numbers."),
+    "status": ("runs:status", "Show the progress of runs: done, failed, rate, time left."),
+    "runs": ("runs:runs", "List the runs in a directory and their progress."),
+}
+
+
+class LazyCommands(UserDict[str, Any]):
+    """Commands by name, made when they are read; `data` says where each is, and its help."""
+
+    def __getitem__(self, name: str) -> Any:
+        where, _ = self.data[name]
+        if not where:
+            return typer.main.get_command(_group(MegCommands, self.data[name][1]))
+        module, _, function = where.partition(":")
+        return _command(name, getattr(import_module(f"goalmeter.commands.{module}"), function))
+
+
+class Commands(TyperGroup):
+    """A group of commands, with a suggestion for a name that is not one of them."""
+
+    table: Mapping[str, tuple[str, str]] = COMMANDS
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = LazyCommands(self.table)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(self.table)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names with their help, without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names; fail with a suggestion otherwise."""
+        name = args[0]
+        if name in self.table or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if set(name) & set("/.:(") or Path(name).exists():
+            hint = (
+                f"A command comes first: `goalmeter report {name}` for a run, "
+                f"`goalmeter navigate {name}` for an agent."
+            )
+        elif (near := nearest(name, self.table)) is not None:
+            hint = f"Did you mean '{near}'?"
+        else:
+            hint = f"The measures are {MEASURES}; `goalmeter --help` lists all commands."
+        ctx.fail(f"No such command '{name}'. {hint}")
+
+
+class MegCommands(Commands):
+    """The commands of `goalmeter meg`."""
+
+    table = MEG
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose options are listed under their groups, also where there are no boxes."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, options without a group, and each group."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                plain = "Arguments" if param.param_type_name == "argument" else "Options"
+                group = getattr(param, "rich_help_panel", None) or plain
+                groups.setdefault(group, []).append(record)
+        for name, records in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+
+def _group(cls: type[Commands], text: str, **settings: Any) -> typer.Typer:
+    group = typer.Typer(cls=cls, help=text, no_args_is_help=True, rich_markup_mode=None, **settings)
+    group.callback()(lambda: None)
+    return group
+
+
+app = _group(
+    Commands,
+    "Measure how goal-directed an agent is: towards what, and how strongly.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Measure how goal-directed an agent is: towards what, and how strongly."""
+    if version:
+        print(f"goalmeter {goalmeter.__version__}")
+        raise typer.Exit
+
+
+# --- Commands of records --------------------------------------------------------------------------
+def _command(name: str, command: Command[Any]) -> Any:
+    """Return the command of the command line whose options are the fields of a record."""
+
+    def run(**typed: Any) -> None:
+        _run(command, typed.pop("json"), typed)
+
+    text = inspect.cleandoc(command.function.__doc__ or "")
+    parameters = list(_parameters(command.record))
+    if not any(parameter.name == "seed" for parameter in parameters):
+        # Every command accepts --seed, so that a script need not know which of them draw numbers.
+        text += "\n\nNothing here is random; --seed is accepted and has no effect."
+        hidden = typer.Option("--seed", min=0, max=MOST_SEED, hidden=True)
+        parameters.append(_parameter("seed", int, hidden, 0))
+    as_json = typer.Option("--json", help="One JSON object on standard output.")
+    parameters.append(_parameter("json", bool, as_json, False))
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, cls=GroupedCommand, help=text)(run)
+    return typer.main.get_command(single)
+
+
+def _parameters(record: Any) -> Any:
+    """Give the parameters of the options of a record, those of records in it last."""
+    defaults = {each.name: each.default for each in fields(record)}
+    for name, option in options_in(record):
+        yield _parameter(name, *_typed(name, option, defaults[name]))
+    for each in fields(record):
+        if is_dataclass(each.default_factory):
+            yield from _parameters(each.default_factory)
+
+
+def _typed(name: str, option: Option, default: Any) -> tuple[Any, Any, Any]:
+    """Return the type, the declaration for typer and the default of an option."""
+    declare: Callable[..., Any] = typer.Option
+    flags = [option.flag or f"--{name.replace('_', '-')}"]
+    if option.is_argument:
+        declare, flags = typer.Argument, []
+    more = {"autocompletion": getattr(completion, option.complete)} if option.complete else {}
+    declared = declare(
+        *([] if option.is_argument else flags),
+        help=option.help,
+        metavar=option.metavar,
+        min=option.least,
+        max=option.most,
+        rich_help_panel=option.group,
+        **more,
+    )
+    if default is REQUIRED:
+        return option.kind, declared, inspect.Parameter.empty
+    if default in (None, ()) or (option.kind is bool and not default):
+        default = False if option.kind is bool and default is False else None
+    return (option.kind if default is not None else option.kind | None), declared, default
+
+
+def _parameter(name: str, kind: Any, declared: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
+    )
+
+
+def _values(record: Any, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that were typed; the others keep their defaults."""
+    values: dict[str, Any] = {}
+    for name, option in options_in(record):
+        value = typed[name]
+        if option.read is not None:
+            value = option.read(option.flag or f"--{name.replace('_', '-')}", value)
+        if value is not None:
+            values[name] = value
+    for each in fields(record):
+        if is_dataclass(each.default_factory):
+            inner: Any = each.default_factory
+            values[each.name] = inner(**_values(inner, typed))
+    return values
+
+
+def _run(command: Command[Any], as_json: bool, typed: Mapping[str, Any]) -> None:
+    """Run a command and print its outcome, also if it is interrupted."""
+    values = _values(command.record, typed)
+    try:
+        outcome = command(progress=tell, **values)
+        if values.get("watch"):
+            outcome = follow(partial(command, **values), outcome, as_json=as_json)
+    except InterruptedCommand as so_far:
+        show(so_far.outcome, as_json=as_json)
+        tell(f"goalmeter: {so_far}")
+        raise
+    except KeyboardInterrupt:
+        if "out" in typed or "run" in typed:
+            folder = values.get("out") or values.get("run")
+            tell(
+                "goalmeter: nothing is kept; with --out RUN the finished results would have been"
+                if folder is None
+                else f"goalmeter: {folder} keeps what is finished; the same command continues it"
+            )
+        raise
+    show(outcome, as_json=as_json)
+    if outcome.incomplete:
+        raise typer.Exit(INCOMPLETE)

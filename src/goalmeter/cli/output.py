@@ -1,0 +1,135 @@
+"""Output of commands: outcomes, progress, and errors."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import goalmeter
+from goalmeter._errors import encodable, message, visible
+
+if TYPE_CHECKING:
+    from goalmeter.commands.outcome import Outcome
+
+# Exit status of a result in which something failed.
+INCOMPLETE = 3
+_EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
+_PAUSE = 4  # multiple of what a look takes: those at a million trials leave the cores to others
+
+
+def show(outcome: Outcome, *, as_json: bool) -> None:
+    """Print a result: JSON, or its text, its tables and then the path of the report."""
+    if as_json:
+        from goalmeter.commands.outcome import json_text
+
+        print(json_text(outcome.json))
+    else:
+        from goalmeter.report.tables import print_tables, printable
+
+        if outcome.text:
+            print(f"{printable(outcome.text)}\n")
+        print_tables(outcome.tables)
+        if outcome.report is not None:
+            print(outcome.report)  # on the last line, where a script looks for it
+    if outcome.incomplete:
+        tell(f"goalmeter: {outcome.incomplete}")
+
+
+def tell(line: str) -> None:
+    """Print progress or an error in one line, if standard error is open."""
+    if sys.stderr is not None:  # print would take standard output for it
+        print(message(line), file=sys.stderr, flush=True)
+
+
+def follow(look: Callable[[], Outcome], outcome: Outcome, *, as_json: bool) -> Outcome:
+    """Print the status of runs until none is running; return the last one, not yet printed."""
+    in_terminal = sys.stdout.isatty() and not as_json
+    last, taken = "", 0.0
+    while any(run["state"] == "running" for run in outcome.json["runs"]):
+        if in_terminal:
+            sys.stdout.write("\x1b[H\x1b[2J")  # to the upper left, and nothing below
+        if as_json or in_terminal:
+            show(outcome, as_json=as_json)
+        elif outcome.text != last:  # in a file or a pipe, a line for each change
+            from goalmeter.report.tables import printable
+
+            print(printable(outcome.text))
+        sys.stdout.flush()
+        last = outcome.text
+        time.sleep(max(_EVERY, _PAUSE * taken))
+        begun = time.monotonic()
+        outcome = look()
+        taken = time.monotonic() - begun
+    if in_terminal:
+        sys.stdout.write("\x1b[H\x1b[2J")
+    return outcome
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+# An unexpected exception is printed in one line with a file that keeps the traceback.
+# GOALMETER_TRACEBACK=1 prints the traceback too.
+
+SHOW = "GOALMETER_TRACEBACK"
+
+
+def is_usage_error(error: Exception) -> bool:
+    """Return whether an error is one of click's, with a message and an exit status."""
+    # Newer versions of Typer contain a copy of click and older ones import it, so that there is no
+    # single class of errors.
+    return hasattr(error, "format_message") and hasattr(error, "exit_code")
+
+
+def print_usage_error(error: Any) -> int:
+    """Print the usage of the command and what is wrong; return the exit status."""
+    context = getattr(error, "ctx", None)
+    lines = []
+    if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command: its help is all
+        lines.append(visible(error.format_message(), lines=True))
+    else:
+        if context is not None:
+            asks = f"Try '{context.command_path} --help' for help."
+            lines += [visible(text, lines=True) for text in (context.get_usage(), asks, "")]
+        lines.append(message(f"Error: {' '.join(error.format_message().split())}"))
+    if sys.stderr is not None:
+        print("\n".join(lines), file=sys.stderr, flush=True)
+    return int(error.exit_code)
+
+
+def report_internal_error(error: Exception) -> None:
+    """Print an internal error in one line, and write a file that a bug report needs."""
+    kind = type(error).__name__
+    if os.environ.get(SHOW):
+        print(visible(_report(error), lines=True), file=sys.stderr)
+    path = _written(_report(error))
+    where = f"the file {path}" if path else f"what {SHOW}=1 prints before this line"
+    words = " ".join(str(error).split())[:200]
+    tell(f"goalmeter: internal error, {kind}: {words}; please report it with {where}")
+
+
+def _report(error: Exception) -> str:
+    """Return the command, the versions and the traceback."""
+    command = shlex.join(["goalmeter", *sys.argv[1:]])
+    return (
+        f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}\n{command[:2000]}\n\n{''.join(traceback.format_exception(error))}"
+    )
+
+
+def _written(report: str) -> Path | None:
+    """Write a report to a temporary file; return None where that is not possible."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="goalmeter-error-", suffix=".txt", encoding="utf-8", delete=False
+        ) as file:
+            file.write(encodable(report))
+    except OSError:
+        return None  # the error itself may be a full disk
+    return Path(file.name)
