@@ -20,7 +20,7 @@ def test_what_a_run_is_says_which_objects_it_has() -> None:
     plan = plan_of("greedy", "two-path", grids=2, objects=["neutral", "key"])
     label = json.loads(json.dumps(plan.what))
     assert label["objects"] == BOTH and plan_from(label, "run").tasks == plan.tasks
-    assert "--objects key,neutral --grids 2" in command(label, "run")
+    assert "--objects key,neutral --grids 2" in resuming_command(label, "run")
     key = plan_of("greedy", "two-path", grids=2)
     assert key.what["objects"] == ["key"] and "--objects" not in resuming_command(key.what, "run")
     assert plan_of("greedy", "two-path", grids=2, objects=["key"]).what == key.what
@@ -38,7 +38,7 @@ def test_a_run_of_before_there_was_a_choice_is_one_with_keys(tmp_path: Path) -> 
     del about["what"]["objects"]
     (tmp_path / "run.json").write_text(json.dumps(about))
     assert load(tmp_path).trajectories == walks
-    assert "--objects" not in command(about["what"], "run")
+    assert "--objects" not in resuming_command(about["what"], "run")
 
 
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])

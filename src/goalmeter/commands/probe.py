@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
 from goalmeter.representation.measure import forecast, measure
-from goalmeter.representation.options import PARTS
+from goalmeter.representation.options import PARTS, ProbeOptions
 from goalmeter.representation.result import FOLDER
 
 # In the folder of the probe, beside its result: all tables of its page.
@@ -99,9 +99,8 @@ def probe(o: ProbeCommandOptions, tell: Tell) -> Outcome:
     where it was interrupted, and `goalmeter report RUN` shows them. The exit status is 3 if a part
     could not be measured.
     """
-    names = ("layers", "positions", "probes", "parts", "interventions")
-    names += ("use_decisions", "draws", "decoders", "seed")
-    options: dict[str, Any] = {name: getattr(o, name) for name in ("model", *names)}
+    names = ["model", *(each.name for each in fields(ProbeOptions))]
+    options: dict[str, Any] = {name: getattr(o, name) for name in names}
     if o.dry_run:
         return shown([forecast(o.run, token_rate=o.token_rate, **options)])
     result = measure(o.run, **options, progress=tell)
