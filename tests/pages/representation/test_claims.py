@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from goalmeter.pages.representation import estimates
-from goalmeter.pages.representation.estimates import ABOVE, BELOW, OPEN
+from goalmeter.pages.representation import claims
+from goalmeter.pages.representation.claims import ABOVE, BELOW, OPEN
 from goalmeter.statistics.clusters import Estimate
 
 from . import made, made_rows
@@ -42,7 +42,7 @@ ALONE = Estimate(0.9, None, 5, 1)
 def test_beside_controls(
     ours: Estimate | None, others: list[Estimate | None], expected: str
 ) -> None:
-    assert estimates.beside(ours, others) == expected
+    assert claims.compare(ours, others) == expected
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def test_beside_controls(
     ],
 )
 def test_the_sign_of_a_difference(difference: Estimate | None, expected: str) -> None:
-    assert estimates.sign(difference) == expected
+    assert claims.sign(difference) == expected
 
 
 def test_the_signs_of_several_differences() -> None:
     up, open_, down = between(0.1, 0.2), between(-0.1, 0.2), between(-0.2, -0.1)
-    assert estimates.signs({"a": up, "b": up}) == ABOVE
-    assert estimates.signs({"a": up, "b": open_}) == OPEN
-    assert estimates.signs({"a": up, "b": open_, "c": down}) == BELOW
-    assert estimates.signs({}) == OPEN
+    assert claims.signs({"a": up, "b": up}) == ABOVE
+    assert claims.signs({"a": up, "b": open_}) == OPEN
+    assert claims.signs({"a": up, "b": open_, "c": down}) == BELOW
+    assert claims.signs({}) == OPEN
 
 
 @pytest.mark.parametrize(
@@ -88,20 +88,12 @@ def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     verdict: str, flips: Estimate, unneeded: Estimate, null: Estimate | None, expected: str
 ) -> None:
     row = made_rows.used_row(flips, chosen=True, unneeded=unneeded, null=null)
-    assert estimates.use_of(made.result(verdict=verdict, use=(row,))) == expected
-
-
-def test_only_the_chosen_intervention_on_the_other_half_counts() -> None:
-    screened = made_rows.used_row(share(0.9), half="screen", chosen=True)
-    another = made_rows.used_row(share(0.9), chosen=False)
-    result = made.result(use=(screened, another))
-    assert estimates.confirmed(result) is None
-    assert estimates.use_of(result) == "cannot be told"
+    assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
 
 
 def test_the_best_of_what_is_known() -> None:
-    assert estimates.best({"a": share(0.2), "b": NOTHING, "c": None, "d": share(0.4)}) == (
+    assert claims.best({"a": share(0.2), "b": NOTHING, "c": None, "d": share(0.4)}) == (
         "d",
         share(0.4),
     )
-    assert estimates.best({"b": NOTHING}) is None
+    assert claims.best({"b": NOTHING}) is None

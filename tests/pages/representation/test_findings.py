@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from goalmeter.pages.representation import maps, page
-from goalmeter.pages.representation import maps as worlds
-from goalmeter.pages.representation.estimates import shown_of
-from goalmeter.pages.representation.page import findings as sentences
+from goalmeter.pages.representation import figures, page, tables
+from goalmeter.pages.representation.claims import shown_models
+from goalmeter.pages.representation.findings import findings as sentences
 from goalmeter.report import Finding
 from goalmeter.representation.result import Representation
 from goalmeter.representation.result_rows import MapRow
@@ -21,7 +20,7 @@ from .made_rows import NOTHING, est, map_row, share
 
 
 def findings(*results: Representation) -> list[Finding]:
-    models = shown_of(results)
+    models = shown_models(results)
     return [line for shown in models for line in sentences(shown, models)]
 
 
@@ -61,52 +60,6 @@ def test_walls_decode_only_where_every_interval_says_so() -> None:
     assert read_beside(share(0.9)) == cannot
     assert read_beside(None, majority=share(0.5)) == cannot
     assert read_beside(share(0.6), other=share(0.8)) == "walls do not decode above every control."
-
-
-def test_the_numbers_of_a_claim_stand_in_its_sentence() -> None:
-    line = about("walls decode", made.bare())
-    assert "layer 3, pre/end" in line and "0.99 [0.98, 1.00]" in line
-    assert "the best of 5 controls, embeddings alone, has 0.77 [0.75, 0.79]" in line
-    assert "no control stands beside it" in about("walls", made.bare(maps=(map_row(share(0.9)),)))
-
-
-def test_what_is_learnt_by_heart_is_no_control_of_what_is_read_in_unseen_grids() -> None:
-    rows = tuple(
-        replace(row, auroc=est(1.0, 0.0), scored="other states of the same grids")
-        if row.control == "control task"
-        else row
-        for row in made_rows.map_rows()
-    )
-    result = made.bare(maps=rows)
-    line = about("walls decode", result)
-    assert line.startswith("goalmeter/mouse: walls decode above every control.")
-    assert "the best of 5 controls, embeddings alone, has 0.77" in line
-    (shown,) = shown_of([result])
-    assert maps.read_above(shown) == "above"
-    table = maps.summary_table([shown])
-    assert table is not None and "embeddings alone" in str(table.cells[0])
-    assert "embeddings alone 0.77" in str(result) and "control task" not in str(result)
-    # It stays in the table of all controls, which says where it was scored.
-    controls = maps.controls_table(shown)
-    assert controls is not None and "does not have to be above it" in controls.meaning
-    assert "other states of the same grids" in str(controls.cells[-1])
-
-
-def test_a_control_that_could_not_be_made_is_named_beside_the_claim() -> None:
-    rows = tuple(row for row in made_rows.map_rows() if row.control != "shuffled activations")
-    left = {"shuffled activations": "in the test part, 11 of 21 scenes are in one grid"}
-    result = made.bare(maps=rows, left_out=left)
-    line = about("walls decode", result)
-    assert "the best of 4 controls, embeddings alone, has 0.77" in line
-    assert "and shuffled activations could not be made." in line
-    section = page.section(shown_of([result]))
-    assert section is not None
-    assert any("shuffled activations: in the test part" in point for point in section.points)
-
-
-def test_the_place_is_the_chosen_one_and_not_the_best() -> None:
-    chosen = {"layer": 1, "position": "post/end", "probe": "ridge"}
-    assert "layer 1, post/end" in about("walls decode", made.bare(chosen=chosen))
 
 
 @pytest.mark.parametrize(
@@ -161,15 +114,15 @@ def test_a_world_that_was_not_read_or_whose_use_is_not_known_is_no_belief(
     line = about("believes in", result)
     assert line.startswith(f"goalmeter/mouse: {sentence}")
     assert not [lead for lead in leads(result) if "believe" in lead]
-    (shown,) = shown_of([result])
-    table = worlds.believed_table(shown)
+    (shown,) = shown_models([result])
+    table = tables.table(shown, "believed")
     assert table is not None and table.notes[0].startswith(sentence.capitalize())
     assert "the believed world" not in [row[0].text for row in table.cells]
     # No picture of it among models of which something can be said.
     other = made.result(model="goalmeter/mole")
-    figure = worlds.believed_figure([shown, *shown_of([other])])
+    figure = figures.believed_figure([shown, *shown_models([other])])
     assert figure is not None and "goalmeter/mole: the believed world" in figure.alt
-    assert "goalmeter/mouse" not in figure.alt and worlds.believed_figure([shown]) is None
+    assert "goalmeter/mouse" not in figure.alt and figures.believed_figure([shown]) is None
 
 
 @pytest.mark.parametrize(
@@ -187,12 +140,6 @@ def test_explained_errors_by_the_interval_of_the_difference(above: float, words:
     assert words in line and "60.0% [55.0, 65.0]" in line
 
 
-def test_without_errors_nothing_is_said_of_them() -> None:
-    nothing = NOTHING.to_json() | {"controls": {}, "beyond": {}}
-    result = made.bare(explained={"errors": 0, "explained_errors": nothing})
-    assert not [line for line in findings(result) if "errors" in line.plain]
-
-
 def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
     lines = [line.plain for line in findings(made.result()) if "it reasons" in line.plain]
     before, after = lines
@@ -203,16 +150,6 @@ def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
     lower = made.result(plan=made_rows.plan_rows(0.4))
     lines = [line.plain for line in findings(lower) if "it reasons" in line.plain]
     assert all("A simple baseline is above that." in line for line in lines)
-
-
-def test_decided_is_what_stays_above_every_baseline_to_the_end() -> None:
-    # 0.45 + 0.12 k - 0.1: above 0.53 with a half-width of 0.03 from k = 2 on.
-    assert "from post/0.25 on" in about("of the reasoning", made.result())
-    rows = list(made_rows.decided_rows())
-    # The answer: it falls again.
-    rows[6] = replace(rows[6], accuracy=share(0.4), beyond=est(-0.1, 0.06))
-    line = about("of the reasoning", made.result(decided=tuple(rows)))
-    assert "from no point of the reasoning" in line
 
 
 @pytest.mark.parametrize(
@@ -230,19 +167,13 @@ def test_moves_that_flip_by_how_many_cells_they_are_of(number: int, words: str) 
     assert words in line and "–" not in line and "0 cells" not in line.replace("28 cells", "")
 
 
-def test_every_sentence_leads_to_a_place_on_the_page() -> None:
-    # `write_report` refuses links to nowhere; here each claim has one.
-    for line in findings(made.result(), made.unused(), made.bare(model="m")):
-        assert line.links, line.plain
-
-
 def test_what_is_missing_is_said_with_its_reason() -> None:
     left: dict[str, Any] = {
         "use": "no needed cell",
         "post/step-2": "no decision has it",
         "subspace of the agent": "nothing was confirmed",
     }
-    section = page.section(shown_of([made.bare(left_out=left)]))
+    section = page.missing_section(shown_models([made.bare(left_out=left)]))
     assert section is not None
     points = "\n".join(section.points)
     for words in (
@@ -256,7 +187,7 @@ def test_what_is_missing_is_said_with_its_reason() -> None:
         assert words in points
     assert "what is read of cells" not in points
     assert "are not in these results" in about("not in these results", made.bare(left_out=left))
-    assert page.section(shown_of([made.result()])) is None
+    assert page.missing_section(shown_models([made.result()])) is None
 
 
 def test_paired_differences_decide_where_they_are_known() -> None:

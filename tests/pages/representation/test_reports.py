@@ -48,15 +48,6 @@ def test_a_report_shows_what_a_run_holds_and_nothing_else(walks: Path, tmp_path:
     assert "drawing what was read of goalmeter/mouse" in told
 
 
-def test_the_probe_of_another_run_is_not_shown(walks: Path, tmp_path: Path) -> None:
-    made.result(about={"run": "0" * 64}).save(walks)
-    try:
-        with pytest.raises(InvalidFileError, match="does not name the decisions of this run"):
-            report_runs([walks], tmp_path / "page.html")
-    finally:
-        (walks / "probe" / "result.json").unlink()
-
-
 def test_a_result_that_was_edited_is_one_clear_error(walks: Path, tmp_path: Path) -> None:
     about = {"run": run_digest(load(walks).trajectories)}
     made.result(about=about, believed={"meg_true": 1}).save(walks)
@@ -67,20 +58,9 @@ def test_a_result_that_was_edited_is_one_clear_error(walks: Path, tmp_path: Path
         (walks / "probe" / "result.json").unlink()
 
 
-def test_a_damaged_result_is_refused(walks: Path, tmp_path: Path) -> None:
-    (walks / "probe").mkdir(exist_ok=True)
-    (walks / "probe" / "result.json").write_text("{}")
-    try:
-        with pytest.raises(InvalidFileError, match="is no result of this version"):
-            report_runs([walks], tmp_path / "page.html")
-    finally:
-        (walks / "probe" / "result.json").unlink()
-
-
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_telephone_nothing_runs_off_the_side_and_no_text_is_small(
-    browser: str, tmp_path: Path, scheme: str
+    browser: str, tmp_path: Path
 ) -> None:
     page, _ = page_of(tmp_path, made.result())
     script = """
@@ -101,11 +81,11 @@ def test_on_a_telephone_nothing_runs_off_the_side_and_no_text_is_small(
       return [view.innerWidth, page.documentElement.scrollWidth, small, maps, [...strokes]];
     """
     inner, wide, small, maps, strokes = asked(
-        browser, page, tmp_path / "b", script, width=400, scheme=scheme
+        browser, page, tmp_path / "b", script, width=400, scheme="dark"
     )
     assert inner == 400 and wide <= inner
     assert small == []
     # A map of a state is seen whole.
     assert len(maps) == 4 and max(maps) == 0
     # The green of used cells is another one in the dark.
-    assert ("rgb(0, 158, 115)" in strokes) == (scheme == "light")
+    assert "rgb(0, 158, 115)" not in strokes

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from goalmeter.pages.representation.maps import used_cells, wrong_walls
-
 from . import made, made_rows
-from .made_rows import NOTHING
 from .shown_parts import cells, heat, part_of, table, whole
 
 
@@ -42,29 +37,6 @@ def test_detour_states_and_invalid_maps_are_told_apart() -> None:
     assert beyond["explained errors"][0] == "+30.0 [+25.0, +35.0]"
 
 
-def test_maps_of_other_positions_stand_below_the_chosen_one() -> None:
-    rows = cells(table(whole(), "goalmeter/mouse: what the maps of each position"))
-    assert {name: row[0] for name, row in rows.items()} == {
-        "pre/end": "60.0% [55.0, 65.0]",
-        "post/end": "40.0% [35.0, 45.0]",
-    }
-    assert rows["post/end"][-2:] == ["30.0% [25.0, 35.0]", "8.0% [3.0, 13.0]"]
-
-
-def test_spans_in_words_beside_another_cell() -> None:
-    rows = cells(table(whole(), "goalmeter/mouse: needed cells hidden from one span"))
-    assert list(rows) == [
-        "while the prompt is read",
-        "at the turns of its neighbours",
-        "at its own turn",
-        "in all that is written",
-    ]
-    row = rows["at the turns of its neighbours"]
-    assert (row[0], row[3], row[4]) == ("90.0% [85.0, 95.0]", "28", "2.0% [0.0, 7.0]")
-    figure = heat(whole(), "representation-1-spans-figure")
-    assert "at the turns of its neighbours" in figure and "another cell hidden" in figure
-
-
 def test_what_followed_is_confirmed_and_has_a_ceiling() -> None:
     rows = cells(table(whole(), "goalmeter/mouse: streams exchanged"))
     assert list(rows) == [
@@ -76,25 +48,6 @@ def test_what_followed_is_confirmed_and_has_a_ceiling() -> None:
     assert [row[0] for row in rows.values()][:2] == ["80.0% [75.0, 85.0]", "95.0% [90.0, 100.0]"]
     shown = heat(whole(), "representation-1-moved-map")
     assert "the goal moved, pre/end" in shown and "layers 1-2" in shown and "lost" in shown
-
-
-def test_dimensions_and_their_angle_beside_chance() -> None:
-    (row,) = cells(table(whole(), "goalmeter/mouse: the few dimensions")).values()
-    assert (row[0], row[4:]) == ("carries it", ["4", "26", "31", "64 to 78"])
-    (row,) = cells(table(whole(), "goalmeter/mole: the few dimensions")).values()
-    assert (row[0], row[-2:]) == ("cannot be told", ["–", "–"])
-
-
-def test_from_where_on_actions_can_be_read() -> None:
-    rows = cells(table(whole(), "goalmeter/mouse: from where on"))
-    assert rows == {"1, layer 3": ["0.25", "0.5"], "2, layer 3": ["nowhere", "nowhere"]}
-
-
-def test_answers_that_cannot_be_read_are_a_curve_of_the_doses() -> None:
-    assert "answers that cannot be read" in heat(whole(), "representation-1-dose-1")
-    unasked = tuple(replace(row, unreadable=NOTHING) for row in made_rows.dose_rows())
-    figure = heat(part_of(made.bare(doses=unasked)), "representation-1-dose-1")
-    assert "answers that cannot be read" not in figure
 
 
 def test_the_believed_world_stands_beside_the_others() -> None:
@@ -110,19 +63,6 @@ def test_the_believed_world_stands_beside_the_others() -> None:
     assert rows["the believed world"][3] == "1.80 [1.20, 2.40]"
     assert rows["empty room (control)"][4] == "1.40 [1.10, 1.70]"
     assert any("31" in note for note in shown.notes)
-
-
-def test_which_cells_of_a_state_are_framed_and_crossed() -> None:
-    used, unused = used_cells(made_rows.picture())
-    assert used == {(2, 1), (3, 3)} and unused == {(2, 5), (1, 3)}
-    # (2, 2) and (2, 3) are walls that are read as open, (3, 2) the other way round.
-    assert wrong_walls(made_rows.picture()) == {
-        (row, column)
-        for row in range(7)
-        for column in range(7)
-        if (made_rows.TRUTH[row][column] == "#") != (made_rows.READ[row][column] == "#")
-    }
-    assert wrong_walls(made_rows.picture(decoded=False)) == frozenset()
 
 
 def test_captions_say_what_was_done_and_on_which_map_it_is_optimal() -> None:

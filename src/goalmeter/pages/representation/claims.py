@@ -1,0 +1,409 @@
+"""The models of a page, their names and places, and what intervals claim about them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from goalmeter.pages import prose
+from goalmeter.pages.navigation_tables import INTERVALS
+from goalmeter.representation.beliefs.used_cells import unbelieved
+from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS
+from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
+from goalmeter.representation.probes.protocol import Majority, PositionOnly
+from goalmeter.representation.replay import AFTER, BEFORE
+from goalmeter.representation.result import Representation
+from goalmeter.representation.result_rows import (
+    DecidedRow,
+    MapRow,
+    MovedRow,
+    PlanRow,
+    SubspaceRow,
+    UsedRow,
+)
+from goalmeter.representation.use import look_ups
+from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
+from goalmeter.representation.use.trials import CONFIRM
+from goalmeter.statistics.clusters import Estimate
+
+POSITION, MAJORITY = PositionOnly.name, Majority.name
+# Controls in the order in which they are shown; others come after them.
+CONTROLS = (POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
+# Positions on the same scale as shares of the reasoning.
+_TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
+# The spans in the order in which a model writes; all but the prompt comes last.
+SPANS = {
+    look_ups.PROMPT: "while the prompt is read",
+    look_ups.BEFORE: "until the cell is named",
+    look_ups.NEIGHBOURS: "at the turns of its neighbours",
+    look_ups.OWN: "at its own turn",
+    look_ups.BEHIND: "in later reasoning",
+    look_ups.PLAN: "in the plan",
+    look_ups.ANSWER: "in the answer",
+    look_ups.ANSWERING: "in all that is written",
+}
+_MOVED = {"goal": "the goal moved", "agent": "the agent moved", "isometry": "the grid turned"}
+# The texts of the page.
+say = partial(prose, "representation", INTERVALS=INTERVALS)
+
+
+@dataclass(frozen=True)
+class ShownModel:
+    """A result on the page, with a unique name and the prefix of its ids."""
+
+    result: Representation
+    name: str
+    prefix: str
+
+    @property
+    def chosen(self) -> tuple[Any, Any, Any]:
+        """Layer, position and probe whose maps were decoded; those of the first row by default."""
+        entries = self.result.chosen
+        if all(key in entries for key in ("layer", "position", "probe")):
+            return entries["layer"], entries["position"], entries["probe"]
+        first = next(iter(self.result.maps), None)
+        return (None, None, None) if first is None else _place(first)
+
+    @property
+    def probe(self) -> MapRow | None:
+        """How the probe reads walls of uncertain cells at that place."""
+        return next((row for row in self._at_chosen if row.control is None), None)
+
+    @property
+    def controls(self) -> list[MapRow]:
+        """How controls read them there."""
+        return in_order([row for row in self._at_chosen if row.control is not None])
+
+    @property
+    def rivals(self) -> list[MapRow]:
+        """The controls on the same grids; the control task can only be memorised."""
+        return [row for row in self.controls if row.control != CONTROL_TASK]
+
+    @property
+    def _at_chosen(self) -> list[MapRow]:
+        return [row for row in self.result.maps_of() if _place(row) == self.chosen]
+
+    @property
+    def unbelieved(self) -> str:
+        """Why nothing is said about a believed world; "" where something is."""
+        gain = None if self.probe is None else self.probe.gain_bits
+        return unbelieved(gain, self.result.believed.get("places"))
+
+
+def shown_models(results: Sequence[Representation]) -> list[ShownModel]:
+    """Give each result a unique name."""
+    models = Counter(result.model for result in results)
+    names = [
+        result.model if models[result.model] == 1 else f"{result.model}, {result.run}"
+        for result in results
+    ]
+    # Two directories of one name may hold runs of one model.
+    twice = Counter(names)
+    return [
+        ShownModel(
+            result, f"{name} ({number})" if twice[name] > 1 else name, f"representation-{number}"
+        )
+        for number, (result, name) in enumerate(zip(results, names, strict=True), start=1)
+    ]
+
+
+def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
+    """Sort rows by their controls, those of the probe itself first."""
+    ranks = {None: -1} | {name: rank for rank, name in enumerate(CONTROLS)}
+    return sorted(rows, key=lambda row: ranks.get(row.control, len(CONTROLS)))
+
+
+def _place(row: MapRow) -> tuple[Any, Any, Any]:
+    return row.layer, row.position, row.probe
+
+
+def place_in_words(layer: object, position: str) -> str:
+    """Describe a place of the network: "layer 2, pre/end"."""
+    return f"{layers_in_words(layer)}, {position}"
+
+
+def layers_in_words(layer: object) -> str:
+    """Describe layers: "layer 2", "layers 0-1" or "all layers"."""
+    if layer == "all":
+        return "all layers"
+    return f"layers {layer}" if isinstance(layer, str) and "-" in layer else f"layer {layer}"
+
+
+def row_place(row: Any) -> str:
+    """Describe the place of a row."""
+    return place_in_words(row.layer, row.position)
+
+
+def with_dose(row: UsedRow) -> str:
+    """Describe an intervention, with its dose if it is a write."""
+    return row.intervention + ("" if row.dose is None else f", dose {row.dose:g}")
+
+
+def what_moved(row: MovedRow | SubspaceRow) -> str:
+    """Describe what differs in the other question."""
+    return _MOVED.get(row.moved, row.moved)
+
+
+def position_rank(position: str) -> tuple[int, float, str]:
+    """Sort key of positions: the order in which a model writes."""
+    time = time_of(position)
+    return position.startswith(f"{AFTER}/"), 2.0 if time is None else time, position
+
+
+def time_of(position: str) -> float | None:
+    """Return the share of the reasoning at a position, from 0 to 1; None if it is unknown.
+
+    The end of the prompt is a little before 0, and the token before the answer a little after 1.
+    """
+    if position in _TIMES:
+        return _TIMES[position]
+    side, _, place = position.partition("/")
+    try:
+        share = float(place) if side == AFTER else math.nan
+    except ValueError:
+        return None
+    return share if 0.0 <= share <= 1.0 else None
+
+
+def estimate_of(value: Mapping[str, Any] | None) -> Estimate | None:
+    """Read an estimate from its JSON values."""
+    return None if value is None else Estimate.from_json(value)
+
+
+def estimates_of(values: Mapping[str, Any] | None) -> dict[str, Estimate]:
+    """Read estimates by name from their JSON values."""
+    return {name: Estimate.from_json(value) for name, value in (values or {}).items()}
+
+
+ABOVE, BELOW, OPEN = "above", "below", "cannot be told"
+
+
+def ends(estimate: Estimate | None) -> tuple[float, float] | None:
+    """Return the interval of an estimate; None where there is none, or no number."""
+    if estimate is None or estimate.interval is None or math.isnan(estimate.value):
+        return None
+    return None if any(map(math.isnan, estimate.interval)) else estimate.interval
+
+
+def compare(ours: Estimate | None, others: Iterable[Estimate | None]) -> str:
+    """Return `ABOVE` if the interval lies above each other one, `BELOW` if below one of them."""
+    interval, controls = ends(ours), [ends(each) for each in others]
+    if interval is None or not controls:
+        return OPEN
+    low, high = interval
+    if any(control is not None and high < control[0] for control in controls):
+        return BELOW
+    # Nothing is known to be above a control without an interval.
+    above = all(control is not None and control[1] < low for control in controls)
+    return ABOVE if above else OPEN
+
+
+def sign(difference: Estimate | None) -> str:
+    """Return the side of 0 on which the interval of a difference lies."""
+    interval = ends(difference)
+    if interval is None or interval[0] <= 0 <= interval[1]:
+        return OPEN
+    return ABOVE if interval[0] > 0 else BELOW
+
+
+def signs(differences: Mapping[str, Estimate]) -> str:
+    """Return `ABOVE` if every difference is, `BELOW` if one is."""
+    all_signs = {sign(each) for each in differences.values()}
+    if BELOW in all_signs:
+        return BELOW
+    return ABOVE if all_signs == {ABOVE} else OPEN
+
+
+def best(named: Mapping[str, Estimate | None]) -> tuple[str, Estimate] | None:
+    """Return the largest known number with its name."""
+    known = {k: e for k, e in named.items() if e is not None and not math.isnan(e.value)}
+    return max(known.items(), key=lambda entry: entry[1].value) if known else None
+
+
+def read_above(shown: ShownModel) -> str:
+    """Compare how the probe reads walls of uncertain cells with every control on the same grids."""
+    if shown.probe is None:
+        return OPEN
+    return compare(shown.probe.auroc, [row.auroc for row in shown.rivals])
+
+
+def confirmed(result: Representation) -> UsedRow | None:
+    """Return the intervention that was chosen on one half, as it did on the other."""
+    return next((row for row in result.use if row.chosen and row.half == CONFIRM), None)
+
+
+def use_of(result: Representation) -> str:
+    """Return whether cells are used, as far as both the verdict and the intervals say so."""
+    row = confirmed(result)
+    if row is None:
+        return UNKNOWN
+    controls = [each for each in (row.unneeded_flips, row.null_flips) if each is not None]
+    if result.verdict == USED and compare(row.flips, controls) == ABOVE:
+        return USED
+    flips = ends(row.flips)
+    if result.verdict == NOT_USED and flips is not None and flips[1] < MARGIN:
+        return NOT_USED
+    return UNKNOWN
+
+
+# What explained errors and so on are called.
+MEASURES = {
+    "explained_errors": "explained errors",
+    "map_corrects": "map corrects",
+    "on_map": "actions on the map",
+    "agreement": "agreement",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A share of the decoded map, that of each control, and the differences."""
+
+    name: str
+    value: Estimate
+    controls: Mapping[str, Estimate]
+    beyond: Mapping[str, Estimate]
+
+
+def measures(explained: Mapping[str, Any]) -> list[Measure]:
+    """Return every share in all states, and then in detour states."""
+    return [
+        Measure(
+            f"{name}{where}",
+            Estimate.from_json(states[key]),
+            estimates_of(states[key].get("controls")),
+            estimates_of(states[key].get("beyond")),
+        )
+        for where, states in (("", explained), (", detour states", explained.get("detour") or {}))
+        for key, name in MEASURES.items()
+        if states.get(key) is not None
+    ]
+
+
+WORLDS = {
+    "meg_true": "the true world",
+    "meg_decoded": "the decoded map",
+    "meg_believed": "the believed world",
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """Goal-directedness in one world: nats a walk, alone, minus the true world, and so on."""
+
+    name: str
+    is_control: bool
+    nats: Estimate
+    share: Estimate
+    rationality: float | None
+    less_true: Estimate | None
+    believed_less: Estimate | None
+
+
+def worlds(believed: Mapping[str, Any]) -> list[World]:
+    """Return the worlds in which the same walks were judged."""
+    beyond = estimates_of(believed.get("beyond"))
+    differences = {"meg_decoded": "decoded_difference", "meg_believed": "difference"}
+    fits = [(key, name, believed[key]) for key, name in WORLDS.items() if believed.get(key)]
+    fits += [("", name, fit) for name, fit in (believed.get("controls") or {}).items()]
+    return [
+        World(
+            name,
+            not key,
+            Estimate.from_json(fit["nats"]),
+            Estimate.from_json(fit["share"]),
+            fit.get("rationality"),
+            estimate_of(believed.get(differences.get(key, ""))),
+            None if key else beyond.get(name),
+        )
+        for key, name, fit in fits
+    ]
+
+
+PREFIX, CONDITIONAL = "prefix", "conditional"
+# Baselines that know more than a decoder has to. Of the first action, repeating what was read first
+# is reading it.
+_INFORMED, _REPEAT = ("optimal plan", "stated plan", "asked again"), "repeat the first"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A decoder of plans at one place, with its rows by the number of actions."""
+
+    layer: int
+    position: str
+    decoder: str
+    rows: tuple[PlanRow, ...]
+
+    @property
+    def place(self) -> str:
+        """The decoder and its place."""
+        return f"{self.decoder}, {place_in_words(self.layer, self.position)}"
+
+    @property
+    def merit(self) -> float:
+        """How often the first action is read."""
+        return _mean([self.rows[0].prefix])
+
+    @property
+    def horizon(self) -> int:
+        """The number of actions up to which the prefix is above every simple baseline."""
+        actions = 0
+        for row in self.rows:
+            if row.n != actions + 1 or above_simple(row) != ABOVE:
+                break
+            actions = row.n
+        return actions
+
+
+def best_readers(shown: ShownModel) -> list[Reader]:
+    """Return, for each position, the layer and decoder that read most of the first action."""
+    by_place: dict[tuple[int, str, str], list[PlanRow]] = {}
+    for row in shown.result.plan:
+        by_place.setdefault((row.layer, row.position, row.decoder), []).append(row)
+    found: dict[str, Reader] = {}
+    for place, rows in by_place.items():
+        reader = Reader(*place, tuple(sorted(rows, key=lambda row: row.n)))
+        if reader.position not in found or reader.merit > found[reader.position].merit:
+            found[reader.position] = reader
+    return [found[position] for position in sorted(found, key=position_rank)]
+
+
+def simple_baselines(row: PlanRow) -> dict[str, Mapping[str, Estimate]]:
+    """Return the baselines that know neither the map nor what the model says or did elsewhere."""
+    return {
+        name: values
+        for name, values in row.baselines.items()
+        if values is not None and name not in _INFORMED and not (name == _REPEAT and row.n == 1)
+    }
+
+
+def above_simple(row: PlanRow) -> str:
+    """Compare the prefix with every simple baseline, by paired differences if they are known."""
+    baselines = simple_baselines(row)
+    beyond = {name: values["beyond"] for name, values in baselines.items() if "beyond" in values}
+    if len(beyond) == len(baselines):
+        return signs(beyond)
+    return compare(row.prefix, [values.get(PREFIX) for values in baselines.values()])
+
+
+def along_reasoning(shown: ShownModel, step: int) -> list[DecidedRow]:
+    """Return one action along the reasoning, at the layer that reads most of it."""
+    by_layer: dict[int, list[DecidedRow]] = {}
+    for row in shown.result.decided:
+        if row.step == step and time_of(row.position) is not None:
+            by_layer.setdefault(row.layer, []).append(row)
+    if not by_layer:
+        return []
+    layer = max(by_layer, key=lambda layer: _mean([row.accuracy for row in by_layer[layer]]))
+    return sorted(by_layer[layer], key=lambda row: position_rank(row.position))
+
+
+def _mean(values: Sequence[Estimate]) -> float:
+    """The mean of the known values; -1 without any."""
+    known = [each.value for each in values if not math.isnan(each.value)]
+    return sum(known) / len(known) if known else -1.0
