@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -29,7 +30,7 @@ from goalmeter.meg.behaviour import (
 from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress
 from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.backup import SoftProblem, problem
-from goalmeter.tabular.batched import MOST_STATES, ONE_WORLD, Sums, column, side_by_side, spread_out
+from goalmeter.tabular.batched import MOST_STATES, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import (
     DIRECT_STATES,
@@ -273,26 +274,18 @@ TIES = (
 class KnownBatch:
     """B behaviours and utilities that are measured at once, in one world or in B worlds.
 
-    Policies, utilities and references that all share are given once.
-
     Attributes:
         worlds: the only world, or B.
         mdp: the only world, or B of like shape side by side.
         behaviour: in `mdp`.
-        rewards: the utilities in their own units, [T, A or 1, S, B or 1].
-        shown: the utilities as results show them.
         log_reference: in `mdp`, [T, A, n], or None for uniform.
-        sums: over the states of each world.
-        policies, utilities, references: as they were given, for the notes.
+        policies, utilities, references: as they were given: B of each, or one for all.
     """
 
     worlds: Sequence[TabularMDP]
     mdp: TabularMDP
     behaviour: Behaviour
-    rewards: Rewards
-    shown: Sequence[FloatArray]
     log_reference: FloatArray | None
-    sums: Sums
     policies: Sequence[ArrayLike]
     utilities: Sequence[ArrayLike | None]
     references: Sequence[ArrayLike | None]
@@ -302,17 +295,26 @@ class KnownBatch:
         """B, the number of results."""
         return max(len(self.worlds), len(self.policies), len(self.utilities))
 
+    @property
+    def sums(self) -> Sums:
+        """Sums over the states of each world."""
+        return Sums(len(self.worlds))
+
+    @cached_property
+    def each(self) -> list[Rewards]:
+        """The utilities in their own units, B or one for all."""
+        count = max(len(self.worlds), len(self.utilities))
+        return [rewards_of(_of(self.worlds, i), _of(self.utilities, i)) for i in range(count)]
+
     def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
         """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
         task = resolved(problem(self.mdp, rewards, rationality, self.log_reference))
-        if self.sums.n_worlds == 1:
-            return task
-        return spread_out(task, self.worlds[0].n_states)
+        return task if len(self.worlds) == 1 else spread_out(task, self.worlds[0].n_states)
 
     def tells_apart(self, rewards: Rewards) -> FloatArray:
         """Where a utility pays actions differently, [T, n, B or 1]."""
         apart = rewards.tells_apart()
-        return apart if self.sums.n_worlds == 1 else column(apart)
+        return apart if len(self.worlds) == 1 else column(apart)
 
 
 def measure_known(
@@ -327,31 +329,18 @@ def measure_known(
 
     `reference` is that policy as it was given; `progress` is called at each pass.
     """
-    each = [rewards_of(mdp, u) for u in utilities]
-    rewards = stack_rewards(each)
-    check_resolved(rewards)
-    return measure_batch(
-        KnownBatch(
-            worlds=[mdp],
-            mdp=mdp,
-            behaviour=behaviour_of(mdp, policies),
-            rewards=rewards,
-            shown=[utility.shown(0) for utility in each],
-            log_reference=log_reference,
-            sums=ONE_WORLD,
-            policies=policies,
-            utilities=utilities,
-            references=[reference],
-        ),
-        progress,
-    )
+    behaviour = behaviour_of(mdp, policies)
+    batch = KnownBatch([mdp], mdp, behaviour, log_reference, policies, utilities, [reference])
+    return measure_batch(batch, progress)
 
 
-def measure_batch(lot: KnownBatch, progress: Listener | None = None) -> list[MegResult]:
-    """The results of a lot, in order."""
-    mdp, behaviour, sums = lot.mdp, lot.behaviour, lot.sums
-    rewards, unit = lot.rewards.normalised()
-    measure = yardstick(behaviour, lot.log_reference, lot.tells_apart(rewards), sums)
+def measure_batch(batch: KnownBatch, progress: Listener | None = None) -> list[MegResult]:
+    """The results of a batch, in order."""
+    mdp, behaviour, sums = batch.mdp, batch.behaviour, batch.sums
+    unscaled = stack_rewards(batch.each)
+    check_resolved(unscaled)
+    rewards, unit = unscaled.normalised()
+    measure = yardstick(behaviour, batch.log_reference, batch.tells_apart(rewards), sums)
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
 
@@ -363,7 +352,7 @@ def measure_batch(lot: KnownBatch, progress: Listener | None = None) -> list[Meg
             top = float(measure.ceiling.max())
             progress(Progress("fitting the rationality", passes, 0.0, top, gone, left))
         passes += 1
-        task = lot.task(rewards, b)
+        task = batch.task(rewards, b)
         if regret is not None:
             return model_evidence(task, regret, sums)
         at_b = evidence(task, behaviour, sums=sums)
@@ -373,24 +362,24 @@ def measure_batch(lot: KnownBatch, progress: Listener | None = None) -> list[Meg
         return at_b
 
     # At 0 every model is the reference, and the slope there says which sign is worth trying.
-    at_zero = evaluate(np.zeros(lot.size))
+    at_zero = evaluate(np.zeros(batch.size))
     best = best_rationality(evaluate, at_zero)
-    at_best, shares = shared_evidence(lot.task(rewards, best), behaviour, sums)
+    at_best, shares = shared_evidence(batch.task(rewards, best), behaviour, sums)
     value = np.maximum(at_best.value, 0.0)
     bound = _upper_bound(best, value, at_best, evaluate)
     error = rounding(mdp)
-    doubtful = doubtful_ties(lot.task(rewards, np.ones(lot.size)))
+    doubtful = doubtful_ties(batch.task(rewards, np.ones(batch.size)))
     by_state = shares.by_state
     if sums.n_worlds > 1:
         by_state = by_state.reshape(sums.n_worlds, -1).T
     results = []
-    for i in range(lot.size):
-        policy, reference = _of(lot.policies, i), _of(lot.references, i)
+    for i in range(batch.size):
+        policy, reference = _of(batch.policies, i), _of(batch.references, i)
         notes = [*normalised_notes(policy=policy, reference=reference)]
         top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
-            array = lot.rewards.array
-            nothing = has_no_influence(_of(lot.worlds, i), array[..., i % array.shape[-1]])
+            given = unscaled.array[..., i % unscaled.array.shape[-1]]
+            nothing = has_no_influence(_of(batch.worlds, i), given)
             notes.append(NO_INFLUENCE if nothing else UNRESOLVED)
             top = 0.0 if nothing else np.inf
         elif doubtful[i % len(doubtful)]:
@@ -398,10 +387,10 @@ def measure_batch(lot: KnownBatch, progress: Listener | None = None) -> list[Meg
             top = np.inf
         if best[i] < 0:
             notes.append(PESSIMISES)
-        named = "the reward" if _of(lot.utilities, i) is None else "the given utility"
+        named = "the reward" if _of(batch.utilities, i) is None else "the given utility"
         top = min(top, float(measure.ceiling[i % len(measure.ceiling)]) + error)
         fields = clip_to_maximum(float(value[i]), top, measure, i)
-        uniform = lot.log_reference is None
+        uniform = batch.log_reference is None
         results.append(
             MegResult(
                 **fields,
@@ -411,7 +400,7 @@ def measure_batch(lot: KnownBatch, progress: Listener | None = None) -> list[Meg
                 tolerance=certification_tolerance(TOLERANCE, error, fields["maximum"]),
                 by_step=shares.by_step[:, i],
                 by_state=by_state[:, i],
-                utility=_of(lot.shown, i).copy(),
+                utility=_of(batch.each, i).shown(0),
                 reference="uniform policy" if uniform else "given reference policy",
                 notes=tuple(notes),
             )
@@ -460,19 +449,13 @@ def _alone(case: PolicyCase) -> MegResult:
 
 
 def _together(cases: Sequence[PolicyCase]) -> list[MegResult]:
-    each = [rewards_of(case.mdp, case.utility) for case in cases]
-    rewards = stack_rewards(each)
-    check_resolved(rewards)
     mdp = side_by_side([case.mdp for case in cases])
     return measure_batch(
         KnownBatch(
             worlds=[case.mdp for case in cases],
             mdp=mdp,
             behaviour=behaviour_side_by_side(mdp, cases),
-            rewards=rewards,
-            shown=[utility.shown(0) for utility in each],
             log_reference=reference_side_by_side(cases),
-            sums=Sums(len(cases)),
             policies=[case.policy for case in cases],
             utilities=[case.utility for case in cases],
             references=[case.reference for case in cases],

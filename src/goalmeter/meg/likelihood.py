@@ -252,12 +252,10 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
 
 
 # --- Large classes --------------------------------------------------------------------------------
-# The information of logged decisions is that of the states that the log visits, and damped steps
-# with it (Fisher's scoring) lead to a maximum, taking a share of what is missing away each. Where
-# nothing is left to chance and all logs are whole, the evidence of a log is that of a policy: it is
-# concave, its second derivative is the information of the states that the *model* visits, and steps
-# with that square what is missing. They go first, and scoring has the last word. A step counts only
-# if the likelihood rises.
+# Damped steps with the information of the states that the log visits (Fisher's scoring) converge
+# linearly to a maximum. Where the world is deterministic and all logs are whole, the evidence of a
+# log is that of a policy: it is concave, its second derivative is the information of the states
+# that the *model* visits, and steps with that converge quadratically; they go first.
 #
 # Systems are solved by conjugate gradients with the preconditioners of `meg.preconditioners`; the
 # information of several worlds that share their weights adds up.

@@ -52,19 +52,15 @@ from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
 # --- Falling penalties ----------------------------------------------------------------------------
-# Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
-# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
-# whatever the behaviour is, and so is its dual, a search among policies x:
+# Far-out optima defeat plain Newton steps: utilities may grow without bound, in directions whose
+# sizes lie many powers of ten apart. With a penalty on their size the problem is well posed, and so
+# is its dual, a search among policies x:
 #
 #     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
 #
-# with r(x) what the behaviour's features exceed those of x by. Both are solved by one pair: the
-# optimal x is the model of the optimal theta, and r = e theta. As e falls, f(theta) rises to the
-# maximum of the evidence, KL(x) falls short of it by ever less, and r vanishes: value and bound
-# close on each other. Each e takes a few Newton steps from the solution of the one before.
-#
-# The bound that is reported does not trust the solver: it is weak duality at whatever policy the
-# search has come to (`goalmeter.meg.certificate`).
+# with r(x) what the behaviour's features exceed those of x by. The optimal x is the model of the
+# optimal theta, and r = e theta. As e falls, value and bound close on each other. The bound that is
+# reported is weak duality at the policy of the search (`goalmeter.meg.certificate`).
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
@@ -80,7 +76,7 @@ _SETTLED = 1e-4
 # Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
 _NEAR = 1e-2
 # Towards a finite optimum the weights move by `_PART` as much in each stage as in the one before;
-# by more than this, they are still on their way, perhaps to infinity.
+# by more than this, they may diverge.
 _GROWING = 0.6
 # So many stages that improve neither value nor bound by this share of the tolerance end the path.
 _IDLE_STAGES = 6
@@ -201,16 +197,14 @@ def _limit_of_path(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> Li
 
 # --- Search ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-# infinity included. The certificate comes from the other side, the maximum-entropy problem: any
-# policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
-# utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
-# from the last model (`goalmeter.meg.certificate`).
+# infinity included (`goalmeter.meg.batched`). The bound comes from the maximum-entropy problem, one
+# linear step away from the last model (`goalmeter.meg.certificate`).
 #
 # Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
 # (Ziebart 2010).
 
-# Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
-# from there on; below, dense systems also reach optima that lie further out.
+# Classes of more weights are fitted by matching visits, which is quicker; below, dense systems also
+# reach optima that lie further out.
 _LARGE_WEIGHTS = 100
 # With features, where forming the information takes more multiplications than this.
 _LARGE_WORK = 1e8
@@ -268,7 +262,7 @@ def fit_linear(
     if utilities.n_weights > DIRECT_WEIGHTS and large:
         return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
-    # zero. Gradients know no curvature: where they end is one more start.
+    # zero; gradients do not.
     watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
     second = _by_gradients(start, behaviour)
     second_fit = _ascend(second, behaviour, tolerance, bounds, watch, "second Newton steps")

@@ -27,8 +27,8 @@ from goalmeter.tabular.transition import Block
 # `tangents` gives psi for directions v, backwards in time; `adjoint` sums feature visits
 # forwards in time, and is the transpose of `tangents`.
 
-# Policies of up to this many entries are kept, and derivatives while they are used; up to fewer
-# logarithms of policies too. Larger ones are recomputed at each use.
+# Policies (and derivatives in use) are stored up to this many entries, logarithms of policies up to
+# fewer. Larger ones are recomputed at each use.
 _KEPT_ENTRIES = 2**27
 _KEPT_LOGARITHMS = 2**24
 ALL = slice(None)
@@ -538,8 +538,7 @@ def conjugate_gradients(
     of the residual, in the norm of the preconditioner; `ended` is asked whether a solution so far
     with its residual will do, arrays that the next step overwrites.
     """
-    # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
-    # ratio of two roundings. Here the iteration ends when curvature along it is lost.
+    # SciPy's `cg` has no rule for singular systems. Here the iteration ends when curvature is lost.
     x = np.zeros_like(right)
     residual = right.copy()
     nearly = residual if precondition is None else precondition(residual)

@@ -139,8 +139,7 @@ def infer(
     corrected = max(unfloored, 0.0)
 
     draws = resample_weights(n, resamples, rng)
-    # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
-    # fit, of a known utility the highest of the curves.
+    # The maximum for a bootstrap sample: of the quadratic at the fit, or the highest of the curves.
     if fit.curves is None:
         mean = draws @ scores
         replicates = draws @ evidence + 0.5 * ((mean @ inverse) * mean).sum(axis=1)
@@ -152,13 +151,12 @@ def infer(
     null = [g.model(np.zeros(d)) for g in groups]
     at_null = variance = _information(groups, null, weights)
     if any(g.mdp.horizon is None for g in groups):
-        # Independent decisions: the score's variance weighs each by its squared decay, which is 1
-        # where there is a horizon.
+        # Independent decisions: the score's variance weighs each by its squared decay.
         variance = _information(groups, null, weights, power=2)
     test = likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
-        # Not told apart from the reference at this level, so 0 is among the credible values;
-        # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
+        # 0 is then among the credible values, which the bootstrap alone would miss: near 0 the
+        # evidence is quadratic in the sample.
         low = 0.0
     return Inference(
         corrected=corrected,
