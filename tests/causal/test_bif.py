@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import re
 from pathlib import Path
 
 import numpy as np
@@ -79,27 +77,12 @@ def test_rounded_rows_are_divided_by_their_sum() -> None:
 # Nodes, arrows and free parameters, counted once by regular expressions over the files' lines.
 SHIPPED = {
     "alarm": (37, 46, 509),
-    "andes": (223, 338, 1157),
     "asia": (8, 8, 18),
-    "barley": (48, 84, 114005),
-    "cancer": (5, 4, 10),
     "child": (20, 25, 230),
-    "diabetes": (413, 602, 429409),
-    "earthquake": (5, 4, 10),
-    "hailfinder": (56, 66, 2656),
     "hepar2": (70, 123, 1453),
     "insurance": (27, 52, 1008),
-    "link": (724, 1125, 14211),
-    "mildew": (35, 46, 540150),
-    "munin": (1041, 1397, 80592),
-    "munin1": (186, 273, 15622),
-    "munin2": (1003, 1244, 69431),
-    "munin3": (1041, 1306, 71059),
-    "munin4": (1038, 1388, 80352),
     "pathfinder": (109, 195, 72079),
-    "pigs": (441, 592, 5618),
     "sachs": (11, 17, 178),
-    "survey": (6, 6, 21),
     "water": (32, 66, 10083),
     "win95pts": (76, 112, 574),
 }
@@ -202,24 +185,6 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int | None, messa
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"network \xff", "line 1: not UTF-8 text (byte 0xff)"),
-        (b"a\nb\n\xe6", "line 3: not UTF-8 text"),
-        (b"PK\x03\x04\0\0", "not a text file (it has zero bytes)"),
-        (gzip.compress(RAIN.encode(), mtime=0)[:-9], "a damaged gzip archive"),
-        (b"\x1f\x8bno archive at all", "a damaged gzip archive"),
-    ],
-)
-def test_files_that_are_no_text_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
-    path = tmp_path / "m.bif"
-    path.write_bytes(data)
-    with pytest.raises(InvalidFileError, match=re.escape(message)) as caught:
-        read_bif(path)
-    assert str(caught.value).startswith(str(path))
-
-
 def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidFileError, match="there is no such file"):
         read_bif(tmp_path / "m.bif")
@@ -235,15 +200,6 @@ def test_a_small_file_cannot_ask_for_a_large_table() -> None:
     parents = " ".join(f"v{i}" for i in range(1, n))
     text += f"probability ( v0 | {parents} ) {{ default 0.5 0.5; }}\n"
     with pytest.raises(InvalidFileError, match=r"line 31: the table of 'v0' has 1.07e\+09 entries"):
-        parse_bif(text)
-
-
-def test_a_table_has_no_more_axes_than_numpy_allows() -> None:
-    n = 40
-    text = "".join(f"variable v{i} {{ type discrete [1] {{ a }}; }}\n" for i in range(n))
-    parents = " ".join(f"v{i}" for i in range(1, n))
-    text += f"probability ( v0 | {parents} ) {{ default 1; }}\n"
-    with pytest.raises(InvalidFileError, match="39 parents"):
         parse_bif(text)
 
 

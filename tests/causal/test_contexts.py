@@ -199,17 +199,6 @@ def test_indicators_are_the_chances_of_the_targets(family: Any, seed: int, polic
         np.testing.assert_allclose(chances, expected, atol=1e-13)
 
 
-def test_targets_that_a_decision_sees_are_known_to_it() -> None:
-    network = two_steps()
-    process = decision_process(network, ["D", "E"], [["X", "E", "T"]])
-    # Of the 2 * 3 * 4 joint states each context and action of E has exactly one.
-    chances = process.indicators()[process.decisions[1].states].reshape(2, 3, 2, 3, 4)
-    for x in (0, 1):
-        for e in (0, 1, 2):
-            assert chances[x, e].sum() == 1.0
-            assert chances[x, e, x, e, e + x] == 1.0
-
-
 # --- Refusals -------------------------------------------------------------------------------------
 
 
@@ -221,15 +210,3 @@ def test_too_many_contexts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         "states of what decisions observe or of the targets, or ask about fewer targets at a time",
     ):
         decision_process(two_steps(), ["D", "E"], [["T"]])
-
-
-def test_too_many_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    process = decision_process(two_steps(), ["D", "E"], [["T"]])
-    monkeypatch.setattr(contexts, "MAX_ENTRIES", 40)
-    with pytest.raises(
-        InvalidModelError,
-        match="4 contexts, 3 actions and 4 weights need a table of 48 entries, expected at most "
-        "40; "
-        "ask about fewer targets, or merge states of targets or of what decisions observe",
-    ):
-        process.indicators()

@@ -174,19 +174,6 @@ def test_a_model_too_large_to_eliminate_says_what_is_too_large(
         square_of(6).marginal("X55")
 
 
-def test_an_answer_too_large_to_hold_is_refused() -> None:
-    names = [f"X{i}" for i in range(27)]
-    network = CausalBayesianNetwork(
-        {x: [0, 1] for x in names}, {}, {key: [0.5, 0.5] for key in names}
-    )
-    with pytest.raises(
-        InvalidModelError,
-        match=r"needs a table over 27 variables at once \(X0, X1, X10, .* and 19 more\) with "
-        r"1\.34e\+08 entries, expected at most 6\.71e\+07",
-    ):
-        network.marginal(*names)
-
-
 def test_a_shared_order_that_is_bad_for_a_question_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,7 +14,6 @@ from goalmeter.causal import CausalBayesianNetwork, graph
 
 SIDE = ("left", "right")
 PARENT = [("S", SIDE)]
-TWO_PARENTS = [("S", SIDE), ("N", (0, 1, 2))]
 
 
 def cpd(written: Any, parents: Any = PARENT, domain: Any = SIDE) -> Any:
@@ -43,17 +42,6 @@ def test_the_ways_to_say_that_one_copies_the_other(written: Any) -> None:
     array = cpd(written)
     assert array.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert array.dtype == np.float64
-
-
-def test_a_function_is_called_with_the_values_of_the_parents_in_order() -> None:
-    # P(right) = (n + 1) / 4 when looking right, its complement when looking left.
-    array = cpd(
-        lambda s, n: {"right": (n + 1) / 4, "left": (3 - n) / 4} if s == "right" else [1, 0],
-        TWO_PARENTS,
-    )
-    assert array.shape == (2, 3, 2)
-    assert array[0].tolist() == [[1, 0]] * 3
-    assert array[1].tolist() == [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
 
 
 def test_rows_that_sum_to_1_but_for_rounding_are_normalised() -> None:

@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 from causal.models import network_of
 from hypothesis import assume, given
-from hypothesis import strategies as st
-from meg.causal.instances import CHEESE, MEG_08, built, few, mouse, seeds, several, solvable
+from meg.causal.instances import CHEESE, MEG_08, built, few, mouse, several, solvable
 from oracles import causal_meg as oracle
 from oracles import causal_targets
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
-from tabular.worlds import random_world
 
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
-from goalmeter.causal import unroll
-from goalmeter.tabular import TabularMDP
 
 LEFT = {"D": {"left": 1, "right": 0}}
 
@@ -126,26 +122,6 @@ def test_an_indicator_of_each_outcome_is_all_utilities(model: Model) -> None:
 
 
 # --- MDPs -----------------------------------------------------------------------------------------
-
-
-def state_features(mdp: TabularMDP) -> list[Any]:
-    """For each state, how often it is occupied: one factor a step, discounted."""
-    assert mdp.horizon is not None
-    return [
-        [{"variables": [f"S{t + 1}"], "values": mdp.discount**t * row} for t in range(mdp.horizon)]
-        for row in np.eye(mdp.n_states)
-    ]
-
-
-@given(seed=seeds, horizon=st.integers(1, 4), discount=st.sampled_from([1.0, 0.75]))
-@few
-def test_an_unrolled_mdp_has_the_same_unknown_meg(seed: int, horizon: int, discount: float) -> None:
-    world = random_world(seed, n_states=3, n_actions=2, horizon=horizon, discount=discount)
-    policy = world.policy if seed % 3 else np.eye(2)[world.policy.argmax(axis=-1)]
-    expected = meg.unknown_utility(world.mdp(), policy)
-    result = meg.causal_class(unroll(world.mdp(), policy), features=state_features(world.mdp()))
-    assert result.value == pytest.approx(expected.value, abs=1e-9)
-    assert result.upper_bound == pytest.approx(result.value, abs=1e-6)
 
 
 # --- Refusals -------------------------------------------------------------------------------------

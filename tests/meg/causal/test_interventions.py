@@ -11,14 +11,12 @@ from causal.models import network_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from meg.causal.instances import (
-    CHEESE,
     MEG_08,
     SIDE,
     done,
     evidence_of,
     few,
     goal_weights,
-    mouse,
     solvable,
 )
 from oracles import causal_meg as oracle
@@ -26,7 +24,6 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
 
 
@@ -168,32 +165,3 @@ def test_the_table_reads_as_text_and_json() -> None:
 
 
 # --- Refusals -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("interventions", "options", "message"),
-    [
-        ([{"D": "left"}], {"targets": ["T"]}, "do sets the decision 'D', expected other variables"),
-        ([{"s": "left"}], {"targets": ["T"]}, "do: variable 's' does not exist, .* mean 'S'?"),
-        ([{"S": "up"}], {"targets": ["T"]}, "state of 'S': 'up' does not exist, expected one of l"),
-        (
-            [],
-            {"targets": ["T"], "utility": CHEESE},
-            "targets and utility are both given, expected one of them",
-        ),
-        ([], {}, "the utility is missing"),
-        (
-            {"S": "left"},
-            {"targets": ["T"]},
-            r"interventions is {'S': 'left'}, expected a list with a mapping {variable: state} for "
-            "each changed world",
-        ),
-        (["S"], {"targets": ["T"]}, "an intervention is 'S', expected a mapping {variable: state}"),
-        ([], {"targets": ["D"]}, "the target 'D' is one of the decisions"),
-    ],
-)
-def test_questions_that_make_no_sense_are_refused(
-    interventions: Any, options: Any, message: str
-) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        meg.under_interventions(mouse(), ["D"], interventions, **options)

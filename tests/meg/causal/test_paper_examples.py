@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from causal.models import network_of
-from meg.causal.instances import CHEESE, SIDE, goal_weights, mouse
+from meg.causal.instances import CHEESE, SIDE, mouse
 from oracles import causal_meg as oracle
 from oracles import causal_targets, example_one
 from oracles import random_diagrams as diagrams
@@ -200,17 +200,6 @@ def test_an_agent_that_is_told_one_thing_more_often() -> None:
         assert transferred == pytest.approx(expected, abs=1e-6)
 
 
-def test_the_goal_that_is_shown_is_the_goal_that_explains() -> None:
-    # The utility and the rationality of a result, put back as a known utility.
-    result = meg.targets(follower(0.9, first=0.75), ["D"], ["instruction", "outcome"])
-    weights = goal_weights(result)
-    known = meg.causal_utility(
-        follower(0.9, first=0.75), ["D"], (("instruction", "outcome"), weights)
-    )
-    assert known.value == pytest.approx(result.value, abs=1e-10)
-    assert known.rationality == pytest.approx(1.0, rel=1e-5)
-
-
 # --- Example 2, Figure 2: decisions that rely on each other ---------------------------------------
 
 # MEG towards U3, S3 and S2 of the mouse of Figure 2 that follows its smell with probability p at
@@ -233,12 +222,3 @@ def test_figure_2_and_the_inequality_of_theorem_4_1(follows: tuple[float, float]
     # S3 d-separates the decisions from U3.
     assert two_steps.is_d_separated(model.decisions, ["U3"], ["S3"])
     assert results[0].value <= results[1].value + 1e-9
-
-
-def test_a_searched_result_says_that_it_is_a_lower_bound_and_why() -> None:
-    model = diagrams.smelling_mouse(0.8)
-    result = meg.targets(network_of(model), model.decisions, ["U3"])
-    assert "a lower bound, provided that the maximum entropy policies found" in result.notes[0]
-    assert "D1, D2 rely on each other in a circle (insufficient recall)" in result.notes[0]
-    # 2 log 2 less the policy's own entropy holds whatever the search found.
-    assert result.upper_bound == pytest.approx(2 * bits(0.8))

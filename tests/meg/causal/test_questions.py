@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from meg.causal.instances import (
     CHEESE,
@@ -12,8 +11,7 @@ from meg.causal.instances import (
 )
 
 from goalmeter import meg
-from goalmeter._errors import InvalidModelError, InvalidParameterError, InvalidUtilityError
-from goalmeter.causal import CausalBayesianNetwork, elimination
+from goalmeter._errors import InvalidParameterError
 
 # --- Refusals -------------------------------------------------------------------------------------
 
@@ -45,20 +43,6 @@ def test_questions_that_make_no_sense_are_refused(options: Any, message: str) ->
         meg.causal_utility(mouse(), **{"decisions": ["D"], "utility": CHEESE, **options})
 
 
-def test_what_is_no_model_and_what_is_no_utility_is_refused() -> None:
-    with pytest.raises(
-        InvalidModelError,
-        match="the model is str, expected a CausalBayesianNetwork, an InfluenceDiagram or a pgmpy "
-        r"model; CausalBayesianNetwork\.from_bif reads a file",
-    ):
-        model: Any = "mouse.bif"
-        meg.causal_utility(model, ["D"], CHEESE)
-    with pytest.raises(
-        InvalidUtilityError, match="utility: variable 'U' does not exist, expected one of S, D, T"
-    ):
-        meg.causal_utility(mouse(), ["D"], {"U": [1]})
-
-
 # --- Targets --------------------------------------------------------------------------------------
 
 
@@ -83,50 +67,3 @@ def test_what_is_no_model_and_what_is_no_utility_is_refused() -> None:
 def test_targets_that_make_no_sense_are_refused(targets: Any, options: Any, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         meg.targets(mouse(), ["D"], targets, **options)
-
-
-def test_questions_too_large_to_work_with_are_refused() -> None:
-    names = [f"X{i}" for i in range(26)]
-    network = CausalBayesianNetwork(
-        {"D": [0, 1], **{key: [0, 1] for key in names}},
-        {x: ["D"] for x in names},
-        {x: [0.5, 0.5] if x == "D" else [[0.9, 0.1], [0.2, 0.8]] for x in ("D", *names)},
-    )
-    with pytest.raises(
-        InvalidModelError,
-        match=r"1 contexts, 2 actions and 67108864 weights need a table of 1\.34e\+08 entries, "
-        r"expected "
-        r"at most 6\.71e\+07; ask about fewer targets, or merge states of targets or of what "
-        "decisions observe",
-    ):
-        meg.targets(network, ["D"], names)
-    # Few of them are no matter, however many there are.
-    assert meg.targets(network, ["D"], names[:3]).certified
-
-
-def test_models_too_wide_to_eliminate_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The target joins twelve hidden causes: its table alone is 2^13, and they are all of two
-    # more, so that no order avoids it.
-    names = [f"X{i}" for i in range(12)]
-    network = CausalBayesianNetwork(
-        {"D": [0, 1], "H": [0, 1], **{key: [0, 1] for key in names}, "T": [0, 1]},
-        {**{key: ["D", "H"] for key in names}, "T": names},
-        {
-            "D": [0.5, 0.5],
-            "H": [0.5, 0.5],
-            **dict.fromkeys(names, np.full((2, 2, 2), 0.5)),
-            "T": lambda *xs: int(sum(xs) > 6),
-        },
-    )
-    assert meg.targets(network, ["D"], ["T"]).value == pytest.approx(0.0, abs=1e-9)
-    monkeypatch.setattr(elimination, "MAX_ENTRIES", 2**12)
-    with pytest.raises(
-        InvalidModelError,
-        match=r"the model is too large to eliminate: the best order found needs a table over \d+ "
-        r"variables at once \(D, .*\) with [\de.+]+ entries, expected at most 4\.1e\+03 to keep "
-        r"and "
-        r"2\.15e\+09 to sum; merge states of these variables, fix some of them with do, or ask "
-        r"about "
-        "fewer targets at a time",
-    ):
-        meg.targets(network.with_mechanism("H", [0.4, 0.6]), ["D"], ["T"])

@@ -17,9 +17,7 @@ from meg.causal.searches import (
 from oracles import random_diagrams as diagrams
 from oracles.causal_model import Array
 
-from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, utility_of
-from goalmeter.meg.causal import outcomes
 from goalmeter.meg.causal.insufficient_recall import search
 from goalmeter.meg.causal.outcomes import joint_outcomes
 from goalmeter.meg.causal.search import planned_evidence
@@ -76,6 +74,7 @@ def test_a_gap_that_no_rationality_attains() -> None:
     assert towards(network, "X").value == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_parity_is_in_a_gap_altogether() -> None:
     """Three equal biases m have E[U] = m^3: no b plans anything small, yet m = 0.2 has the most
     entropy at u = 0.008 and predicts itself: 3 (log 2 - h(0.6))."""
@@ -158,22 +157,3 @@ def test_the_smelling_mouse() -> None:
 
 
 # --- Errors ---------------------------------------------------------------------------------------
-
-
-def test_too_many_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = team([0.5, 0.5], [0.5, 0.5])
-    utility = utility_of(network, (("X",), [0.0, 1.0]))
-    monkeypatch.setattr(outcomes, "MAX_ROWS", 3)
-    with pytest.raises(
-        InvalidModelError,
-        match=r"D0, D1 rely on each other \(insufficient recall\).*: 4 possible values, "
-        r"expected at most 3; ask about fewer decisions",
-    ):
-        joint_outcomes(network, ["D0", "D1"], utility)
-    monkeypatch.undo()
-    monkeypatch.setattr(outcomes, "MAX_ENTRIES", 7)
-    with pytest.raises(InvalidModelError, match=r": 8 values, expected at most 7"):
-        joint_outcomes(network, ["D0", "D1"], ["X"])
-    monkeypatch.setattr(outcomes, "MAX_ENTRIES", 3)
-    with pytest.raises(InvalidModelError, match=r": 4 values, expected at most 3"):
-        joint_outcomes(network, ["D0", "D1"], ["X"])

@@ -172,6 +172,7 @@ def test_the_gradient_of_the_evidence(model: Model, seed: int) -> None:
         assert slope == pytest.approx(gradient[k], rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.slow
 @few
 @given(forgetful)
 def test_targets_have_at_least_the_meg_of_any_utility_over_them(model: Model) -> None:

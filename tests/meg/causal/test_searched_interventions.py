@@ -57,8 +57,8 @@ def carried(worlds: Any, goal: Any, to_cheese: float = 0.8) -> Interventions:
     return meg.under_interventions(mouse, ["D", "E"], worlds, restarts=6, **goal)
 
 
-def goals(name: str) -> list[dict[str, Any]]:
-    return [{"targets": [name]}, {"utility": {name: [0, 1]}}]
+def goals(name: str) -> list[Any]:
+    return [pytest.param({"targets": [name]}, marks=pytest.mark.slow), {"utility": {name: [0, 1]}}]
 
 
 @pytest.mark.parametrize("goal", goals("T"))
@@ -105,6 +105,7 @@ def test_an_intervention_may_cut_the_circle(goal: Any) -> None:
     assert (idle.transferred, idle.refitted, idle.gap) == (0.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", diagrams.INSUFFICIENT)
 def test_a_world_that_is_not_changed_keeps_its_goal(family: Any) -> None:
     model = built(family, 2, "random")

@@ -12,7 +12,6 @@ from meg.causal.instances import MEG_08, SIDE, blank, built, every_outcome, know
 from oracles import random_diagrams as diagrams
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter.causal import CausalBayesianNetwork
 
 # --- Without sufficient recall --------------------------------------------------------------------
@@ -106,23 +105,3 @@ def test_a_pair_that_always_arrives() -> None:
     single = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
     assert np.isnan(single.held_out)
     assert "one row supports no interval and no held-out value" in single.notes
-
-
-@pytest.mark.parametrize(
-    ("data", "options", "message"),
-    [
-        (
-            {"S": SIDE, "O": ["left", "left"], "D": SIDE, "E": SIDE},
-            {},
-            "row 1 of the table has S = right, D = right, O = left, E = right, which has "
-            "probability 0 in the model whatever the decisions D, E are; mend the row, or the",
-        ),
-        ({"S": SIDE, "O": SIDE, "D": SIDE}, {}, "the table's column 'E' does not exist"),
-        (dict.fromkeys("SODE", SIDE), {"folds": 1}, "folds is 1 and resamples 100, expected"),
-        (dict.fromkeys("SODE", SIDE), {"rng": 3}, "rng is 3, expected a generator"),
-        (dict.fromkeys("SODE", SIDE), {"confidence": 1.5}, "confidence is 1.5"),
-    ],
-)
-def test_what_does_not_fit_a_search_is_refused(data: Any, options: Any, message: str) -> None:
-    with pytest.raises((InvalidTrajectoryError, InvalidParameterError), match=message):
-        quick(PAIR, ["D", "E"], data, targets=["T"], **options)

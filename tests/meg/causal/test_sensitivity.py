@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from itertools import chain, combinations, pairwise
 from typing import Any
@@ -17,7 +16,6 @@ from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
-from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
 
 
@@ -168,32 +166,3 @@ def test_the_table_is_json() -> None:
 
 
 # --- Refusals -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("decisions", "options", "message"),
-    [
-        (["d"], {}, "decision 'd' does not exist, expected one of S, D, T; did you mean 'D'?"),
-        (["D"], {"up_to": True}, "up_to is True, expected a whole number"),
-        (["D"], {"among": ["T", "T"]}, "targets are T, T, expected one or more, each of them once"),
-        (["T"], {}, "T influence none of S, D, expected"),
-    ],
-)
-def test_questions_that_make_no_sense_are_refused(
-    decisions: Any, options: Any, message: str
-) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        meg.sensitivity(mouse(), decisions, **options)
-
-
-def test_tables_without_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The function of that name hides the module.
-    room = importlib.import_module("goalmeter.meg.causal.sensitivity")
-    monkeypatch.setattr(room, "MAX_SETS", 4)
-    with pytest.raises(
-        InvalidParameterError,
-        match="there are more than 4 sets of up to 2 of 3 variables, expected fewer; lower "
-        "up_to or "
-        "name candidates with among",
-    ):
-        meg.sensitivity(mouse(position=True), ["D"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from oracles import causal_meg as oracle
 from oracles import random_diagrams as diagrams
 
 from goalmeter import meg
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.causal import CausalBayesianNetwork
 
 # --- By hand --------------------------------------------------------------------------------------
@@ -181,50 +180,3 @@ def test_rows_that_the_model_cannot_produce_are_refused() -> None:
         "was done at 'D'; mend the row",
     ):
         quick(CHAIN, ["D", "E"], {**possible, "X": [0, 0]}, targets=["T", "X"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            {"targets": ["T"], "utility": CHEESE},
-            "targets and utility are both given, expected one of them",
-        ),
-        ({}, "the utility is missing, expected"),
-        ({"targets": ["D"]}, "the target 'D' is one of the decisions"),
-        (
-            {"targets": ["S"]},
-            "D influence none of S, expected a utility that they can influence: without influence "
-            "MEG is 0 whatever the data are",
-        ),
-        (
-            {"targets": ["T"], "resamples": 10},
-            "folds is 2 and resamples 10, expected at least 2 and",
-        ),
-        ({"targets": ["T"], "folds": 1}, "folds is 1 and resamples 100, expected"),
-        ({"targets": ["T"], "rng": 3}, "rng is 3, expected a generator"),
-        ({"targets": ["T"], "confidence": 1.5}, "confidence is 1.5"),
-    ],
-)
-def test_questions_that_make_no_sense_are_refused(options: Any, message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        quick(mouse(), ["D"], TEN, **options)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, r"outcomes\.csv: there is no such file; check the path"),
-        (b"S,D\n", "has 1 lines, expected a line of column names and at least one row"),
-        (b"", "has 0 lines, expected"),
-        (b"S,D\nleft,left\nleft\n", "line 3 has 1 values, expected 2, one for each column"),
-        (b"S,D,S\nleft,left,left\n", "has two columns named 'S', expected each name once; remove"),
-        (b"S,D\n\xff\xfe,left\n", "cannot be read as CSV: 'utf-8' codec can't decode"),
-    ],
-)
-def test_files_that_are_no_table_are_refused(tmp_path: Path, content: Any, message: str) -> None:
-    path = tmp_path / "outcomes.csv"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InvalidFileError, match=message):
-        quick(mouse(), ["D"], path, targets=["T"])

@@ -142,16 +142,12 @@ class JointOutcomes:
             visits: how often each context and action comes about, [C, A] for each decision.
             model: [C, A] or [C, A, B] each.
         """
-        return [np.asarray(terms.sum(axis=1)) for terms in self.log_ratios(visits, model)]
-
-    def log_ratios(self, visits: Policies, model: Policies) -> Policies:
-        """The same by context and action: lists of [C, A] or [C, A, B]."""
         out = []
         for counts, policy, a in zip(visits, model, self.actions, strict=True):
             weight = counts.reshape(*counts.shape, *[1] * (policy.ndim - 2))
             with np.errstate(divide="ignore", invalid="ignore"):
                 terms = weight * (np.log(policy) + np.log(a))
-            out.append(np.where(weight > 0, terms, 0.0))
+            out.append(np.where(weight > 0, terms, 0.0).sum(axis=1))
         return out
 
 
