@@ -46,10 +46,6 @@ class ActionOutcomes:
         """Draws that count."""
         return sum(self.counts) + self.unlisted
 
-    def wants_list(self) -> int:
-        """Draws that are to be spent on the list before any count."""
-        return 0 if self.certain or self.listed else LISTING
-
     def list_outcomes(self, seen: Mapping[StepOutcome, int], certain: bool, order: int) -> None:
         """Name the outcomes that are told apart from now on."""
         self.drawn += sum(seen.values())
@@ -177,7 +173,7 @@ class StepOutcomeTable:
 
 _LISTED, _CONFIDENCE_UNLISTED = 0.5, 0.02
 # sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.
-_SERIES = 2.11
+SERIES = 2.11
 # Ceilings that are tried: multiples of a first guess, and closer ones of the best of these.
 _WIDE, _CLOSE = 3.0 ** np.arange(-3, 4), 1.35 ** np.arange(-3.0, 4.0)
 
@@ -223,7 +219,7 @@ class ConfidenceSet:
         rank = self.arrays.order + 2.0
         with np.errstate(divide="ignore", invalid="ignore"):
             # Lists are numbered as they begin, so each knows its share before its draws.
-            price = np.log(_SERIES * rank * np.log(rank) ** 2 / self.error)
+            price = np.log(SERIES * rank * np.log(rank) ** 2 / self.error)
             out = (price + fitted - predicted) / n
         out = np.where(n > 0, out, np.inf)
         return np.where(self.arrays.certain, 0.0, out)

@@ -17,6 +17,7 @@ from goalmeter.meg.simulator.agents import Actor
 from goalmeter.meg.simulator.confidence import (
     AS_SEEN,
     LISTING,
+    SERIES,
     ConfidenceSet,
     PossibleWorlds,
     StepOutcomeTable,
@@ -61,8 +62,6 @@ from goalmeter.meg.simulator.utilities import Range
 _WEIGHT = 0.5
 # Probability with which a world that keeps its promise is refused nevertheless.
 _ERROR = 1e-4
-# sum over i >= 2 of 1 / (i log(i)^2), rounded up, as in `confidence`.
-_SERIES = 2.11
 
 
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
@@ -71,7 +70,7 @@ def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
     `walked` [K] are counts from episodes, `drawn` [K] from the saved state.
     """
     place = rank + 2.0
-    price = math.log(_SERIES * place * math.log(place) ** 2 / _ERROR)
+    price = math.log(SERIES * place * math.log(place) ** 2 / _ERROR)
     together = [a + b for a, b in zip(walked, drawn, strict=True)]
     total = sum(together)
     likely = sum(n * math.log(n / total) for n in together if n)
