@@ -13,7 +13,7 @@ from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.simulator.protocol import END, StepOutcome
 from goalmeter.meg.simulator.utilities import Range
 
-# --- Outcomes -------------------------------------------------------------------------------------
+# --- Observed outcomes ---------------------------------------------------------------------------
 # States are numbered as they are met. An outcome is the next state, or the end, with what each
 # utility pays on the way. A pair of state and action either draws nothing from the simulator's
 # generator, and then one outcome is all there is, or it has a list of outcomes that earlier draws
@@ -153,7 +153,7 @@ class StepOutcomeTable:
         )
 
 
-# --- Confidence -----------------------------------------------------------------------------------
+# --- Confidence set -----------------------------------------------------------------------------
 # For a pair of state and action let p be its distribution over K listed outcomes and "unlisted",
 # n draws with frequencies f, and q(draws) the probability of the draws under any predictor that
 # is named in advance. q(draws) / p(draws) is a martingale of mean 1, so by Ville's inequality,
@@ -285,7 +285,7 @@ def _least_ceiling(
     return np.asarray(np.minimum(bound(best * _CLOSE).min(axis=1), at_zero))
 
 
-# --- Possible worlds ------------------------------------------------------------------------------
+# --- Possible worlds ----------------------------------------------------------------------------
 # With a uniform reference the soft value of a state is taken relative to free choice,
 #
 #         W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and the
@@ -426,7 +426,7 @@ class PossibleWorlds:
         return out
 
 
-# --- Combination ----------------------------------------------------------------------------------
+# --- Best combination of utilities --------------------------------------------------------------
 # MEG of the weights w is w . E_agent[sum u] less the soft value of w . u, concave in w, with slope
 # E_agent[sum u] - E_soft[sum u] (the dual of maximum causal entropy). The weights are fitted to
 # episodes that bound nothing; MEG towards the best combination is at least MEG towards this one.
