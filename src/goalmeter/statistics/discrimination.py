@@ -12,7 +12,7 @@ from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
 from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 
 
-# --- Entropy --------------------------------------------------------------------------------------
+# --- Entropy and divergence ---------------------------------------------------------------------
 def plug_in_entropy(counts: ArrayLike) -> FloatArray:
     """Entropy of the shares of counts, in bits, over the last axis.
 
@@ -61,7 +61,7 @@ def _x_log_x(p: FloatArray) -> FloatArray:
     return np.asarray(p * np.log2(np.where(p > 0, p, 1.0)))
 
 
-# --- Discrimination -------------------------------------------------------------------------------
+# --- Discrimination -----------------------------------------------------------------------------
 # The area under the receiver operating characteristic is the probability that a score of the one
 # class is above a score of the other, a tie counted half: 1 if every pair is in the right order,
 # 0.5 if the score tells nothing, 0 if it is upside down. Scores that share a grid are not
@@ -122,7 +122,7 @@ def clustered_area(
     Pairs are those of all scores, also across clusters: one threshold is to serve everywhere. A
     cluster is left out with its scores of both classes.
 
-    The interval is that of a share, as in `clustered.estimate_of_sums`: where every pair is in the
+    The interval is that of a share, as in `clusters.estimate_of_sums`: where every pair is in the
     same order, it is what C of C clusters say.
 
     Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
@@ -266,7 +266,7 @@ def calibration_of_sums(sums: FloatArray) -> FloatArray:
     return np.asarray(np.abs(sums[..., :-1]).sum(axis=-1) / sums[..., -1])
 
 
-# --- Logistic -------------------------------------------------------------------------------------
+# --- Logistic regression ------------------------------------------------------------------------
 # The gain of a model over the one without the predictor is told in two ways: as a
 # likelihood-ratio test on the sample that both were fitted to, and as log-likelihood on another
 # sample, which neither has seen.

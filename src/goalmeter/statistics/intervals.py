@@ -160,9 +160,9 @@ def widened_for_few(
 
     Of fewer than five units nothing is known but the bounds; of fewer than ten it takes in their t
     interval. Where all are the same, as many as luck can hide among n may be of another kind, the
-    share u = 1 - (alpha / 2)^(1 / n) (`few_clusters`). They say nothing for the goal themselves,
-    and which of both kinds comes next cannot be predicted, which costs its entropy: the lower end
-    is (1 - u) centre - h(u). That is a rule and no proof; simulation is in docs/statistics.md.
+    share u = 1 - (alpha / 2)^(1 / n) (`clusters.bounded_ends`). They say nothing for the goal
+    themselves, and which of both kinds comes next cannot be predicted, which costs its entropy: the
+    lower end is (1 - u) centre - h(u). This rule is not proven; docs/statistics.md simulates it.
 
     Shapes: units [n].
     """

@@ -13,7 +13,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.statistics.clusters import bounded_ends
 
-# --- Welch ----------------------------------------------------------------------------------------
+# --- Welch's test --------------------------------------------------------------------------------
 # Below so many runs the spread tells too little of the error: no interval and no verdict.
 FEWEST = 5
 LEVEL = 0.95
@@ -36,7 +36,7 @@ def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
     return float(t.ppf((1 + LEVEL) / 2, freedom))
 
 
-# --- Paired ---------------------------------------------------------------------------------------
+# --- Paired tests -------------------------------------------------------------------------------
 # That a difference is not significant does not show that there is none; an equivalence test does,
 # to within a margin that is stated beforehand.
 
@@ -209,7 +209,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {n: None if isinstance(v, float) and np.isnan(v) else v for n, v in plain.items()}
 
 
-# --- Verdicts -------------------------------------------------------------------------------------
+# --- Verdicts -----------------------------------------------------------------------------------
 # A sign says nothing: it flips on other grids. That a test does not reject says nothing either: few
 # data reject nothing. An interval says which differences the data leave open, and a verdict is what
 # all of these have in common.

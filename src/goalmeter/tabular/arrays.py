@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from goalmeter.tabular.mdp import TabularMDP
 
 
-# --- Validation -----------------------------------------------------------------------------------
+# --- Validation ---------------------------------------------------------------------------------
 SUM_TOLERANCE = 1e-9
 # Rows of a policy may come from a network, which computes in single precision.
 ROW_TOLERANCE = 1e-5
@@ -207,7 +207,7 @@ def check_size(n_states: int, n_actions: int) -> None:
         )
 
 
-# --- Npz ------------------------------------------------------------------------------------------
+# --- Archives -----------------------------------------------------------------------------------
 # Only numbers are read: unpickling an array of Python objects would run the file's code. The sizes
 # in the archive's directory are checked against a limit and against the heads of the arrays before
 # anything is unpacked, because numpy allocates what a head asks for.
@@ -325,7 +325,7 @@ def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
     return array
 
 
-# --- Files ----------------------------------------------------------------------------------------
+# --- Files --------------------------------------------------------------------------------------
 # A file may hold no other names, which are most often typing errors:
 #
 #     world     transition [S, A, S], or next_state and probability [S, A, K]

@@ -15,7 +15,7 @@ from goalmeter.tabular.planning import SoftPlan, optimal_policy, plan, soft_plan
 from goalmeter.tabular.policies import Rewards, rewards_of, stack_rewards
 from goalmeter.tabular.transition import BLOCK_STATES, Transition
 
-# --- Side by side ---------------------------------------------------------------------------------
+# --- Side by side --------------------------------------------------------------------------------
 # Nothing leads from one world to another, so whatever is worked out for every state of the one is
 # worked out for every state of all, at the cost of the interpreter's overhead for one. What is
 # summed over states is then summed over those of each world (`Sums`).
@@ -97,7 +97,7 @@ def _rows(worlds: Sequence[TabularMDP]) -> sp.csr_matrix:
     )
 
 
-# --- Many plans -----------------------------------------------------------------------------------
+# --- Plans of many worlds -----------------------------------------------------------------------
 # A small world costs the interpreter's overhead more than arithmetic, so planning for a hundred of
 # them one by one takes ten times as long as planning for all in one go.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 
-# --- Gymnasium table ------------------------------------------------------------------------------
+# --- Gymnasium tables ---------------------------------------------------------------------------
 # Gymnasium's small environments keep their dynamics in `env.unwrapped.P`: for each state and
 # action a list of (probability, next state, reward, terminated). Two things differ from an MDP:
 # an episode ends, where an MDP goes on, and a reward may depend on the next state.
@@ -237,7 +237,7 @@ def _visited(table: _Table, start: FloatArray) -> BoolArray:
     return visited[:source]
 
 
-# --- Mdp ------------------------------------------------------------------------------------------
+# --- TabularMDP ---------------------------------------------------------------------------------
 # Measures keep a number for each state and decision, so a longer horizon could not be measured.
 MAX_HORIZON = 10_000_000
 
@@ -503,7 +503,7 @@ def _as_discount(discount: float, horizon: int | None) -> float:
     return float(discount)
 
 
-# --- Cliff world ----------------------------------------------------------------------------------
+# --- CliffWorld ---------------------------------------------------------------------------------
 HEIGHT, WIDTH = 4, 10
 # The diagonal moves (row, column), in the order of the action indices.
 MOVES = tuple(itertools.product((-1, 1), (-1, 1)))

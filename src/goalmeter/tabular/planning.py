@@ -25,7 +25,7 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import Rewards, check_policy, rewards_of
 from goalmeter.tabular.transition import Block
 
-# --- Stationary -----------------------------------------------------------------------------------
+# --- Infinite discounted problem -----------------------------------------------------------------
 # For a fixed policy the backup is linear, so a step of policy iteration is a step of Newton's
 # method: x + (I - g P_pi)^-1 (backup(x) - x). It converges in a handful of solves, where plain
 # value iteration needs about log(accuracy) / log(g) sweeps.
@@ -207,7 +207,7 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
     return at.soft
 
 
-# --- Planning -------------------------------------------------------------------------------------
+# --- Planning -----------------------------------------------------------------------------------
 # A run of so many decisions collects so much that the share of it below which actions are tied is a
 # millionth of a reward and more: only then can it hide what is more than rounding.
 _LONG_RUN = 1e6
@@ -428,7 +428,7 @@ def _sweep(task: SoftProblem, step: int, after: Columns, out: Columns, visit: Vi
     task.mdp.transition.map_expected(after.present(), work)
 
 
-# --- Evaluation -----------------------------------------------------------------------------------
+# --- Evaluation ---------------------------------------------------------------------------------
 def occupancy(mdp: TabularMDP, policy: ArrayLike) -> FloatArray:
     """Probability of each state at each decision under a policy.
 

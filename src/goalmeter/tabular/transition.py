@@ -24,7 +24,7 @@ from goalmeter.tabular.arrays import (
 )
 
 
-# --- Rows -----------------------------------------------------------------------------------------
+# --- Matrices -----------------------------------------------------------------------------------
 def compress(
     next_state: AnyArray, probability: FloatArray, bounds: Iterable[tuple[int, int]]
 ) -> Any:
@@ -83,7 +83,7 @@ def keep_freed_memory() -> None:
     np.empty(2**21)
 
 
-# --- Threads --------------------------------------------------------------------------------------
+# --- Threads ------------------------------------------------------------------------------------
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -115,7 +115,7 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="goalmeter")
 
 
-# --- Transition -----------------------------------------------------------------------------------
+# --- Transition ---------------------------------------------------------------------------------
 # Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
 # states; within a block the rows are action-major. A block's intermediate arrays then stay in
 # cache, blocks can be worked on by several threads (SciPy and NumPy release the interpreter

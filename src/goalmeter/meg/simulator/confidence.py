@@ -13,7 +13,7 @@ from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.simulator.protocol import END, StepOutcome
 from goalmeter.meg.simulator.utilities import Range
 
-# --- Outcomes -------------------------------------------------------------------------------------
+# --- Observed outcomes ---------------------------------------------------------------------------
 # States are numbered as they are met. An outcome is the next state, or the end, with what each
 # utility pays on the way. A pair of state and action either draws nothing from the simulator's
 # generator, and then one outcome is all there is, or it has a list of outcomes that earlier draws
@@ -45,10 +45,6 @@ class ActionOutcomes:
     def n(self) -> int:
         """Draws that count."""
         return sum(self.counts) + self.unlisted
-
-    def wants_list(self) -> int:
-        """Draws that are to be spent on the list before any count."""
-        return 0 if self.certain or self.listed else LISTING
 
     def list_outcomes(self, seen: Mapping[StepOutcome, int], certain: bool, order: int) -> None:
         """Name the outcomes that are told apart from now on."""
@@ -157,7 +153,7 @@ class StepOutcomeTable:
         )
 
 
-# --- Confidence -----------------------------------------------------------------------------------
+# --- Confidence set -----------------------------------------------------------------------------
 # For a pair of state and action let p be its distribution over K listed outcomes and "unlisted",
 # n draws with frequencies f, and q(draws) the probability of the draws under any predictor that
 # is named in advance. q(draws) / p(draws) is a martingale of mean 1, so by Ville's inequality,
@@ -177,7 +173,7 @@ class StepOutcomeTable:
 
 _LISTED, _CONFIDENCE_UNLISTED = 0.5, 0.02
 # sum over i >= 2 of 1 / (i log(i)^2), rounded up: what the errors of all lists add up to.
-_SERIES = 2.11
+SERIES = 2.11
 # Ceilings that are tried: multiples of a first guess, and closer ones of the best of these.
 _WIDE, _CLOSE = 3.0 ** np.arange(-3, 4), 1.35 ** np.arange(-3.0, 4.0)
 
@@ -223,7 +219,7 @@ class ConfidenceSet:
         rank = self.arrays.order + 2.0
         with np.errstate(divide="ignore", invalid="ignore"):
             # Lists are numbered as they begin, so each knows its share before its draws.
-            price = np.log(_SERIES * rank * np.log(rank) ** 2 / self.error)
+            price = np.log(SERIES * rank * np.log(rank) ** 2 / self.error)
             out = (price + fitted - predicted) / n
         out = np.where(n > 0, out, np.inf)
         return np.where(self.arrays.certain, 0.0, out)
@@ -289,7 +285,7 @@ def _least_ceiling(
     return np.asarray(np.minimum(bound(best * _CLOSE).min(axis=1), at_zero))
 
 
-# --- Possible worlds ------------------------------------------------------------------------------
+# --- Possible worlds ----------------------------------------------------------------------------
 # With a uniform reference the soft value of a state is taken relative to free choice,
 #
 #         W_t(s) = log 1/A sum_a exp(E[b u + W_{t+1}(s')]),    W = 0 after the last decision and the
@@ -430,7 +426,7 @@ class PossibleWorlds:
         return out
 
 
-# --- Combination ----------------------------------------------------------------------------------
+# --- Best combination of utilities --------------------------------------------------------------
 # MEG of the weights w is w . E_agent[sum u] less the soft value of w . u, concave in w, with slope
 # E_agent[sum u] - E_soft[sum u] (the dual of maximum causal entropy). The weights are fitted to
 # episodes that bound nothing; MEG towards the best combination is at least MEG towards this one.

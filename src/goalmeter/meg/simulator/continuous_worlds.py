@@ -26,7 +26,7 @@ from goalmeter.meg.simulator.gymnasium_worlds import GymnasiumSimulator
 from goalmeter.meg.simulator.states import UNDECLARED
 from goalmeter.meg.simulator.utilities import NamedUtilities
 
-# --- Continuous acting ----------------------------------------------------------------------------
+# --- Agents --------------------------------------------------------------------------------------
 _SEEDS = 2**31
 
 
@@ -141,7 +141,7 @@ def _stable_baselines(model: Any) -> Actor:
     return actor_of_function(answer, name)
 
 
-# --- Clipped gaussians ----------------------------------------------------------------------------
+# --- Clipped normal distributions ---------------------------------------------------------------
 # What a clip leaves of a normal has a density inside and an atom at each end. Clipping both sides
 # of a relative entropy never makes it larger, and it makes it bounded: the reference's atoms
 # catch what goes far out, however far. With least standard deviation s the density ratio inside
@@ -231,7 +231,7 @@ def _atom(mass: FloatArray, log_mass: FloatArray, log_reference: FloatArray) -> 
         return np.asarray(np.where(mass > 0, mass * (log_mass - log_reference), 0.0))
 
 
-# --- Reference densities --------------------------------------------------------------------------
+# --- Reference densities ------------------------------------------------------------------------
 # Of discrete actions each may be taken with the same probability, and that is free choice.
 # Continuous actions have no such thing by themselves: which density stands for an agent without a
 # goal has to be said, and goal-directedness is relative to it.
@@ -323,7 +323,7 @@ def _number(text: str, asked: str, *, least: float) -> float:
     return finite(value, f"a number of reference {asked!r}", least=least, most=_LARGEST)
 
 
-# --- Box simulator --------------------------------------------------------------------------------
+# --- Simulator ----------------------------------------------------------------------------------
 # Nothing is tried state by state there: a state has more actions than can be tried. Episodes of the
 # reference take the place of those of free choice, and the bound from the start is the same.
 

@@ -17,6 +17,7 @@ from goalmeter.meg.simulator.agents import Actor
 from goalmeter.meg.simulator.confidence import (
     AS_SEEN,
     LISTING,
+    SERIES,
     ConfidenceSet,
     PossibleWorlds,
     StepOutcomeTable,
@@ -47,7 +48,7 @@ from goalmeter.meg.simulator.start_bounds import (
 from goalmeter.meg.simulator.state_bounds import Bounded, StateEnds, excesses, interval
 from goalmeter.meg.simulator.utilities import Range
 
-# --- Agreement ------------------------------------------------------------------------------------
+# --- Agreement of episodes with saved states -----------------------------------------------------
 # Both are draws of one action in one state if the state's name holds all that decides. Let q be a
 # predictor that is named in advance. Under one distribution p of both,
 #
@@ -61,8 +62,6 @@ from goalmeter.meg.simulator.utilities import Range
 _WEIGHT = 0.5
 # Probability with which a world that keeps its promise is refused nevertheless.
 _ERROR = 1e-4
-# sum over i >= 2 of 1 / (i log(i)^2), rounded up, as in `confidence`.
-_SERIES = 2.11
 
 
 def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
@@ -71,7 +70,7 @@ def disagree(walked: Sequence[int], drawn: Sequence[int], rank: int) -> bool:
     `walked` [K] are counts from episodes, `drawn` [K] from the saved state.
     """
     place = rank + 2.0
-    price = math.log(_SERIES * place * math.log(place) ** 2 / _ERROR)
+    price = math.log(SERIES * place * math.log(place) ** 2 / _ERROR)
     together = [a + b for a, b in zip(walked, drawn, strict=True)]
     total = sum(together)
     likely = sum(n * math.log(n / total) for n in together if n)
@@ -85,7 +84,7 @@ def _predicted(counts: Sequence[int]) -> float:
     return out + sum(math.lgamma(_WEIGHT + n) - math.lgamma(_WEIGHT) for n in counts)
 
 
-# --- Exploration ----------------------------------------------------------------------------------
+# --- Exploration --------------------------------------------------------------------------------
 # Once every action of every reachable state was tried, further draws go where they lower the upper
 # bound of the soft value most: to pairs that the bound's own plan visits often and whose
 # expectation is still wide. The width of a pair falls like c / sqrt(n), and a sum of those under a
@@ -249,9 +248,9 @@ def _in_words(outcome: StepOutcome) -> str:
     return f"{place}, paying {', '.join(f'{each:g}' for each in outcome.paid)},"
 
 
-# --- By states ------------------------------------------------------------------------------------
+# --- Measurement by states ----------------------------------------------------------------------
 # The states that can be reached are tried action by action; what was seen leaves a set of possible
-# worlds (`confidence`), and the highest soft value among them (`possible_worlds`) is above the true
+# worlds (`confidence`), and the highest soft value among them is above the true
 # one. It is so for every utility and rationality at once, so these may be chosen freely. What the
 # agent collects comes from its own fresh episodes, each beside the soft value of the state in which
 # it began; in a world without chance it is computed.
@@ -539,7 +538,7 @@ class StatesMeasure:
 
     def _spend(self, steps: int, gain: FloatArray, noise: float, total: FloatArray) -> None:
         """One more round, shared out between the agent's episodes and the world's states."""
-        # What either loses falls with the root of its steps, as in `exploration`.
+        # What either loses falls with the root of its steps.
         states = (gain.sum() * np.sqrt(max(total.sum(), 1.0))) ** (2 / 3)
         agent = (noise * np.sqrt(max(self.episodes.steps, 1))) ** (2 / 3)
         share = states / (states + agent) if states + agent > 0 else 0.5

@@ -55,7 +55,7 @@ from goalmeter.meg.simulator.states import (
 from goalmeter.meg.simulator.utilities import NamedUtilities, Payments
 
 
-# --- Opening --------------------------------------------------------------------------------------
+# --- Environments -------------------------------------------------------------------------------
 def opened(env: Any, **options: Any) -> Any:
     """Return the environment of an id, a factory, a vector environment or an environment."""
     if isinstance(env, str):
@@ -130,7 +130,7 @@ def time_limit(env: Any) -> int | None:
     return min(known) if known else None
 
 
-# --- Starts ---------------------------------------------------------------------------------------
+# --- Starts -------------------------------------------------------------------------------------
 class Starts:
     """The starts of one environment."""
 
@@ -202,7 +202,7 @@ def bit_generator(env: Any) -> Any:
     return out
 
 
-# --- Answers by state -----------------------------------------------------------------------------
+# --- Answers by state ---------------------------------------------------------------------------
 # How often a caller's function is asked about each state, and by how much its answers may differ.
 _ASKED, _ALIKE = 3, 1e-6
 
@@ -278,7 +278,7 @@ class AnswersByState:
         return rows
 
 
-# --- Gymnasium simulator --------------------------------------------------------------------------
+# --- Gymnasium simulator ------------------------------------------------------------------------
 # Wrappers that only count and check, and are left out of single steps.
 _COUNTING = frozenset({"TimeLimit", "OrderEnforcing", "PassiveEnvChecker"})
 # Seeds that Gymnasium takes.

@@ -31,7 +31,7 @@ from goalmeter.meg.simulator.worlds import MeasurementRequest, of_environment, o
 from goalmeter.statistics.verdicts import Verdict, verdict
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Measure --------------------------------------------------------------------------------------
+# --- Public function -----------------------------------------------------------------------------
 # The name of the best combination of all utilities among the results.
 COMBINATION = "best combination"
 _MOST_STEPS = 10**12
@@ -410,7 +410,7 @@ def _listener(
     return progress
 
 
-# --- Measurement ----------------------------------------------------------------------------------
+# --- Measurement --------------------------------------------------------------------------------
 # The kind of runs that hold one, and the key of their only trial.
 KIND, KEY = "simulator", "measurement"
 

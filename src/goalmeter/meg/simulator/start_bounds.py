@@ -14,7 +14,7 @@ from goalmeter.meg.simulator.protocol import Episodes, Simulator
 from goalmeter.meg.simulator.utilities import Range
 from goalmeter.statistics.intervals import lower_limit, upper_limit
 
-# --- Ends -----------------------------------------------------------------------------------------
+# --- Intervals -----------------------------------------------------------------------------------
 # Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent
 # collects in the lower ends; of the upper ends.
 SOFT, LOWER, UPPER = 0.4, 0.3, 0.3
@@ -128,7 +128,7 @@ def entropies(policy: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(math.log(policy.shape[-1]) + parts.sum(axis=-1), 0.0))
 
 
-# --- From start -----------------------------------------------------------------------------------
+# --- Bounds from the start ----------------------------------------------------------------------
 # By Jensen's inequality exp W_0 is at most E[exp(b R)] under free choice, R what an episode
 # collects: equal where nothing is left to chance, looser where much is. Episodes of free choice
 # bound that expectation, given the most that an episode can collect. What n episodes never showed

@@ -17,7 +17,7 @@ from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.meg.simulator.start_bounds import Ends, entropies, largest_concave
 from goalmeter.statistics.intervals import lower_limit, upper_limit
 
-# --- Lines ----------------------------------------------------------------------------------------
+# --- Upper bounds by lines -----------------------------------------------------------------------
 # For every policy m and every b the soft value is at least b E_m[sum u] - KL(m), with KL(m) the
 # nats by which its decisions differ from free choice. So MEG at b is at most the line b
 # (E_agent[sum u] - E_m[sum u]) + KL(m), and the maximum over b is at most that of the lowest
@@ -57,7 +57,7 @@ def highest(lines: list[Line], scale: float = 1.0) -> float:
     return max(0.0, *map(lowest, [0.0, *crossings]))
 
 
-# --- Summit ---------------------------------------------------------------------------------------
+# --- Maximum of a concave function --------------------------------------------------------------
 # MEG at rationality b is concave in b (the soft value is the largest of functions that are linear
 # in b) and 0 at b = 0. A chord of a concave function, drawn on beyond its ends, lies above it: a
 # lower bound at one point and an upper bound at another bound the function on the far side of the
@@ -118,7 +118,7 @@ def _highest(lines: FloatArray, left: float, right: float) -> float:
     return float((slopes[:, None] * places + heights[:, None]).min(axis=0).max())
 
 
-# --- State ends -----------------------------------------------------------------------------------
+# --- Bounds of one utility ----------------------------------------------------------------------
 # Soft values and returns enter as bounds that hold in every possible world at once, whatever they
 # were chosen by; and limits by betting are monotone in each observation. So an episode's true
 # value may be replaced by a bound of it, chosen with the same data, and the limit stays a limit.
@@ -370,7 +370,7 @@ def interval(low: float, by_values: float, plain: Ends) -> Ends:
     return Ends(low, max(high, low), "the table of states" if low > 0 else "zero", by)
 
 
-# --- Paired ---------------------------------------------------------------------------------------
+# --- Paired differences -------------------------------------------------------------------------
 # MEG towards the second less what the first explains at one rationality is concave in the
 # rationality of the second, as MEG itself is, and so is bounded from points of a grid. At each
 # point what counts is the difference of both evidences in the same episode: where both utilities

@@ -12,7 +12,7 @@ import numpy as np
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line
 
-# --- Saver ----------------------------------------------------------------------------------------
+# --- Savers --------------------------------------------------------------------------------------
 # A saver knows what makes up the state of a kind of environment. `key` names the state: equal keys
 # promise the same future, so it holds all that the dynamics and the reward read, but no generator.
 
@@ -30,7 +30,7 @@ class Saver:
     copies: bool = False
 
 
-# --- Wrappers -------------------------------------------------------------------------------------
+# --- Wrappers -----------------------------------------------------------------------------------
 # Around a vector of Stable-Baselines3, these change nothing that a model of it would miss.
 _SHOW_THE_SAME = frozenset({"VecMonitor", "VecTransposeImage", "VecCheckNan", "VecVideoRecorder"})
 # These reset by themselves at the step after an end, so a copy made there goes back to a start.
@@ -87,7 +87,7 @@ def why_no_return(env: Any) -> str:
     return ""
 
 
-# --- Chance ---------------------------------------------------------------------------------------
+# --- Chance -------------------------------------------------------------------------------------
 FROM_GENERATOR, NO_CHANCE, UNDECLARED = CHANCES = "generator", "none", "unknown"
 # What an interval assumes of each.
 ASSUMED = {
@@ -120,7 +120,7 @@ def chance_of(env: Any, declared: str | None) -> str:
     return FROM_GENERATOR if plain and bare.__module__.startswith(_KNOWN) else UNDECLARED
 
 
-# --- Copies ---------------------------------------------------------------------------------------
+# --- Deep copies --------------------------------------------------------------------------------
 # A copy goes back to where it was, but does not say which copies are alike. All that it holds goes
 # back too, generators included: whoever steps it gives Gymnasium's generator another state.
 
@@ -140,7 +140,7 @@ def can_be_copied(env: Any) -> bool:
     return True
 
 
-# --- Minigrid states ------------------------------------------------------------------------------
+# --- MiniGrid -----------------------------------------------------------------------------------
 # Kinds keep targets, obstacles, rooms, instructions and missions as attributes of their own, and
 # some of these are the very objects that stand in the grid. So everything is copied at once,
 # which leaves what was one object one object, and everything is part of the state's name.
@@ -214,7 +214,7 @@ def _content(thing: Any, seen: dict[int, int]) -> Hashable:
     return type(thing).__name__, tuple((k, _content(v, seen)) for k, v in held.items())
 
 
-# --- Mujoco states --------------------------------------------------------------------------------
+# --- MuJoCo -------------------------------------------------------------------------------------
 # All that the simulation holds is copied, not positions and velocities alone: rewards are
 # differences of places that MuJoCo computed at the step before, and going back must not compute
 # them anew.
@@ -251,7 +251,7 @@ def mujoco_saver(bare: Any) -> Saver | None:
     return Saver("Gymnasium's MuJoCo", save, restore, key, one_start=one_start)
 
 
-# --- Naming ---------------------------------------------------------------------------------------
+# --- Names of states ----------------------------------------------------------------------------
 OBSERVATION = "observation"
 StateOf = Callable[[Any, Any], Hashable]
 
@@ -305,7 +305,7 @@ def _checked(function: StateOf) -> StateOf:
     return named
 
 
-# --- Saving ---------------------------------------------------------------------------------------
+# --- Known environments -------------------------------------------------------------------------
 # Wrappers that keep nothing an environment's future depends on, but for counting steps.
 _TRANSPARENT = frozenset(
     {"TimeLimit", "OrderEnforcing", "PassiveEnvChecker", "FlattenObservation", "DtypeObservation"}
@@ -408,7 +408,7 @@ def _classic_control(bare: Any) -> Saver | None:
     return Saver("Gymnasium's classic control", save, restore, key)
 
 
-# --- Met states -----------------------------------------------------------------------------------
+# --- Met states ---------------------------------------------------------------------------------
 # A state and the action that was taken in it; None for a start.
 Came = tuple[int, int] | None
 _WHY_UNDECLARED = (

@@ -26,7 +26,7 @@ from goalmeter._types import AnyArray, FloatArray, IntArray
 from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.meg.simulator.agents import count_of, first_of
 
-# --- Named utilities ------------------------------------------------------------------------------
+# --- Named utilities -----------------------------------------------------------------------------
 # Each utility is collected once a decision, from what `step` returned for it: the reward, or a
 # function of the observation and the information that followed the action. Guarantees need to know
 # what a utility cannot exceed; where nobody says it, what was seen stands in, and the result says
@@ -199,7 +199,7 @@ def _range(name: str, value: object) -> Range:
     return Range(low, high, least, most)
 
 
-# --- Payments -------------------------------------------------------------------------------------
+# --- Payments -----------------------------------------------------------------------------------
 # Sums of rounded payments may leave their bounds by so much.
 _ROUNDING = 1e-6
 
@@ -235,7 +235,7 @@ class Payments:
                 )
 
 
-# --- Learnt utility -------------------------------------------------------------------------------
+# --- Learnt utilities ---------------------------------------------------------------------------
 Features = Callable[[Any, Any], Any]
 # Numbered observations are shown as one 1 among zeros up to so many.
 _ONE_HOT = 4_096
@@ -362,7 +362,7 @@ def _array(observation: Any) -> Any:
     return observation
 
 
-# --- Utility fit ----------------------------------------------------------------------------------
+# --- Fit ----------------------------------------------------------------------------------------
 # MEG towards u is at least E_agent[sum u] - log E_reference[exp sum u], with equality where
 # nothing is left to chance. That is climbed by Adam, with what a bound will take off later: what
 # the mean of so few episodes may be off by, and episodes of the reference that were not seen and

@@ -57,7 +57,7 @@ from goalmeter.meg.simulator.utilities import (
 )
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Tabular simulator ----------------------------------------------------------------------------
+# --- Tables --------------------------------------------------------------------------------------
 _CHUNK = 64
 
 
@@ -233,7 +233,7 @@ def _information(rows: FloatArray) -> FloatArray:
     return np.asarray(np.log(rows.shape[1]) + parts.sum(axis=1))
 
 
-# --- Fitting --------------------------------------------------------------------------------------
+# --- Fitted utilities ---------------------------------------------------------------------------
 # Of the budget, unless a utility says how many steps; the most of them; the fewest episodes.
 _SHARE, _MOST, _LEAST_EPISODES = 0.3, 20_000, 8
 # Numbers of the agent's episodes and of the reference's, which no episode that bounds has.
@@ -354,7 +354,7 @@ def fits_of(
     return UtilityFits(frozen, counts, sum(map(sum, lengths)), simulator.reference)
 
 
-# --- Set-up ---------------------------------------------------------------------------------------
+# --- Set-up -------------------------------------------------------------------------------------
 _MOST_HORIZON = 10**6
 
 
