@@ -136,7 +136,7 @@ def test_every_part_is_there(probed: Representation) -> None:
     assert probed.states and probed.settled
     assert {row.span for row in probed.spans} == {*SPANS, ANSWERING}
     assert {row.half for row in probed.spans} == {"confirm"}
-    # Streams are exchanged where patches are tried, see `stages.test_where`.
+    # Streams are exchanged where patches are tried, see `stages.test_streams`.
     assert probed.moved == () == probed.subspaces
 
 

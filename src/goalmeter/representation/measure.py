@@ -35,10 +35,10 @@ from goalmeter.representation.stages.decoding import (
 )
 from goalmeter.representation.stages.use import (
     UseResults,
-    asked_again,
     believed_stage,
+    select_decisions,
+    stream_stage,
     use_stage,
-    where_stage,
 )
 from goalmeter.representation.use.trials import OPEN
 from goalmeter.runs import Stages, keys_in
@@ -286,9 +286,9 @@ class _Probe:
 
     def _use(self, options: ProbeOptions) -> dict[str, Any]:
         # Selected once, and not at all where every answer is cached.
-        again = cache(partial(asked_again, self.samples, options.use_decisions, options.seed))
+        again = cache(partial(select_decisions, self.samples, options.use_decisions, options.seed))
         self.use = use_stage(self.stages, again, self.network, options)
-        where = where_stage(self.stages, self.samples, again, self.network, options)
+        where = stream_stage(self.stages, self.samples, again, self.network, options)
         self.left_out |= where.left_out
         if OPEN in options.interventions and not any(
             row.intervention.startswith(OPEN) for row in self.use.rows

@@ -14,9 +14,9 @@ from goalmeter.representation.plans.targets import (
     END,
     NOTHING,
     UNASKED,
-    asked_again,
     majority,
     optimal_plans,
+    other_walks,
     plans_in,
     position_features,
     repeated,
@@ -68,12 +68,12 @@ def test_another_walk_is_asked_of_the_same_question_alone() -> None:
     # The third walk was asked in other words, the fourth in another world.
     asked = ["a"] * 4 + ["b"] * 2 + ["a"] * 2
     plans = plans_in(scenes, names, [0, 1] * 4, asked)
-    again = asked_again(plans, seed=0)
+    again = other_walks(plans, seed=0)
     assert again is not None
     assert again[0].tolist() == plans.actions[1].tolist()
     assert again[1].tolist() == plans.actions[0].tolist()
     assert (again[2:] == UNASKED).all()
-    assert asked_again(plans.where(np.array([0, 2, 3])), seed=0) is None
+    assert other_walks(plans.where(np.array([0, 2, 3])), seed=0) is None
 
 
 def test_position_alone_follows_the_compass() -> None:

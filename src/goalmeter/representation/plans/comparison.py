@@ -32,9 +32,9 @@ from goalmeter.representation.plans.targets import (
     STATED,
     UNASKED,
     Plans,
-    asked_again,
     majority,
     optimal_plans,
+    other_walks,
     plan_score,
     position_features,
     prefix_beyond,
@@ -89,7 +89,7 @@ def read_plans(
     model states (`stated_plans`), [N, queries].
     """
     complete = matched(at, places, len(plans))
-    again = asked_again(plans, seed=seed)
+    again = other_walks(plans, seed=seed)
     chosen = plans.where(complete)
     table = _Predictions(chosen, divided(chosen.scenes, parts, seed), seed)
     known: dict[str, IntArray | None] = {

@@ -24,7 +24,7 @@ from goalmeter.statistics.clusters import Estimate, estimate
 # nothing: the sequence goes on with the next one.
 #
 # An agent that plans anew at every step need not do what it planned. So what can be read of later
-# actions is bounded by how well the agent agrees with itself (`asked_again`).
+# actions is bounded by how well the agent agrees with itself (`other_walks`).
 #
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5; its code leaves out every walk of more than nine actions.
@@ -238,7 +238,7 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> Int
     return out if (out != NOTHING).any() else None
 
 
-def asked_again(plans: Plans, *, seed: int) -> IntArray | None:
+def other_walks(plans: Plans, *, seed: int) -> IntArray | None:
     """Return what another walk did from the same state and question, [N, queries].
 
     Of several walks one is drawn; rows of `UNASKED` have none. None unless at least half of the

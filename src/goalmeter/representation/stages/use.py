@@ -139,7 +139,7 @@ def use_stage(stages: Stages, again: Again, network: Network, options: ProbeOpti
     )
 
 
-def asked_again(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
+def select_decisions(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
     """Select distinct decisions with an uncertain cell that a shortest path needs.
 
     A second decision of a grid is taken only when each grid has one.
@@ -235,7 +235,7 @@ def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[
 
 # --- Spans, exchanged streams and subspaces -------------------------------------------------------
 @dataclass(frozen=True)
-class Where:
+class StreamResults:
     """When cells are looked up, and where goal and agent are read from."""
 
     spans: tuple[SpanRow, ...]
@@ -244,13 +244,13 @@ class Where:
     left_out: dict[str, str] = field(default_factory=dict)
 
 
-def where_stage(
+def stream_stage(
     stages: Stages,
     samples: Sequence[Sample],
     again: Again,
     network: Network,
     options: ProbeOptions,
-) -> Where:
+) -> StreamResults:
     """Hide cells from spans, exchange streams with other questions, learn what carries them.
 
     Spans need "knock-out" among the interventions, exchanged streams "patch".
@@ -322,7 +322,7 @@ def where_stage(
         for kind in (GOAL, AGENT)
         if kind in by_kind
     ]
-    return Where(
+    return StreamResults(
         tuple(row_from(SpanRow, row) for row in looked.get("rows", ())),
         tuple(row_from(MovedRow, r) for value in by_kind.values() for r in value.get("rows", ())),
         tuple(row_from(SubspaceRow, row) for value in spaces for row in value.get("rows", ())),

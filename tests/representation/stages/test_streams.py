@@ -14,7 +14,7 @@ from representation.use.test_causal_use import decisions
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.stages import use
-from goalmeter.representation.stages.use import Where, asked_again, where_stage
+from goalmeter.representation.stages.use import StreamResults, select_decisions, stream_stage
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
@@ -25,12 +25,14 @@ def asked(
     lines: list[str],
     samples: list[Any],
     *interventions: str,
-) -> Where:
+) -> StreamResults:
     """What the stages of where and when come to."""
     tried = interventions or ("knock-out", "patch")
     wanted = ProbeOptions((2,), ("pre/end",), ("ridge",), ("use",), tried, 40)
     with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
-        return where_stage(stages, samples, lambda: asked_again(samples, 40, seed=0), mouse, wanted)
+        return stream_stage(
+            stages, samples, lambda: select_decisions(samples, 40, seed=0), mouse, wanted
+        )
 
 
 def test_streams_are_exchanged_and_a_carrier_is_learnt(
