@@ -17,7 +17,7 @@ from goalmeter._errors import (
     InvalidFileError,
     MissingExtraError,
 )
-from goalmeter.commands.meg import sweep_worlds
+from goalmeter.commands.meg_sweep import sweep_worlds
 from goalmeter.commands.outcome import json_text
 from goalmeter.commands.runs import how_to_continue, report_runs
 

@@ -25,7 +25,7 @@ MEASURES = "meg, reflect, navigate and probe"
 MEG = {
     "mdp": ("meg:measure_mdp", "Measure the MEG of a policy or of logged trajectories."),
     "simulator": ("meg_simulator:measure_simulator", "Measure the MEG of an agent in a simulator."),
-    "sweep": ("meg:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
+    "sweep": ("meg_sweep:sweep_worlds", "Measure policies × utilities × worlds, one row each."),
     "causal": ("meg_causal:measure_causal", "Measure the MEG of variables of a causal model."),
 }
 COMMANDS = {

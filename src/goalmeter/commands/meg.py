@@ -1,9 +1,7 @@
-"""`goalmeter meg mdp` and `goalmeter meg sweep`."""
+"""`goalmeter meg mdp`: MEG in a tabular world."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,42 +9,29 @@ from typing import Any
 import numpy as np
 
 import goalmeter as gm
-from goalmeter._errors import GoalmeterError, InvalidParameterError, shown
-from goalmeter._files import check_writable
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.agents.abilities import Ability
-from goalmeter.agents.registry import agent as named_agent
-from goalmeter.agents.trained_policies import is_trained
 from goalmeter.commands.declare import (
-    DryRunOptions,
     InterruptedCommand,
-    PlaceOptions,
     SeedOptions,
     Tell,
     argument,
     command,
     option,
-    out_option,
 )
 from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.outcome import shown as forecast_outcome
 from goalmeter.meg.result import MegResult, slowly
-from goalmeter.meg.sweeps.chunk import FAILED
-from goalmeter.meg.sweeps.plan import forecast_of
-from goalmeter.meg.sweeps.sweep import plan_sweep, play
-from goalmeter.meg.sweeps.table import Sweep, require_parquet, write_csv, write_parquet
 from goalmeter.pages.meg import result_table
-from goalmeter.pages.sweep import short_tables
 from goalmeter.tabular.arrays import load_features, load_policy
 from goalmeter.tabular.trajectories import load_trajectories
 
-# --- One world ------------------------------------------------------------------------------------
 CLASSES = ("state", "state-action", "time-state")
 NETWORK = "network"
 NETWORK_SEEDS = 5
+# Spellings of trained policies, see `agents.trained_policies`.
+TRAINED = ("sb3:", "policy:")
 # The optimal policy as a baseline is an array [H, S, A]; of worlds larger than this it is left out.
 BASELINE_ENTRIES = 10_000_000
-_SEARCH_SECONDS = {"least": 0.001, "most": 1e9}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +58,8 @@ class MdpOptions(SeedOptions):
         float,
         "Time limit of a search for an unknown utility, which ends with the best so far.",
         "SECONDS",
-        **_SEARCH_SECONDS,
+        least=0.001,
+        most=1e9,
     )
 
 
@@ -113,7 +99,7 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
         )
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
     assert o.policy is not None, "checked above"
-    is_agent = is_trained(str(o.policy))
+    is_agent = str(o.policy).startswith(TRAINED)
     policy = _of_agent(str(o.policy), world) if is_agent else load_policy(o.policy)
     now_and_then = slowly(tell)
 
@@ -153,6 +139,9 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
 
 def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
     """Return the policy of a trained agent in a world."""
+    from goalmeter.agents.abilities import Ability
+    from goalmeter.agents.registry import agent as named_agent
+
     agent = named_agent(name)
     if Ability.TABLE not in agent.abilities:
         raise InvalidParameterError(
@@ -181,119 +170,3 @@ def _features(path: str) -> FloatArray:
             f"--unknown is {path!r}, expected {', '.join(CLASSES)}, {NETWORK}, or the path of a "
             f"features file ({error})"
         ) from error
-
-
-# --- Sweep ----------------------------------------------------------------------------------------
-@dataclass(frozen=True, kw_only=True)
-class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions):
-    """Options of `goalmeter meg sweep`."""
-
-    worlds: str | Path = argument(
-        str, "A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP"
-    )
-    policies: Sequence[str] = option(
-        list[str],
-        "optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), FILES-{world}.npz or "
-        "FILE.py:NAME; repeat for more.",
-        "POLICY",
-        default=(),
-        flag="--policy",
-    )
-    utilities: Sequence[str] = option(
-        list[str],
-        "reward (the default), an .npz file or FILE.py:NAME; repeat for more.",
-        "UTILITY",
-        default=(),
-        flag="--utility",
-    )
-    unknown: Sequence[str] = option(
-        list[str],
-        "The best utility of a class: state, state-action, time-state, or features as an .npz file "
-        "or FILE.py:NAME; repeat for more.",
-        "CLASS",
-        default=(),
-    )
-    arguments: Sequence[str] = option(
-        list[str],
-        "Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat for more.",
-        "NAME=VALUE",
-        default=(),
-        flag="--argument",
-    )
-    timeout: float | None = option(
-        float,
-        "Time limit of the search of a row, which ends with the best so far.",
-        "SECONDS",
-        **_SEARCH_SECONDS,
-    )
-    csv: Path | None = option(Path, "A file for all rows.", "FILE.csv")
-    parquet: Path | None = option(Path, "The same as Parquet; needs pyarrow.", "FILE.parquet")
-    out: Path | None = out_option()
-
-
-@command(SweepOptions)
-def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
-    """Measure policies × utilities × worlds, one row each.
-
-    What is wrong with a world or a policy is said in its rows; the exit status is 3 where no row
-    could be measured.
-    """
-    o.place()  # for its errors, before any world is made
-    if o.parquet is not None:
-        require_parquet()
-    plan = plan_sweep(
-        o.worlds,
-        policies=o.policies,
-        utilities=[*o.utilities, *({"unknown": name} for name in o.unknown)],
-        arguments=_arguments(o.arguments),
-        seed=o.seed,
-        timeout=o.timeout,
-    )
-    place = o.place(seconds=plan.seconds)
-    if o.dry_run:
-        return forecast_outcome([forecast_of(plan, on=place, out=o.out)])
-    inputs = {Path(path).resolve() for path in plan.contents} | {Path(o.worlds).resolve()}
-    for path in filter(None, (o.csv, o.parquet)):
-        if Path(path).resolve() in inputs:
-            raise InvalidParameterError(f"{path} is an input of the sweep; name another file")
-        check_writable(path)  # before all is measured, which may take long
-    sweep = Sweep(plan, play(plan, on=place, out=o.out, progress=tell))
-    written: dict[str, str] = {} if o.out is None else {"run": str(Path(o.out).resolve())}
-    if o.csv is not None:
-        written["csv"] = str(write_csv(sweep, o.csv).resolve())
-    if o.parquet is not None:
-        written["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
-    return Outcome(
-        tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=_incomplete(sweep)
-    )
-
-
-def _arguments(texts: Sequence[str]) -> Mapping[str, Any]:
-    """Return arguments written NAME=VALUE, with values of TOML; a bare word is text."""
-    out: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (equals and name.strip().isidentifier()):
-            raise InvalidParameterError(
-                f"--argument is {shown(text)}, expected NAME=VALUE, such as length=[3,4] or "
-                f"'seed={{from=0,count=100}}'"
-            )
-        if name.strip() in out:
-            raise InvalidParameterError(
-                f"--argument {name.strip()} is given twice; give a list: {name.strip()}=[1,2]"
-            )
-        try:
-            out[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except ValueError:  # no TOML, or a number that is too long
-            out[name.strip()] = value
-    return out
-
-
-def _incomplete(sweep: Sweep) -> str:
-    """Return an error if no row could be measured; "" if one could."""
-    failed = sweep.counts[FAILED]
-    if failed < len(sweep):
-        return ""
-    sentence = next(iter(sweep.sentences(FAILED)))
-    rows = "the only row" if failed == 1 else f"all {failed} rows"
-    return f"{rows} failed, so nothing was measured; most often: {sentence}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,9 @@ import goalmeter
 from goalmeter import _errors
 from goalmeter.report import Column, Finding, Section, Table, write_report, write_text
 from goalmeter.report.numbers import DASH, storage
-from goalmeter.runs.forecast import Forecast, Span
-from goalmeter.runs.progress import in_words
+
+if TYPE_CHECKING:
+    from goalmeter.runs.forecast import Forecast, Span
 
 
 # --- Outcome --------------------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
 
 
-Value = Callable[[Forecast], Any]
+Value = Callable[[Any], Any]
 
 
 def _cell(forecast: Forecast, value: Value, text: Callable[[Any], str]) -> str:
@@ -153,11 +154,11 @@ def _at_once(forecast: Forecast) -> str:
 
 
 def _span(number: Callable[[float], str]) -> Callable[[Span], str]:
-    def in_words(span: Span) -> str:
+    def text(span: Span) -> str:
         least, most = number(span.least), number(span.most)
         return least if least == most else f"{least} to {most}"
 
-    return in_words
+    return text
 
 
 def _count(value: float) -> str:
@@ -165,6 +166,8 @@ def _count(value: float) -> str:
 
 
 def _time(seconds: float) -> str:
+    from goalmeter.runs.progress import in_words
+
     return "under 1 s" if 0 < seconds < 1 else in_words(seconds)
 
 

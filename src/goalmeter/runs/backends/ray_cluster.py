@@ -68,9 +68,12 @@ def join(ray: ModuleType, address: str) -> None:
         _reach(wanted)
     try:
         if wanted != _LOCAL:
-            with suppress(ConnectionError if wanted == _AUTO else ()):
+            try:
                 ray.init(address=wanted, **_QUIET)
                 return
+            except ConnectionError:
+                if wanted != _AUTO:
+                    raise
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         options = {"include_dashboard": False, "object_store_memory": _OBJECTS}
@@ -100,7 +103,7 @@ def _reach(address: str) -> None:
 
 
 # --- Tasks ----------------------------------------------------------------------------------------
-def ray(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
+def opened_cluster(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
     """Open "ray:ADDRESS,cpus=N"."""
     options = options_of(argument, "ray", ("address", "cpus"), first="address")
     most = MOST_WORKERS

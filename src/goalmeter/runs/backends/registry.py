@@ -21,8 +21,6 @@ from goalmeter._errors import InvalidParameterError, json_text, shown
 from goalmeter._names import BACKENDS as PLUGINS
 from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
 from goalmeter.runs.backends.processes import processes
-from goalmeter.runs.backends.ray_cluster import ray
-from goalmeter.runs.backends.slurm import slurm
 from goalmeter.runs.jobs import Backend, Batch, BatchResult, Working, calls
 
 HERE, PROCESSES = "here", "processes"
@@ -78,6 +76,20 @@ class Opener(Protocol):
     def __call__(self, argument: str, *, trials: int, timeout: float | None) -> Backend:
         """Return the backend; see `opened`."""
         ...
+
+
+def ray(argument: str, *, trials: int, timeout: float | None) -> Backend:
+    """Open "ray:ADDRESS,cpus=N"; see `ray_cluster`."""
+    from goalmeter.runs.backends.ray_cluster import opened_cluster
+
+    return opened_cluster(argument, trials=trials, timeout=timeout)
+
+
+def slurm(argument: str, *, trials: int, timeout: float | None) -> Backend:
+    """Open "slurm:NAME=VALUE,..."; see `slurm`."""
+    from goalmeter.runs.backends.slurm import opened_jobs
+
+    return opened_jobs(argument, trials=trials, timeout=timeout)
 
 
 BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray, "slurm": slurm}

@@ -43,7 +43,7 @@ _LEAVING = 10.0  # seconds that jobs have to end
 _LOOK_EVERY = {"slurm": 2.0, "local": 0.05}  # seconds
 
 
-def slurm(argument: str, *, trials: int, timeout: float | None) -> SlurmJobs:
+def opened_jobs(argument: str, *, trials: int, timeout: float | None) -> SlurmJobs:
     """Open "slurm:NAME=VALUE,..."."""
     options = options_of(argument, "slurm", _OPTIONS)
     check_timeout(timeout)
