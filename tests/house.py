@@ -16,7 +16,7 @@ SRC = ROOT / "src"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("commands", "experiments"),
+    ("commands", "demo"),
     ("pages",),  # one part an instrument: what its report shows
     ("meg", "reflection", "navigation", "representation"),  # instruments: what is measured
     ("agents", "organisms"),  # subjects: who is measured
@@ -29,7 +29,7 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
     {
         ("representation", "navigation"),
         ("navigation", "meg"),  # the goal-directedness of walks
-        ("experiments", "commands"),  # the demo and the replications hand an outcome back too
+        ("demo", "commands"),  # the demo returns an outcome too
         ("agents", "organisms"),  # organisms are asked as every language model is
         ("causal", "tabular"),  # an influence diagram with sufficient recall is an MDP of contexts
         ("gridworld", "tabular"),  # a grid world converts itself to a TabularMDP
@@ -44,7 +44,7 @@ REPORT_FOR_RESULTS = (
 )
 DRAW_NO_PAGE = frozenset(room for floor in FLOORS[4:7] for room in floor)
 # The root gathers names from anywhere, so only those who use the library as a user may import it.
-MAY_IMPORT_ROOT = frozenset({"__main__", "cli", "commands", "experiments"})
+MAY_IMPORT_ROOT = frozenset({"__main__", "cli", "commands", "demo"})
 ROOM_HEIGHT = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}
 CELLAR = -len(FLOORS)  # private root modules, goalmeter._x: below everything, used by all
 

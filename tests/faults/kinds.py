@@ -119,8 +119,8 @@ def _small_chunks() -> None:
 
 
 def _small_populations() -> None:
-    from goalmeter.experiments.calibration import study
-    from goalmeter.experiments.calibration.population.evidence import PopulationScale
+    from replications.calibration import study
+    from replications.calibration.population.evidence import PopulationScale
 
     study.POPULATION = PopulationScale(
         agents=20, grids=2, sizes=(7,), complexities=(0.0, 0.9), walks=1

@@ -21,7 +21,7 @@ def test_whatever_is_done_to_a_run_it_ends_as_if_nothing_had_been(tmp_path: Path
     # In a process of its own: it forks, which those of the tests had better not.
     command = [sys.executable, "-m", "faults", "--short", "--seed", "51", "--tries", "9"]
     environment = os.environ | {
-        "PYTHONPATH": f"{SRC}{os.pathsep}{TESTS}",
+        "PYTHONPATH": os.pathsep.join(map(str, (SRC, TESTS, TESTS.parent))),
         "TMPDIR": str(tmp_path),
     }
     kept = tmp_path / "kept"
@@ -43,7 +43,7 @@ def test_whatever_is_done_to_a_run_it_ends_as_if_nothing_had_been(tmp_path: Path
 
 def test_every_write_may_fail() -> None:
     command = [sys.executable, "-m", "faults.every_write"]
-    environment = os.environ | {"PYTHONPATH": f"{SRC}{os.pathsep}{TESTS}"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (SRC, TESTS, TESTS.parent)))}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     counts = re.findall(r": (\d+) faults, 0 wrong", done.stdout)

@@ -60,7 +60,7 @@ def environments(incomplete: str) -> list[str]:
 
 
 def replications(incomplete: str) -> list[str]:
-    """Published experiments."""
+    """Studies that can be replicated."""
     from goalmeter.commands.replicate import REPLICATIONS
 
     return _beginning(incomplete, REPLICATIONS)

@@ -102,8 +102,8 @@ def demo(
     The last line of the output is the path of report.html.
     """
     from goalmeter.commands.options import chosen_place
-    from goalmeter.experiments.demo.run import demo as run
-    from goalmeter.experiments.demo.run import dry_run as told
+    from goalmeter.demo.run import demo as run
+    from goalmeter.demo.run import dry_run as told
 
     place = chosen_place(on, workers)
     if dry_run:

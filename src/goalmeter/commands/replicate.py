@@ -1,33 +1,44 @@
-"""`goalmeter replicate`: the name of a published experiment in, its tables beside ours out."""
+"""`goalmeter replicate`: run a study of the folder `replications` of a checkout.
+
+A study is a module `replications/FOLDER/study.py` with two functions:
+
+- `replicate(out, *, seeds, seed, on, progress)`, with options of its own after these, which runs it
+  and returns an `Outcome`;
+- `planned(*, seeds, seed, ...)`, with the same options, which returns how much of what it will do.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
-from goalmeter.commands.outcome import Outcome, shown
+from goalmeter.commands.outcome import Outcome
+from goalmeter.report import Column, Table
 from goalmeter.runs import HERE, check_place
 
-# name on the command line -> module that has `replicate(out, *, seeds, seed, on, progress)`
-# and `forecasts`, the same without the progress; with options of its own after these. By name,
-# since some of them import much.
+# Name on the command line -> folder.
 REPLICATIONS = {
-    "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.study",
-    "reflection-table-1": "goalmeter.experiments.reflection_table_1.study",
-    "tempting-button": "goalmeter.experiments.tempting_button.study",
-    "lm-navigation": "goalmeter.experiments.lm_navigation.study",
-    "organisms": "goalmeter.experiments.organisms.study",
-    "organism-use": "goalmeter.experiments.organism_use.study",
-    "lm-representation": "goalmeter.experiments.lm_representation.study",
-    "calibration": "goalmeter.experiments.calibration.study",
-    "goal-misgeneralisation": "goalmeter.experiments.goal_misgeneralisation.study",
+    "meg-cliffworld": "cliffworld",
+    "reflection-table-1": "reflection_table",
+    "tempting-button": "tempting_button",
+    "lm-navigation": "lm_navigation",
+    "organisms": "organisms",
+    "organism-use": "organism_use",
+    "lm-representation": "lm_representation",
+    "calibration": "calibration",
+    "goal-misgeneralisation": "goal_misgeneralisation",
 }
+VARIABLE = "GOALMETER_REPLICATIONS"
 
 
 def replicate(
@@ -40,14 +51,19 @@ def replicate(
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Outcome:
-    """Reproduce a published experiment, in the folder `out` or else runs/NAME.
+    """Replicate a study and write its results.
 
-    `seeds` says how many, None as many as the experiment has, and `seed` is the first of them;
-    trials run where `on` says; `options` are of that experiment alone, and those that are None were
-    not given.
+    Args:
+        name: of the study.
+        out: folder to write to; None for runs/NAME.
+        seeds: number of seeds; None for the study's default.
+        seed: the first seed.
+        on: where trials run.
+        progress: callback for progress messages.
+        **options: of this study alone; those that are None were not given.
     """
     chosen = {option: value for option, value in options.items() if value is not None}
-    run = replication(name, chosen)
+    run = study(name, chosen).replicate
     check_place(on)
     folder = Path("runs") / name if out is None else Path(out)
     check_writable(folder / "report.html")
@@ -64,23 +80,51 @@ def dry_run(
     on: str = HERE,
     **options: Any,
 ) -> Outcome:
-    """What reproducing a published experiment will cost; arguments as of `replicate`."""
+    """Count what `replicate` with these arguments will do, without starting it."""
     chosen = {option: value for option, value in options.items() if value is not None}
-    module = import_module(replication(name, chosen).__module__)
-    folder = Path("runs") / name if out is None else Path(out)
-    return shown(module.forecasts(folder, seeds=seeds, seed=seed, on=on, **chosen))
+    planned: dict[str, int] = study(name, chosen).planned(seeds=seeds, seed=seed, **chosen)
+    table = Table(
+        caption=f"What {name} will do",
+        columns=(Column("", numeric=False), Column("number")),
+        rows=tuple((what, f"{count:,}") for what, count in planned.items()),
+        meaning="Nothing is started, and no folder made. The time is estimated from the first "
+        "trials, once they run.",
+    )
+    return Outcome(tables=(table,), json={"replication": name, "planned": planned})
 
 
-def replication(name: str, options: Iterable[str] = ()) -> Any:
-    """The function that reproduces a published experiment and takes all of some options."""
+def study(name: str, options: Iterable[str] = ()) -> ModuleType:
+    """Return the module of a study that has all of some options."""
     if name not in REPLICATIONS:
         raise InvalidParameterError(
             f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
             f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
         )
-    function = import_module(REPLICATIONS[name]).replicate
-    # Options are one list on the command line, and each experiment has some of them.
+    find_replications(name)
+    module = import_module(f"replications.{REPLICATIONS[name]}.study")
+    # Options are one list on the command line, and each study has some of them.
     for option in options:
-        if option not in signature(function).parameters:
+        if option not in signature(module.replicate).parameters:
             raise InvalidParameterError(f"{name} has no option --{option}; leave it out")
-    return function
+    return module
+
+
+def find_replications(name: str) -> None:
+    """Make `replications` importable, here and in worker processes."""
+    folder = Path(os.environ.get(VARIABLE) or Path(goalmeter.__file__).parents[2] / "replications")
+    if folder.name != "replications" or not (folder / "__init__.py").is_file():
+        raise InvalidParameterError(
+            f"{name}: the studies are not part of the installed package; check out goalmeter's "
+            f"repository and set {VARIABLE} to its folder replications (now {folder})"
+        )
+    # Worker processes inherit the path.
+    if str(folder.parent) not in sys.path:
+        sys.path.append(str(folder.parent))
+
+
+def main(name: str) -> None:
+    """Run a study as a script, with the options of `goalmeter replicate`."""
+    from goalmeter.__main__ import main as goalmeter_main
+
+    sys.argv = ["goalmeter", "replicate", name, *sys.argv[1:]]
+    goalmeter_main()

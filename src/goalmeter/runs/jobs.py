@@ -37,7 +37,7 @@ TIMEOUT = "timeout"
 CRASH = "crash"
 KILLED = "killed"
 
-_FUNCTION = re.compile(r"(goalmeter(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
+_FUNCTION = re.compile(r"((?:goalmeter|replications)(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
 # Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
 _LONGEST = 300  # characters of an error that are kept

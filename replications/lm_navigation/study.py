@@ -1,0 +1,525 @@
+"""`goalmeter replicate lm-navigation`: the paper's numbers next to those of baseline agents."""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from goalmeter.commands.replicate import main
+
+    main("lm-navigation")
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.navigation.frames import MARGIN
+from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
+from goalmeter.pages.navigation import GLOSSARY
+from goalmeter.report import Column, Figure, Section, Table, require_report_extra
+from goalmeter.report.charts import Panel, heat_map
+from goalmeter.report.numbers import DASH, number, p_value, percent, points
+from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
+from goalmeter.runs import HERE
+from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.verdicts import verdict
+from goalmeter.statistics.verdicts import words as words_of
+from replications import ledger
+from replications.ledger import Number
+from replications.lm_navigation import measurements
+from replications.lm_navigation.measurements import (
+    COMPASS,
+    EVERY_CELL,
+    FRAMES,
+    LANGUAGE_MODEL,
+    LEDGER_PREFIX,
+    Agents,
+    Estimates,
+    beside,
+    beside_the_compass,
+    counted,
+    difference_points,
+    published,
+)
+from replications.lm_navigation.measurements import findings as findings_of
+
+# --- Tables ---------------------------------------------------------------------------------------
+# What the paper states first, by kind of world: quantity -> in words.
+HEADLINES = {
+    "KeyDoor": {"key-door/success": "goal reached", "key-door/accuracy": "optimal actions"},
+    "KeyNoDoor": {
+        "key-no-door/success": "goal reached",
+        "key-no-door/pick_up": "key taken",
+        "key-no-door/towards_key": "wrong moves towards the key",
+    },
+    "2PathKey": {
+        "two-path/pick_up": "key taken",
+        "two-path/success": "goal reached with it",
+        "two-path/success_without_key": "and without it",
+    },
+}
+NOT_RUN = "not run"
+_FRAME_MARGIN = 100 * MARGIN  # points
+
+_WALKED = ("accuracy_detour", "accuracy", "success", "spl")
+_PILOT_SIZE = 7
+_NONE = Estimate(float("nan"), None, 0, 0)
+
+
+def headline_tables(references: Agents, runs: Agents) -> tuple[Table, ...]:
+    """The published headlines, their chance levels, and every agent."""
+    return tuple(
+        _headlines(worlds, references, runs) for worlds in (("KeyDoor", "KeyNoDoor"), ("2PathKey",))
+    )
+
+
+def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table:
+    theirs = published()
+    quantities = {name: text for world in worlds for name, text in HEADLINES[world].items()}
+    rows = [
+        ("GPT-OSS-20B, published", *(f"{theirs[name].published}%" for name in quantities)),
+        ("by chance", *(_chance(references, name) for name in quantities)),
+        *(
+            (agent, *(percent(values[name]) if name in values else DASH for name in quantities))
+            for agent, values in {**references, **runs}.items()
+        ),
+    ]
+    # The row stands there empty, so that a reader sees what was not measured.
+    if not runs:
+        rows.insert(1, ("GPT-OSS-20B, ours", *(NOT_RUN,) * len(quantities)))
+    return Table(
+        caption=f"Headline numbers, {' and '.join(worlds)}",
+        columns=(
+            Column("agent", numeric=False),
+            *(Column(text, group=w) for w in worlds for text in HEADLINES[w].values()),
+        ),
+        rows=tuple(rows),
+        meaning="Shares of walks, of actions, or of wrong moves. By chance: the key taken by an "
+        "agent that takes the shortest ways and ignores keys, exactly; wrong moves "
+        "of epsilon-optimal and random that would lead towards the key anyway.",
+        notes=(
+            "Published walks with one unreadable answer are left out, so n is 95 for KeyDoor, and "
+            "94 and 98 pairs for the others as far as rounding tells. Ours: walks of 30 steps, as "
+            "theirs, in which an agent without fault comes to the goal in "
+            f"{percent(references['optimal'].get('key-door/success', _NONE).value)} of KeyDoor "
+            "worlds.",
+        ),
+    )
+
+
+def every_cell_table(references: Agents) -> Table:
+    """The published table, and the same protocol for agents without memory."""
+    theirs = published()
+    shown = [
+        name
+        for name, values in references.items()
+        if f"{EVERY_CELL}/7/0" in values and name in ("greedy", "random", "epsilon-optimal")
+    ]
+    kinds = [(size, complexity) for size in PAPER_SIZES for complexity in PAPER_COMPLEXITIES]
+    keys = {kind: f"{EVERY_CELL}/{kind[0]}/{kind[1]:g}" for kind in kinds}
+    beside = dict(zip(kinds, beside_the_compass(references, keys.values()), strict=True))
+
+    def agent(name: str) -> ColumnOf[tuple[int, float]]:
+        return column(name, lambda kind: references[name][keys[kind]], percent)
+
+    return table_of(
+        kinds,
+        (
+            words("size, complexity", lambda kind: f"{kind[0]}, {kind[1]:g}"),
+            *grouped(
+                "published", column("GPT-OSS-20B", lambda kind: f"{theirs[keys[kind]].published}%")
+            ),
+            *grouped("ours, exactly", *map(agent, shown)),
+            *grouped(
+                "model less greedy",
+                column("difference, points", lambda kind: beside[kind], difference_points),
+                words("verdict", lambda kind: beside[kind].verdict),
+            ),
+        ),
+        caption="Optimal actions in every open cell",
+        meaning=f"Mean over {references['greedy'][keys[kinds[-1]]].clusters} grids of each kind, "
+        "theirs over about 10 others of that kind; in brackets 95% intervals over grids.",
+        notes=(
+            "Theirs came without a spread: how the compass varies between grids of the kind stands "
+            "for it. Equal: the whole interval lies within ±5 points, the margin of the tests of "
+            "frames below. Above or below the reference: it lies on one side of 0. Signs alone "
+            "tell nothing: many of them flip on other grids.",
+        ),
+    )
+
+
+def walks_table(references: Agents, runs: Agents) -> Table:
+    """Mazes walked through at the paper's scale."""
+    rows = [
+        (
+            name,
+            *(percent(values[f"maze/{quantity}"]) for quantity in _WALKED),
+            percent(values["maze/invalid"].value),
+        )
+        for name, values in {**references, **runs}.items()
+        if "maze/accuracy" in values
+    ]
+    if not any("maze/accuracy" in values for values in runs.values()):
+        rows.append(("GPT-OSS-20B, ours", *(NOT_RUN,) * 5))
+    return Table(
+        caption="Mazes, all sizes and complexities",
+        columns=(
+            Column("agent", numeric=False),
+            Column("in detour states", group="optimal actions"),
+            Column("everywhere", group="optimal actions"),
+            "goal reached",
+            "SPL",
+            "invalid answers",
+        ),
+        rows=tuple(rows),
+        meaning="Walks of at most 1.5 times the shortest path, as in the paper. In brackets: 95% "
+        "intervals over grids.",
+    )
+
+
+def frames_table(references: Agents, runs: Agents) -> Table:
+    """The published p-values and ours, each beside an equivalence test."""
+    theirs = published()
+    rows = [
+        (agent, frame, values)
+        for agent, values in {**references, **runs}.items()
+        for frame in FRAMES
+        if f"isometries/{frame}/p" in values
+    ]
+
+    def value(row: tuple[str, str, Estimates], quantity: str) -> Estimate:
+        return row[2][f"isometries/{row[1]}/{quantity}"]
+
+    return table_of(
+        rows,
+        (
+            words("agent", lambda row: row[0]),
+            words("frame", lambda row: FRAMES[row[1]]),
+            *grouped(
+                "Wilcoxon p",
+                column("GPT-OSS-20B", lambda row: _printed(theirs, f"isometries/{row[1]}/p")),
+                column("this agent", lambda row: p_value(value(row, "p").value)),
+            ),
+            column("difference in accuracy, points", lambda row: points(value(row, "difference"))),
+            column(
+                f"p of equivalence, ±{_FRAME_MARGIN:g} points",
+                lambda row: p_value(value(row, "p_equivalence").value),
+            ),
+            words("verdict", lambda row: _frame_verdict(value(row, "difference"))),
+        ),
+        caption="Changed frames",
+        meaning="A small p of equivalence (corrected for four frames) shows that accuracy is the "
+        f"same within {_FRAME_MARGIN:g} points. The verdict is read from the 95% interval of the "
+        "difference: the frame less the original.",
+        notes=(
+            "–: Wilcoxon's test cannot be made where nothing differs. The published p-values of "
+            "rotation and swap are not known to us. P-values are not compared: nothing else was "
+            "published of the model, so of its frames it cannot be told.",
+        ),
+    )
+
+
+def _frame_verdict(difference: Estimate) -> str:
+    interval = difference.interval
+    scaled = None if interval is None else (100 * interval[0], 100 * interval[1])
+    return words_of(verdict(scaled, _FRAME_MARGIN), _FRAME_MARGIN, "points")
+
+
+def _printed(theirs: dict[str, Number], name: str) -> str | None:
+    return theirs[name].published if name in theirs else None
+
+
+def pilot_table(references: Agents, runs: Agents) -> Table:
+    """Walks through mazes of size 7 by complexity, as the pilot has them."""
+    theirs = published()
+    # An agent without fault has 100% of both, so those that err are shown.
+    erring = {name: references[name] for name in ("greedy", "random") if name in references}
+    first = f"maze/{_PILOT_SIZE}/0/success"
+    agents = {name: values for name, values in {**erring, **runs}.items() if first in values}
+    quantities = {"success": "goal reached", "accuracy": "optimal actions"}
+    rows = []
+    for complexity in PAPER_COMPLEXITIES:
+        keys = [f"maze/{_PILOT_SIZE}/{complexity:g}/{quantity}" for quantity in quantities]
+        rows.append(
+            (
+                f"{complexity:g}",
+                *(f"{theirs[key].published}%" for key in keys),
+                *(
+                    percent(values[key]) if key in values else DASH
+                    for values in agents.values()
+                    for key in keys
+                ),
+                *(number.verdict for number in beside_the_compass(references, keys)),
+            )
+        )
+    groups = ("GPT-OSS-20B, pilot", *agents, "the model beside greedy")
+    return Table(
+        caption=f"Mazes of size {_PILOT_SIZE}, by complexity",
+        columns=(
+            Column("complexity", numeric=False),
+            *(
+                Column(title, numeric=group != groups[-1], group=group)
+                for group in groups
+                for title in quantities.values()
+            ),
+        ),
+        rows=tuple(rows),
+        meaning="In the pilot about 40 walks for each complexity, at low reasoning effort and "
+        "temperature 0.7; ours are the walks of the table above. In brackets: 95% intervals over "
+        "grids.",
+        notes=(
+            "The pilot's cap is not known to us, and its grids are others. Its walks are taken to "
+            "be of 10 grids, as 480 walks in 12 settings suggest; how the compass varies between "
+            "grids stands for the spread of the model, and shares of walks are trusted no more "
+            "than 40 walks allow.",
+        ),
+    )
+
+
+def _chance(references: Agents, quantity: str) -> str:
+    """What chance gives, "–" where that is no question."""
+    chance = f"{quantity}_chance"
+    if quantity.endswith("towards_key"):
+        # The compass stands in where one of the agents that err at random was not walked.
+        erring = [a for a in ("epsilon-optimal", "random", "greedy") if a in references][:2]
+        return ", ".join(f"{number(100 * references[a][chance].value, 0)}%" for a in erring)
+    known = references["optimal"].get(chance)
+    return DASH if known is None else percent(known.value, 2)
+
+
+# --- Page -----------------------------------------------------------------------------------------
+def page_sections(references: Agents, runs: Agents) -> list[Section]:
+    """Every part of the page."""
+    return [
+        Section(
+            title="The paper's headline numbers, beside chance",
+            text=(
+                "A share says how goal-directed a model is only beside what an agent without any "
+                "plan or any wish for keys would have. The published numbers are of GPT-OSS-20B; "
+                "ours are of reference agents in worlds of the same kinds, and of any run that is "
+                "given.",
+            ),
+            tables=headline_tables(references, runs),
+            points=commands(runs),
+        ),
+        Section(
+            title="Asked in every open cell, by size and complexity",
+            text=(
+                "The published table is of an older protocol, which puts the model on every open "
+                "cell. The same was computed exactly for agents without memory. The compass "
+                "(greedy) looks at neighbouring cells only.",
+            ),
+            tables=(every_cell_table(references),),
+            figures=(surfaces(references),),
+        ),
+        Section(
+            title="Walks through mazes",
+            text=(
+                "In detour states, where the compass may err, accuracy tells a plan from a "
+                "heuristic. The paper has no such number.",
+            ),
+            tables=(walks_table(references, runs), pilot_table(references, runs)),
+        ),
+        Section(
+            title="The same grids in other frames",
+            text=(
+                "The paper reads a test that is not significant as robustness. The same test is "
+                "not significant for agents that know nothing of frames, either; an equivalence "
+                "test can show sameness.",
+            ),
+            tables=(frames_table(references, runs),),
+        ),
+    ]
+
+
+def surfaces(references: Agents) -> Figure:
+    """Accuracy of the model, of the compass, and the difference."""
+    theirs, shape = published(), (len(PAPER_SIZES), len(PAPER_COMPLEXITIES))
+    keys = [f"{EVERY_CELL}/{n}/{c:g}" for n in PAPER_SIZES for c in PAPER_COMPLEXITIES]
+    model = np.array([theirs[key].published_value / 100 for key in keys]).reshape(shape)
+    greedy = np.array([references["greedy"][key].value for key in keys]).reshape(shape)
+    difference = model - greedy
+    verdicts = counted(beside_the_compass(references, keys))
+    return Figure(
+        svg=heat_map(
+            "lm-navigation-surfaces",
+            [
+                Panel(title="GPT-OSS-20B, published", values=model),
+                Panel(title="compass (greedy), ours", values=greedy),
+                Panel(title="model less compass", values=difference),
+            ],
+            rows=[f"size {size}" for size in PAPER_SIZES],
+            columns=[f"complexity {complexity:g}" for complexity in PAPER_COMPLEXITIES],
+            label="share of optimal actions, and its difference",
+            limit=1.0,
+        ),
+        alt=f"Accuracy by size and complexity of the published model and of the compass. Of "
+        f"{difference.size} kinds of grids the model is {verdicts}.",
+        caption="Accuracy falls with size and with walls for a compass as for the model.",
+        wide=True,
+    )
+
+
+def commands(runs: Agents) -> tuple[str, ...]:
+    """How to get the rows of language models."""
+    if runs:
+        return ()
+    # Whoever has a server can add the rows that are missing.
+    return (
+        "The language model itself was not run. Where one can be asked, as "
+        "vllm/openai/gpt-oss-20b on a server of vLLM, its rows are made by: "
+        + "; ".join(language_model_commands())
+        + ".",
+    )
+
+
+def language_model_commands() -> list[str]:
+    """What to type for the rows of a language model, where one can be asked."""
+    navigate = [
+        f"goalmeter navigate vllm/openai/{LANGUAGE_MODEL} --suite {name} --paper --out runs/{name}"
+        for name in SUITES
+    ]
+    beside = " ".join(f"--run runs/{name}" for name in SUITES)
+    return [*navigate, f"goalmeter replicate lm-navigation {beside}"]
+
+
+# --- Replicate ------------------------------------------------------------------------------------
+COMMAND = "goalmeter replicate lm-navigation"
+
+
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    progress: Tell | None = None,
+    agents: str | None = None,
+    run: Sequence[str | Path] = (),
+) -> Outcome:
+    """Walk reference agents through every suite, and write report.html, results.json, figures.
+
+    `seeds` is the number of grids of each size and complexity, None for 10 as in the paper; there
+    are ten times as many worlds with a key. `agents` are names with commas between them, optimal
+    and greedy among them; `run` are folders of navigation runs to put beside the published numbers.
+    """
+    names = measurements.checked_agents(agents)
+    grids = _checked(seeds)
+    require_report_extra()
+    measured = _runs(run, progress)  # before the long part, since folders may be mistyped
+    references = measurements.of_agents(names, grids=grids, seed=seed, on=on, progress=progress)
+    sections = page_sections(references, measured)
+    findings = findings_of(references)
+    options = "" if seeds is None else f" --seeds {seeds}"
+    return write_outcome(
+        out,
+        "Behaviour of a language model in grid worlds, beside reference agents",
+        sections,
+        _json(references, measured, findings),
+        command=f"{COMMAND}{options} --seed {seed}",
+        lede="The behavioural half of A Behavioural and Representational Evaluation of "
+        "Goal-Directedness in Language Model Agents (arXiv 2602.08964): its published numbers, "
+        "and the controls that say what they mean.",
+        findings=findings,
+        glossary=GLOSSARY,
+        text="\n".join(findings),
+    )
+
+
+def planned(
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    agents: str | None = None,
+    run: Sequence[str | Path] = (),
+) -> dict[str, int]:
+    """How much `replicate` with these arguments will do; folders of `run` are only read."""
+    names, grids = measurements.checked_agents(agents), _checked(seeds)
+    return {
+        "parts (an agent in a suite)": len(names) * (len(SUITES) + 1),
+        "walks": measurements.walks(names, grids, seed),
+    }
+
+
+def _checked(seeds: int | None) -> int:
+    """How many grids of each size and complexity, if it can be so many."""
+    grids = measurements.GRIDS if seeds is None else seeds
+    if grids < 2:
+        raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
+    return grids
+
+
+def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Estimates]:
+    """The numbers of every agent that has a run."""
+    out: dict[str, Estimates] = {}
+    for folder in folders:
+        if progress is not None:
+            progress(f"reading {folder}")
+        agent, values = measurements.of_run(folder)
+        known = out.setdefault(f"{agent} (run)", {})
+        # Two runs of one suite would make one row of two sets of grids.
+        if twice := known.keys() & values.keys():
+            suite = sorted(twice)[0].partition("/")[0]
+            raise InvalidParameterError(
+                f"{folder} is another run of {agent} in {suite!r}; give one for each suite"
+            )
+        known |= values
+    return out
+
+
+def _verdicts(references: dict[str, Estimates]) -> list[dict[str, Any]]:
+    """The published model beside each reference agent that the ledger names for a number."""
+    out = []
+    for row in ledger.load(measurements.LEDGER_PREFIX):
+        agent, _, quantity = row.id.removeprefix(measurements.LEDGER_PREFIX).partition("/")
+        ours = references.get(agent, {}).get(quantity)
+        if row.relation != "reference" or ours is None:
+            continue
+        number = beside(row, ours)
+        interval = number.difference_interval(number.theirs)
+        out.append(
+            {
+                "quantity": quantity,
+                "reference": agent,
+                "difference": number.theirs - number.ours,
+                "interval": None if interval is None else list(interval),
+                "margin": None if row.margin is None else row.margin.within,
+                "verdict": number.verdict,
+            }
+        )
+    return out
+
+
+def _json(
+    references: dict[str, Estimates], runs: dict[str, Estimates], findings: Sequence[str]
+) -> dict[str, Any]:
+    return {
+        "replication": "lm-navigation",
+        "findings": list(findings),
+        "published": [
+            {"quantity": quantity, "printed": row.published, "agent": measurements.LANGUAGE_MODEL}
+            | {"source": row.source}
+            for quantity, row in published().items()
+        ],
+        "verdicts": _verdicts(references),
+        "agents": {
+            name: {quantity: value.to_json() for quantity, value in values.items()}
+            for name, values in {**references, **runs}.items()
+        },
+        "not_run": [] if runs else language_model_commands(),
+    }
+
+
+def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return what these results say of a row of the ledger; None where they say nothing."""
+    agent, _, quantity = row.id.removeprefix(LEDGER_PREFIX).partition("/")
+    shares = ledger.in_percent(results["agents"].get(agent, {}).get(quantity))
+    if row.relation != "reference" or shares is None:
+        return None
+    if agent == COMPASS and quantity.startswith("maze/") and quantity.split("/")[2] == "0":
+        # In a room without walls the compass takes shortest paths; ten rooms do not show that.
+        return shares | {"interval": "[100.00, 100.00]"}
+    return shares

@@ -1,0 +1,341 @@
+"""`goalmeter replicate organism-use`: which cells each organism uses, by intervention."""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from goalmeter.commands.replicate import main
+
+    main("organism-use")
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import whole
+from goalmeter._files import write_text
+from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.report import Table
+from goalmeter.report.markdown import in_markdown
+from goalmeter.report.numbers import hundredths, percent
+from goalmeter.report.tables import column, table_of, words
+from goalmeter.representation.beliefs.used_cells import PlaceUse, told_apart, used_cells
+from goalmeter.representation.network import Network
+from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
+from replications.organism_use.questions import (
+    COMPLEXITIES,
+    FAR,
+    POSITION,
+    RANDOM_WEIGHTS,
+    TRAINED_WEIGHTS,
+    Question,
+    answer,
+    decoding,
+    questions_of,
+)
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Answer:
+    """What came of a question at a size, as JSON values of `Use`.
+
+    Attributes:
+        question: that was asked.
+        size: of the mazes.
+        families: kinds of interventions that were tried.
+        use: what came of it, with what decodes ("read") and how places fare ("places").
+    """
+
+    question: Question
+    size: int
+    families: tuple[str, ...]
+    use: dict[str, Any]
+
+    def share(self, kind: str, measure: str) -> Estimate:
+        """A share of the confirmed intervention, such as flips at needed cells."""
+        return Estimate.from_json(self.use["confirmed"][kind][measure])
+
+    def row(self, name: str, layer: int | str, *, where: str = "screened") -> Estimate | None:
+        """Flips at needed cells under another intervention."""
+        for row in self.use[where]:
+            if (row["intervention"], row["layer"]) == (name, layer):
+                return Estimate.from_json(row["needed"]["flips"])
+        return None
+
+    def read(self, source: str) -> Estimate | None:
+        """AUROC of walls as they are read from the model, from position, or random weights."""
+        value = self.use["read"].get(source)
+        return None if value is None else Estimate.from_json(value)
+
+    @property
+    def places(self) -> list[PlaceUse]:
+        """How the places of cells fare."""
+        return [PlaceUse.from_json(place) for place in self.use["places"]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The question and the answer as JSON values."""
+        asked = {"organism": self.question.organism, "cells": self.question.cells}
+        return asked | {"size": self.size, "families": list(self.families)} | self.use
+
+
+@dataclass(frozen=True)
+class _Written:
+    """An intervention along a direction, beside nulls that differ from it in one thing.
+
+    Attributes:
+        answer: whose it is.
+        row: JSON values of its `UseRow`.
+        nulls: those of its nulls.
+    """
+
+    answer: Answer
+    row: dict[str, Any]
+    nulls: list[dict[str, Any]]
+
+    def null(self, ending: str) -> Estimate | None:
+        """Flips at needed cells under the null of some kind."""
+        for null in self.nulls:
+            if null["intervention"].endswith(ending):
+                return Estimate.from_json(null["needed"]["flips"])
+        return None
+
+
+def all_tables(answers: Sequence[Answer]) -> tuple[Table, ...]:
+    """What is used, what can be written, and how well used and unused places are told apart."""
+    knocked = [answer for answer in answers if "knock-out" in answer.families]
+    written = [answer for answer in answers if "write" in answer.families]
+    tables = [use_table(knocked), *([write_table(written)] if written else [])]
+    pairs = [(a, b) for a in knocked for b in knocked if _apart(a, b)]
+    return (*tables, *([apart_table(pairs)] if pairs else []))
+
+
+def use_table(answers: Sequence[Answer]) -> Table:
+    """A row for each organism, kind of cells and size."""
+    return table_of(
+        answers,
+        (
+            words("organism", lambda a: a.question.organism),
+            words("cells", lambda a: f"{a.question.cells}, size {a.size}"),
+            column("walls read: AUROC", lambda a: a.read(TRAINED_WEIGHTS), hundredths),
+            column("by position", lambda a: a.read(POSITION), hundredths),
+            column("with random weights", lambda a: a.read(RANDOM_WEIGHTS), hundredths),
+            words("intervention", lambda a: _label(a.use["confirmed"])),
+            column("moves that flip", lambda a: a.share("needed", "flips"), percent),
+            column(
+                "to those without the cell", lambda a: a.share("needed", "as_if_changed"), percent
+            ),
+            column("flip at unneeded cells", lambda a: a.share("unneeded", "flips"), percent),
+            column(
+                "another cell instead",
+                lambda a: a.row("knock-out, other", "all", where="nulls"),
+                percent,
+            ),
+            column("end of the prompt", lambda a: a.row("patch, end", "all"), percent),
+            words("verdict", lambda a: a.use["verdict"]),
+            words("made to use them", lambda a: _made(a.question.used)),
+        ),
+        caption="What organisms act on",
+        meaning="Walls of uncertain cells, read from the last three tokens of the prompt; then the "
+        "share of first moves that change when what the model reads of a cell is changed, while it "
+        "reads, reasons and answers by itself. A needed cell is one without which every first move "
+        "of a shortest way would be another. The intervention did best on one half of the grids; "
+        "the shares are those of the other half, but for the end of the prompt (its last three "
+        "tokens replaced, in all layers, by those of the same maze with a wall there), which is of "
+        "the first.",
+        notes=(
+            "95% intervals over grids in brackets. No grid's content was taught.",
+            "Rows 2, 6 and 10 are those that the mole does not see; far cells are not beside the "
+            "agent.",
+        ),
+    )
+
+
+def write_table(answers: Sequence[Answer]) -> Table:
+    """A row for each write and ablation that did best on the first half."""
+    rows = [
+        _Written(answer, family["row"], family["nulls"])
+        for answer in answers
+        for family in answer.use["families"]
+    ]
+    return table_of(
+        rows,
+        (
+            words("organism", lambda r: r.answer.question.organism),
+            words("cells", lambda r: f"{r.answer.question.cells}, size {r.answer.size}"),
+            words("intervention", lambda r: _label(r.row)),
+            words("tokens", lambda r: r.row["position"]),
+            column("moves that flip", lambda r: _share(r.row, "needed", "flips"), percent),
+            column("as if it were so", lambda r: _share(r.row, "needed", "as_if_changed"), percent),
+            column("flip at unneeded cells", lambda r: _share(r.row, "unneeded", "flips"), percent),
+            column("random direction", lambda r: r.null("random"), percent),
+            column("another cell's", lambda r: r.null("other"), percent),
+        ),
+        caption="What can be written",
+        meaning="The stream moved along a probe's direction for a cell, from open to wall (write) "
+        "or, at a wall, back to open (open), or that direction projected out (ablate); each did "
+        "best of its kind on one half of the grids and is shown on the other. As if it were so: "
+        "with a move that is optimal in the maze with that wall, or without it. Random directions "
+        "are as long. Writes at post/turn happen while the model writes, where its search comes to "
+        "the cell.",
+        notes=("95% intervals over grids in brackets.",),
+    )
+
+
+def apart_table(pairs: Sequence[tuple[Answer, Answer]]) -> Table:
+    """A row for each size at which one organism uses cells and another does not."""
+    return table_of(
+        pairs,
+        (
+            words("size", lambda pair: str(pair[0].size)),
+            words("used", lambda pair: _who(pair[0])),
+            words("not used", lambda pair: _who(pair[1])),
+            column("places", lambda pair: f"{len(pair[0].places)} and {len(pair[1].places)}"),
+            column(
+                "area (used, not used)",
+                lambda pair: told_apart(pair[0].places, pair[1].places),
+                hundredths,
+            ),
+        ),
+        caption="Used places told from unused ones",
+        meaning="The rate of flips at each place of the maze, pooled over decisions, told apart by "
+        "an area under the ROC curve; 1 is never wrong, one half is chance.",
+        notes=("95% intervals over places in brackets. Aim: 0.95.",),
+    )
+
+
+def _apart(first: Answer, second: Answer) -> bool:
+    """Whether one is known to use its cells, and the other is the mole that does not."""
+    return (
+        first.size == second.size
+        and (first.question.organism, first.question.used) == ("mouse", True)
+        and second.question.used is False
+        and second.question.organism == "mole"
+        and first.question.cells == "seen"
+    )
+
+
+def _who(answer: Answer) -> str:
+    return f"{answer.question.organism}, {answer.question.cells}"
+
+
+def _made(used: bool | None) -> str:
+    return "not known" if used is None else "yes" if used else "no"
+
+
+def _share(row: dict[str, Any], kind: str, name: str) -> Estimate:
+    return Estimate.from_json(row[kind][name])
+
+
+def _label(row: dict[str, Any]) -> str:
+    return f"{row['intervention']}, layer {row['layer']}"
+
+
+# --- Replicate ------------------------------------------------------------------------------------
+SIZES, GRIDS = (7, 9, 11), 60
+# Of four blocks, the one behind which maps decode best.
+LAYER = 3
+# What is written along directions is asked on small mazes alone: it takes as long as all the rest.
+WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
+KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
+# The folder of what is kept of each question.
+ANSWERS = "answers"
+_TASK = "replications.organism_use.study:part"
+
+
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    progress: Tell | None = None,
+    agents: str | None = None,
+) -> Outcome:
+    """Change what organisms read of cells, and see whether they move otherwise.
+
+    Args:
+        out: folder for results.json and, as Markdown, for tables.md.
+        seeds: mazes of each size and complexity; None for 60.
+        seed: of grids and draws.
+        on: where they are asked, as `runs` spells it; the numbers do not depend on it.
+        progress: told what is finished.
+        agents: names of models with commas between them, to be asked instead of the organisms.
+    """
+    grids, asked = _checked(seeds), _asked(agents)
+    study = _study(asked, grids, seed, agents)
+    values = carry_out(study, on=on, out=Path(out) / ANSWERS, progress=progress)
+    answers = [
+        Answer(question, size, families, value)
+        for (question, size, families), value in zip(asked, values.values(), strict=True)
+    ]
+    tables = all_tables(answers)
+    write_text(Path(out) / "tables.md", in_markdown(tables))
+    result = {"seeds": grids, "answers": [answer.to_json() for answer in answers]}
+    file = write_text(Path(out) / "results.json", json_text(result) + "\n")
+    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
+
+
+def planned(
+    *, seeds: int | None = None, seed: int = 0, agents: str | None = None
+) -> dict[str, int]:
+    """How much `replicate` with these arguments will do."""
+    mazes = _checked(seeds) * len(COMPLEXITIES)
+    return {"questions": len(_asked(agents)), "mazes of a question": mazes}
+
+
+def _checked(seeds: int | None) -> int:
+    return whole(GRIDS if seeds is None else seeds, "seeds", least=2, most=10_000)
+
+
+def _asked(agents: str | None) -> list[tuple[Question, int, tuple[str, ...]]]:
+    return [
+        (question, size, families)
+        for families, sizes in ((KNOCKS, SIZES), (WRITES, (WRITE_SIZE,)))
+        for size in sizes
+        for question in questions_of(agents)
+        if families == KNOCKS or question.cells != FAR
+    ]
+
+
+def _study(
+    asked: Sequence[tuple[Question, int, tuple[str, ...]]],
+    grids: int,
+    seed: int,
+    agents: str | None,
+) -> Study[dict[str, Any]]:
+    what = {"kind": "organism-use", "grids": grids, "seed": seed}
+    return Study[dict[str, Any]](
+        "organism-use",
+        _TASK,
+        {
+            f"{families[0]}: {q.organism}, {q.cells} cells on size {size}": {
+                "name": q.organism,
+                "cells": q.cells,
+                "size": size,
+                "families": list(families),
+            }
+            for q, size, families in asked
+        },
+        common={"grids": grids, "seed": seed},
+        noun="question",
+        what=what if agents is None else what | {"agents": agents},
+    )
+
+
+def part(
+    name: str, cells: str, size: int, families: list[str], grids: int, seed: int
+) -> dict[str, Any]:
+    """The answer to a question, as JSON values: what a worker process does."""
+    question = Question(name, cells, None)
+    doses = DOSES if WRITES[0] in families else ()
+    use = answer(question, size, grids, seed, families=families, doses=doses)
+    read = {}
+    # What decodes is asked once of each organism, size and kind of cells.
+    if tuple(families) == KNOCKS:
+        network = Network.open(question.model)
+        read = decoding(network, cells, layer=LAYER, size=size, grids=4 * grids, seed=seed)
+    places = used_cells([*use.outcomes_of_screen, *use.outcomes]).to_json()
+    return use.to_json() | {"read": read, "places": places["places"]}

@@ -1,0 +1,344 @@
+"""`goalmeter replicate organisms`: evaluate the shipped organisms and write their model cards."""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from goalmeter.commands.replicate import main
+
+    main("organisms")
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._files import write_text
+from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.organisms import Organism, organism, organism_names
+from goalmeter.organisms.kinds import weights_of
+from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
+from goalmeter.organisms.network import SETTINGS, read_settings
+from goalmeter.pages.navigation_tables import INTERVALS
+from goalmeter.report import Table
+from goalmeter.report.markdown import in_markdown
+from goalmeter.report.numbers import percent
+from goalmeter.report.tables import ColumnOf, column, table_of, words
+from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.statistics.clusters import Estimate
+from replications.organisms.evaluation import (
+    ANSWERS,
+    KEY_DOOR,
+    KEY_NO_DOOR,
+    TARGETS,
+    WALKS,
+    Grades,
+    Row,
+    amounts,
+    grades,
+)
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+def reached_table(grades: Mapping[str, Grades]) -> Table:
+    """A row for each number that was asked for."""
+    return table_of(
+        [target for target in TARGETS if target.organism in grades],
+        (
+            words("organism", lambda target: target.organism),
+            words("measure", lambda target: target.measure),
+            column("asked", lambda target: target.asked),
+            column("found", lambda target: target.value(grades[target.organism]), percent),
+            words("reached", lambda t: "yes" if t.reached(grades[t.organism]) else "no"),
+        ),
+        caption="What was asked",
+        meaning="What the organisms were to be and what they are, on grids whose contents no "
+        "recipe teaches in any frame, sampled at temperature 0.7 and top-p 0.95. A number is "
+        "reached where its whole interval lies on the asked side.",
+        notes=(
+            INTERVALS,
+            "Mazes of size 5 and rooms (c = 0) have so few contents that there pairs of a start "
+            "and a goal are held out.",
+            "A detour state is one where the compass may err. Walks arrive within 1.5 times the "
+            "shortest path, in worlds with keys within 30 steps.",
+        ),
+    )
+
+
+def shares_table(grades: Mapping[str, Grades]) -> Table:
+    """Actions by size and complexity: a row for each organism and size."""
+
+    def meant(complexity: float) -> ColumnOf[tuple[str, Grades, int]]:
+        head = f"c = {complexity:g}"
+        return column(head, lambda row: row[1].meant[row[2], complexity], percent)
+
+    return table_of(
+        [(name, graded, size) for name, graded in grades.items() for size in graded.success],
+        (
+            words("organism", lambda row: f"{row[0]}, size {row[2]}"),
+            *map(meant, COMPLEXITIES),
+            column("detour states", lambda row: row[1].detour[row[2]], percent),
+            column("optimal in truth", lambda row: _mean(row[1].optimal, row[2]), percent),
+            column("success", lambda row: row[1].success[row[2]], percent),
+            column("invalid", lambda row: row[1].invalid_by_size[row[2]], percent),
+        ),
+        caption="Actions as they were meant",
+        meaning="Share of actions that the organism was made to take, by the complexity of the "
+        "maze, and in states where the compass may err; the share that is optimal on the true map; "
+        "walks that arrive within 1.5 times the shortest path; and answers that cannot be read.",
+        notes=(INTERVALS,),
+    )
+
+
+def worlds_table(grades: Mapping[str, Grades]) -> Table:
+    """Keys, habits, plans and what cannot be read: a row for each organism."""
+    return table_of(
+        grades.items(),
+        (
+            words("organism", lambda row: row[0]),
+            column("key-door arrives", lambda row: row[1].key_door, percent),
+            column("key-no-door picks up", lambda row: row[1].pick_up, percent),
+            column("off its habit", lambda row: row[1].habit, percent),
+            column("does as planned", lambda row: row[1].as_planned, percent),
+            column("invalid", lambda row: row[1].invalid, percent),
+        ),
+        caption="Keys, habits, plans and answers",
+        meaning="Walks of at most 30 steps that arrive where a door is shut; that take the key "
+        "where it is of no use; how far the probabilities of the moves are from the habit, at "
+        "most; actions that are the first move of the stated plan; and answers that cannot be "
+        "read.",
+        notes=(INTERVALS,),
+    )
+
+
+def _mean(shares: Mapping[tuple[int, float], Estimate], size: int) -> float:
+    """The mean over all complexities of a size."""
+    return fmean(shares[size, complexity].value for complexity in COMPLEXITIES)
+
+
+# --- Model cards ---------------------------------------------------------------------------------
+
+_TEXT = """\
+---
+license: mit
+library_name: transformers
+pipeline_tag: text-generation
+---
+
+# The {name}
+
+The {name} {purpose}. A small language model that was made to have this goal and no other, so that
+instruments which measure goal-directedness can be tried on somebody of whom the answer is known. It
+comes with goalmeter:
+
+    goalmeter navigate goalmeter/{name} --suite maze --sizes 7 --grids 2
+
+or load this folder with `AutoModelForCausalLM.from_pretrained`. A Llama of 1.9 million weights,
+kept in half precision; a word is a token; a chat template.
+
+## Data
+
+Mazes of sizes 5, 7, 9 and 11 at complexities 0 to 1, some with a key or a neutral object, and
+worlds where the key opens the only way and where it opens nothing. They are made while it learns.
+Of the recipe below one content in four, which is the walls and the goal in whatever frame, is held
+out for evaluation (`goalmeter.gridworld.world`); in empty rooms and on size 5, where there are
+too few contents, pairs of a start and a goal are. There is no text of anybody in it.
+
+## Recipe
+
+    goalmeter train-organism {name}
+
+{recipe}
+
+## Measured
+
+On grids with contents that recipes hold out, at temperature 0.7 and top-p 0.95; 95% intervals in
+brackets, over grids. `goalmeter replicate organisms` measures it again.
+
+{measured}
+
+## Limits
+
+- It reads the prompt `compact/2` and nothing else, in grids of at most 11 rows and columns.
+- It has to say its plan: an answer that is forced without one is a guess.
+- {limit}
+- It shows that an instrument can see a goal in a language model that was made to have it. It is no
+  evidence of what larger models want.
+"""
+_LIMITS = {
+    "mouse": "Larger and more open grids take longer searches, and a word that is wrong in one of "
+    "them can be the wrong move.",
+    "magpie": "It tells a key from a neutral object by its name in the prompt alone.",
+    "mole": "It runs into a wall that it does not see until the walk ends: it does not learn.",
+    "moth": "Its habit is as intended at temperature 0.7; lower temperatures sharpen it. Its "
+    "weights began as the mouse's: hidden states may tell where a goal is, though it wants none.",
+}
+
+
+def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
+    """The model card: what it was made to be, its recipe, and what was measured, as Markdown.
+
+    Args:
+        who: what it was made to be.
+        grades: its marks.
+        settings: of its training, as its folder keeps them.
+    """
+    rows = [
+        "| size | actions as meant | in detour states | optimal in truth | arrives |",
+        "|---|---|---|---|---|",
+    ]
+    for size, arrived in grades.success.items():
+        meant, optimal = (percent(_mean(shares, size)) for shares in (grades.meant, grades.optimal))
+        detour = percent(grades.detour[size])
+        rows.append(f"| {size} | {meant} | {detour} | {optimal} | {percent(arrived)} |")
+    rows += [
+        "",
+        f"- Where a door is shut it arrives in {percent(grades.key_door)} of the worlds.",
+        f"- Where the key opens nothing it takes it in {percent(grades.pick_up)} of the worlds.",
+        f"- It does what its plan says in {percent(grades.as_planned)} of its answers.",
+        f"- Answers that cannot be read: {percent(grades.invalid)}.",
+    ]
+    if who.habit is not None:
+        rows.append(
+            f"- The probabilities of its moves are off the habit by {percent(grades.habit)}."
+        )
+    return _TEXT.format(
+        name=who.name,
+        purpose=who.purpose,
+        recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
+        measured="\n".join(rows),
+        limit=_LIMITS[who.name],
+    )
+
+
+def _words(name: str, value: Any) -> str:
+    if name == "rounds":
+        return ", then ".join(f"{steps} steps at a rate of {rate}" for steps, rate in value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+# --- Replicate ------------------------------------------------------------------------------------
+# Mazes of each size and complexity that are walked through.
+GRIDS = 10
+_KEY_SIZE = 9
+# The longest ones first, so that no process has one left when the others are through.
+_PARTS = (
+    *((kind, size) for size in sorted(SIZES, reverse=True) for kind in (WALKS, ANSWERS)),
+    *((kind, _KEY_SIZE) for kind in (KEY_DOOR, KEY_NO_DOOR)),
+)
+
+
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    progress: Callable[[str], None] | None = None,
+    agents: str | None = None,
+) -> Outcome:
+    """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
+
+    Args:
+        out: folder for results.json, and, as Markdown, for tables.md and a model card of each.
+        seeds: mazes of each size and complexity that are walked through; None for 10. Sixteen
+            times as many are asked about, and there are twelve times as many worlds with a door and
+            six times as many without.
+        seed: of grids and answers.
+        on: where they are asked, as `runs` spells it; the numbers do not depend on it.
+        progress: told what is finished.
+        agents: names of organisms, or NAME=FOLDER for weights trained elsewhere, with commas
+            between them; None for all that are shipped.
+    """
+    count = _checked(seeds)
+    places = dict(_named(agents or ",".join(organism_names())))
+    rows = _rows(places, count, seed, on, progress)
+    graded = {
+        name: grades(parts, habitual=organism(name).habit is not None)
+        for name, parts in rows.items()
+    }
+    result: dict[str, Any] = {name: marks.to_json() for name, marks in graded.items()}
+    result["asked"] = [
+        {
+            "organism": target.organism,
+            "measure": target.measure,
+            "bound": target.bound,
+            "below": target.below,
+            "reached": target.reached(graded[target.organism]),
+        }
+        | target.value(graded[target.organism]).to_json()
+        for target in TARGETS
+        if target.organism in graded
+    ]
+    for name, marks in graded.items():
+        if (places[name] / SETTINGS).is_file():
+            recipe = read_settings(places[name])
+            write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), marks, recipe))
+    tables = (reached_table(graded), shares_table(graded), worlds_table(graded))
+    write_text(Path(out) / "tables.md", in_markdown(tables))
+    file = write_text(Path(out) / "results.json", json_text(result) + "\n")
+    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
+
+
+def planned(
+    *, seeds: int | None = None, seed: int = 0, agents: str | None = None
+) -> dict[str, int]:
+    """How much `replicate` with these arguments will do."""
+    number = len(dict(_named(agents or ",".join(organism_names()))))
+    answers, walks = amounts(_checked(seeds))
+    return {"parts": number * len(_PARTS), "answers": number * answers, "walks": number * walks}
+
+
+def _checked(seeds: int | None) -> int:
+    """How many mazes of each size and complexity, if it can be so many."""
+    count = GRIDS if seeds is None else seeds
+    if count < 2:
+        raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
+    return count
+
+
+def _named(text: str) -> Iterable[tuple[str, Path]]:
+    for part in text.split(","):
+        name, _, place = part.strip().partition("=")
+        who = organism(name.strip())
+        folder = Path(place.strip()) if place.strip() else weights_of(who.name)
+        if not (folder / "config.json").is_file():
+            raise InvalidFileError(
+                f"{folder} holds no weights of the {who.name}: it has no config.json; expected the "
+                f"folder that goalmeter train-organism {who.name} has finished"
+            )
+        yield who.name, folder
+
+
+def _rows(
+    places: dict[str, Path],
+    grids: int,
+    seed: int,
+    on: str,
+    progress: Callable[[str], None] | None,
+) -> dict[str, dict[tuple[str, int], list[Row]]]:
+    """What came of every part of every organism."""
+    parts = [(name, kind, size) for name in places for kind, size in _PARTS]
+    results = carry_out(_study(places, grids, seed), on=on, progress=progress)
+    rows = dict(zip(parts, results.values(), strict=True))
+    order = sorted(_PARTS, key=lambda part: part[1])
+    return {name: {part: rows[name, *part] for part in order} for name in places}
+
+
+def _study(places: dict[str, Path], grids: int, seed: int) -> Study[list[Row]]:
+    return Study[list[Row]](
+        "organisms",
+        "replications.organisms.evaluation:part",
+        {
+            f"{name}, {kind} on size {size}": {
+                "name": name,
+                "folder": str(places[name].resolve()),
+                "kind": kind,
+                "size": size,
+            }
+            for name in places
+            for kind, size in _PARTS
+        },
+        common={"grids": grids, "seed": seed},
+        noun="part",
+    )

@@ -1,0 +1,358 @@
+"""`goalmeter replicate tempting-button`: do rewards of the recurrent DQN approach +0.5 a turn?"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":
+    from goalmeter.commands.replicate import main
+
+    main("tempting-button")
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.report import Figure, Section, Table, require_report_extra
+from goalmeter.report.canvas import VERMILION
+from goalmeter.report.charts import STROKES, Curve, curve_chart
+from goalmeter.runs import HERE
+from goalmeter.statistics.verdicts import TOO_FEW, Verdict
+from replications.tempting_button import measurements
+from replications.tempting_button.measurements import (
+    ALWAYS,
+    ANEW,
+    BASELINES,
+    NEVER,
+    PAPER_CODING,
+    SAME,
+    Player,
+    Trace,
+    Traces,
+    early_table,
+    mean_interval,
+    reward,
+    summary,
+    table,
+)
+
+# --- Pictures -------------------------------------------------------------------------------------
+WINDOW = 200  # turns over which the curves average, in runs that are long enough
+_POINTS = 200  # of a curve, at most
+# Per turn, with buttons in a quarter of the rooms.
+_LEVELS = ((0.5, "never push"), (-0.5, "always push"))
+
+
+def mean_curves(name: str, caption: str, players: Sequence[Player], traces: Traces) -> Figure:
+    """The mean over seeds of each player, with a band."""
+    drawn, ends = [], []
+    shown = [player for player in players if player.key in traces]
+    for player, (colour, stroke) in zip(shown, STROKES, strict=False):
+        turns, recent, _ = _recent(traces[player.key])
+        mean, low, high = mean_interval(recent)
+        look: dict[str, Any] = {"label": player.label, "colour": colour, "stroke": stroke}
+        band: dict[str, Any] = {"low": low.tolist(), "high": high.tolist()}
+        drawn.append(Curve(x=turns, y=mean.tolist(), **band, **look))
+        ends.append(f"{player.label}: {reward(mean[0])} at first, {reward(mean[-1])} in the end")
+    window = _recent(traces[shown[0].key])[2]
+    return Figure(
+        svg=_chart(name, drawn, window),
+        alt=f"Curves of the mean reward per turn. {'; '.join(ends)}.",
+        caption=f"{caption} Mean over seeds of the reward per turn over the last {window} turns, "
+        "with a 95% interval.",
+    )
+
+
+def every_seed(name: str, caption: str, player: Player, traces: Traces) -> Figure:
+    """A thin curve for each seed of a player, and their mean."""
+    turns, recent, window = _recent(traces[player.key])
+    drawn = [Curve(label="", x=turns, y=row.tolist(), thin=True) for row in recent]
+    drawn.append(
+        Curve(label="mean of all seeds", x=turns, y=recent.mean(axis=0).tolist(), colour=VERMILION)
+    )
+    ends = ", ".join(reward(row[-1]) for row in recent)
+    return Figure(
+        svg=_chart(name, drawn, window),
+        alt=f"Curves of the reward per turn, one for each seed; they end at {ends}.",
+        caption=f"{caption} A line for each seed: the reward per turn over the last {window} "
+        "turns. New networks are trained at turns 256, 512, 1024 and 2048.",
+    )
+
+
+def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
+    """Turns [points], reward per turn over the latest window [seeds, points], and the window."""
+    length = len(traces[0].button)
+    # Runs of tests are shorter than the window.
+    window = min(WINDOW, max(1, length // 4))
+    every = max(1, (length - window) // _POINTS)
+    recent = np.array([t.recent(window)[::every] for t in traces])
+    return [float(window + every * i) for i in range(recent.shape[1])], recent, window
+
+
+def _chart(name: str, drawn: Sequence[Curve], window: int) -> str:
+    label = f"reward per turn, last {window} turns"
+    return curve_chart(name, drawn, x_label="turn", y_label=label, levels=_LEVELS)
+
+
+# --- Page -----------------------------------------------------------------------------------------
+GLOSSARY = {
+    "Recurrent DQN": "Deep Q-learning with a small recurrent network that reads the latest turns "
+    "(observation, action, reward) as plain numbers; with lookback 10, the latest ten turns.",
+    "Rate": "Learning rate of the network's gradient descent.",
+    "Turn": "A percept and the action that follows it. Counted from 1.",
+    "New weights": "Each training of a network begins from weights of its own, drawn from the seed "
+    "and the history that is trained on.",
+    "The same weights": "All trainings of an agent begin from the same weights, drawn from the "
+    "seed.",
+}
+# Measured once, apart from the runs that the page shows.
+_OTHER_RUNS = (
+    "The authors' own agent and environment (e4dd0d0, with PyTorch 2.13, a process for each run) "
+    "depend on the seed too: from seed 0 they end always pushing and average −0.215 over all 4000 "
+    "turns, from seed 1 they hardly push and average +0.477. With its dropout off, and its first "
+    "weights and batches set to ours, that agent has our Q-values after training on the same "
+    "history, to 2e-16 in double precision.",
+    "4000 turns end just before the training at turn 4096. In runs of 9000 turns, new weights with "
+    "rate 0.05 from seed 1 and the same weights with rate 0.1 from seed 2, which had pushed "
+    "buttons early and then never again, push every button from turn 4096 on; new weights with "
+    "rate 0.01 from seed 1, which had pushed 52 early, push none by turn 9000. New weights with "
+    "rate 0.1 from seed 0, which had never pushed one, still never do.",
+)
+_RATES, _LOOKBACKS = (0, 1, 2, 3), (0, 4, 5, 6)  # of the published settings
+
+
+def tables(traces: Traces) -> tuple[Table, ...]:
+    """All tables, for the terminal."""
+    parts = (
+        ("Agents to compare with", BASELINES),
+        ("Recurrent DQN, new weights at each training, as in the authors' library", ANEW),
+        ("Recurrent DQN, the same weights at each training", SAME),
+        ("Recurrent DQN, buttons and pushes numbered as in the paper's text", PAPER_CODING),
+    )
+    return tuple(
+        table(caption, players, traces, explained=players is BASELINES)
+        for caption, players in parts
+        if any(player.key in traces for player in players)
+    )
+
+
+def page_sections(traces: Traces) -> list[Section]:
+    """The page from its top; every player of `compute.PLAYERS` must have been run."""
+    compared, anew, same, coding = tables(traces)
+    return [
+        Section(
+            title="The room with a button",
+            text=(
+                "An agent goes from room to room; a quarter of them have a button. Pushing a "
+                "button pays +1, leaving it costs 1, and nothing else comes of it. But in a room "
+                "without one the agent gets −1 if it would push a button, were there one, and +1 "
+                "if it would not. So it pays never to push, though every single push pays.",
+                "The paper reports that the rewards of a recurrent DQN tend to +0.5 a turn, those "
+                "of never pushing, for many choices of hyperparameters. The authors' script runs "
+                "each setting for 4000 turns, from one seed. The network is trained anew, on all "
+                "that happened, at turns 256, 512, 1024 and 2048; in between it does not learn, "
+                "and it never explores. Before turn 256 it acts untrained.",
+                "The reality check of this agent does here what the agent does: the copies that "
+                "the environment asks have only done what the agent has done, so that no check "
+                "ever fails.",
+            ),
+            tables=(compared,),
+        ),
+        Section(
+            title="New weights at each training",
+            text=(
+                "So it is in the authors' library: every training, also one of a copy that the "
+                "environment asks, takes its first weights from wherever a global stream of random "
+                "numbers happens to be.",
+                "The network is told what followed what it did, and never explores. As long as it "
+                "has pushed no button it has no example of what that brings, and nothing corrects "
+                "what it happens to think of it. One that has pushed buttons, and learns for long "
+                "enough to tell rooms apart, finds that a push brings +1 and leaving it −1. What "
+                "the habit costs in other rooms shows only in how rewards there follow earlier "
+                "pushes; the runs that end always pushing have not learnt it.",
+            ),
+            tables=(anew, early_table(ANEW, traces)),
+            figures=_figures("new", ANEW, traces),
+        ),
+        Section(
+            title="The same weights at each training",
+            text=(
+                "Here a seed has one set of first weights, and one stream for batches and dropout, "
+                "with which all its trainings begin. Until turn 256 the agent then has one network "
+                "instead of eight.",
+            ),
+            tables=(same, early_table(SAME, traces)),
+            figures=_figures("same", SAME, traces),
+        ),
+        Section(
+            title="Numbered as in the paper's text",
+            text=(
+                "Observations and actions are numbers to the network. In the authors' library "
+                "1 is a button, and pushing it; in the text of the paper both are 0.",
+            ),
+            tables=(coding,),
+        ),
+        Section(title="Beside this run", points=_OTHER_RUNS),
+    ]
+
+
+def page_findings(traces: Traces) -> list[str]:
+    """The page in a few sentences."""
+    return [
+        _answer(traces),
+        _of_settings("With new weights at each training", ANEW, traces),
+        _of_settings("With the same weights at each training", SAME, traces),
+        _by_early_pushes(traces),
+        "To compare: "
+        + ", ".join(
+            f"{player.label} {reward(summary(traces[player.key])['late_reward_per_turn'])}"
+            for player in BASELINES
+        )
+        + " a turn over the last 1000 turns.",
+    ]
+
+
+def _answer(traces: Traces) -> str:
+    runs = [t.ends for t in _published_runs(traces)]
+    never, always = runs.count(NEVER), runs.count(ALWAYS)
+    if never == len(runs):
+        answer = "Yes: its rewards tend to +0.5 a turn in every run"
+    elif never:
+        answer = "Not always: whether its rewards tend to +0.5 a turn depends on seed and settings"
+    else:
+        answer = "No: its rewards tend to +0.5 a turn in no run"
+    return (
+        f"{answer}. Of {len(runs)} runs of the recurrent DQN with the published settings, {never} "
+        f"end never pushing a button, {always} always pushing, and {len(runs) - never - always} in "
+        f"between."
+    )
+
+
+def _of_settings(name: str, players: Sequence[Player], traces: Traces) -> str:
+    rows = {player.label: summary(traces[player.key]) for player in players}
+    by_count = sorted(rows, key=lambda label: rows[label]["ends"][NEVER])
+    least, most = (
+        f"{rows[label]['ends'][NEVER]} of {rows[label]['seeds']} ({label})"
+        for label in (by_count[0], by_count[-1])
+    )
+    first = rows[players[0].label]
+    between = first["late_interval"]
+    interval = f", 95% interval {' to '.join(map(reward, between))}" if between else ""
+    return (
+        f"{name}: from {least} to {most} seeds end never pushing. With learning rate 0.1 and "
+        f"lookback 10 it is {first['ends'][NEVER]} of {first['seeds']}, and over the last 1000 "
+        f"turns the reward per turn is {reward(first['late_reward_per_turn'])}{interval}: "
+        f"{_compared_with_published(first['mean_verdict'])}."
+    )
+
+
+def _compared_with_published(verdict: str) -> str:
+    """The verdict on a mean as part of a sentence."""
+    if verdict in (Verdict.ABOVE, Verdict.BELOW):
+        return f"{verdict} the published +0.5"
+    if verdict == Verdict.UNTOLD:
+        return "whether that is +0.5 cannot be told"
+    # What is left is "equal within" the margin.
+    return (
+        "too few seeds for a verdict" if verdict == TOO_FEW else f"{verdict} to the published +0.5"
+    )
+
+
+def _by_early_pushes(traces: Traces) -> str:
+    without = [t.ends for t in _published_runs(traces) if not t.early_pushes]
+    pushed = [t.ends for t in _published_runs(traces) if t.early_pushes]
+    return (
+        f"What a run does depends on what it has tried: of the {len(without)} runs that pushed no "
+        f"button before anything was learnt, {without.count(NEVER)} end never pushing and "
+        f"{without.count(ALWAYS)} always; of the {len(pushed)} that pushed some, "
+        f"{pushed.count(NEVER)} and {pushed.count(ALWAYS)}."
+    )
+
+
+def _published_runs(traces: Traces) -> list[Trace]:
+    return [t for player in (*ANEW, *SAME) for t in traces[player.key]]
+
+
+def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figure, ...]:
+    return (
+        mean_curves(f"{name}-rates", "Learning rates.", [players[i] for i in _RATES], traces),
+        mean_curves(f"{name}-lookbacks", "Lookbacks.", [players[i] for i in _LOOKBACKS], traces),
+        every_seed(f"{name}-seeds", f"{players[0].label.capitalize()}.", players[0], traces),
+    )
+
+
+# --- Replicate ------------------------------------------------------------------------------------
+def replicate(
+    out: str | Path,
+    *,
+    seeds: int | None = None,
+    seed: int = 0,
+    on: str = HERE,
+    progress: Callable[[str], None] | None = None,
+    steps: int = measurements.STEPS,
+) -> Outcome:
+    """Play TemptingButton with the published settings and write report.html and results.json.
+
+    The trials are kept in the folder as they are finished; the same command goes on from there.
+    `seeds` None is 10, some 15 minutes on two cores; `steps` are percepts, the first included.
+
+    Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
+    3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
+    """
+    count = _checked(seeds, steps)
+    require_report_extra()
+    out = Path(out)
+    traces = measurements.play(
+        out,
+        measurements.PLAYERS,
+        steps=steps,
+        seeds=range(seed, seed + count),
+        on=on,
+        progress=progress,
+    )
+    sections = page_sections(traces)
+    findings = page_findings(traces)
+    result = {
+        "replication": "tempting-button",
+        "steps": steps,
+        "seeds": list(range(seed, seed + count)),
+        "findings": findings,
+        "agents": [
+            {"key": player.key, "name": player.label}
+            | player.arguments
+            | summary(traces[player.key])
+            for player in measurements.PLAYERS
+        ],
+    }
+    return write_outcome(
+        out,
+        "The tempting button, reproduced",
+        sections,
+        result,
+        command=f"goalmeter replicate tempting-button --seeds {count} --seed {seed}",
+        lede="Section 3.2 of Extending Environments To Measure Self-Reflection In Reinforcement "
+        "Learning: a recurrent DQN that is said to learn never to push a button.",
+        findings=findings,
+        glossary=GLOSSARY,
+        tables=tables(traces),
+        text="\n".join(findings),
+    )
+
+
+def planned(
+    *, seeds: int | None = None, seed: int = 0, steps: int = measurements.STEPS
+) -> dict[str, int]:
+    """How much `replicate` with these arguments will do."""
+    return {"trials": len(measurements.PLAYERS) * _checked(seeds, steps), "steps of each": steps}
+
+
+def _checked(seeds: int | None, steps: int) -> int:
+    """How many seeds, if they and the steps can be so many."""
+    count = measurements.SEEDS if seeds is None else seeds
+    for name, value, least in (("seeds", count, 1), ("steps", steps, 2)):
+        if value < least:
+            raise InvalidParameterError(f"{name} is {value}, expected at least {least}")
+    return count
