@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -243,3 +244,23 @@ def house_problems(src: Path) -> list[str]:
     if circle := find_circle(graph):
         problems.append("rooms import each other in a circle: " + " -> ".join(circle))
     return problems
+
+
+# --- Studies --------------------------------------------------------------------------------------
+REPLICATIONS = ROOT / "replications"
+# Names that studies import although no front of goalmeter lists them. The list only gets shorter.
+PRIVATE_IMPORTS = Path(__file__).with_name("private_imports.txt")
+
+
+def private_imports(folder: Path) -> set[str]:
+    """Every name of goalmeter that a study imports and that its package does not list."""
+    found = set()
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(parsed(path.read_text("utf-8"))):
+            module = getattr(node, "module", None)
+            if isinstance(node, ast.ImportFrom) and module and module.split(".")[0] == "goalmeter":
+                public = getattr(import_module(module), "__all__", ())
+                found |= {f"{module}.{a.name}" for a in node.names if a.name not in public}
+            elif isinstance(node, ast.Import):
+                found |= {a.name for a in node.names if a.name.startswith("goalmeter.")}
+    return found

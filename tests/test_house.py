@@ -13,12 +13,15 @@ from ceilings import ceilings, long_signatures, repeated_class_names, sizes, tot
 from house import (
     ALLOWED_NEIGHBOURS,
     FLOORS,
+    PRIVATE_IMPORTS,
+    REPLICATIONS,
     ROOT,
     SRC,
     file_problems,
     height,
     house_problems,
     parsed,
+    private_imports,
 )
 
 
@@ -39,6 +42,12 @@ def test_imports_point_down() -> None:
 def test_no_files_import_each_other_in_a_circle() -> None:
     problems = file_problems(SRC)
     assert not problems, "\n" + "\n".join(problems)
+
+
+def test_studies_import_public_names_only() -> None:
+    """Save those that are listed; a name that no study imports any more leaves the list."""
+    listed = PRIVATE_IMPORTS.read_text(encoding="utf-8").split()
+    assert sorted(private_imports(REPLICATIONS)) == listed
 
 
 def test_neighbours_share_a_floor() -> None:

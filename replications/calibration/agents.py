@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install, require
-from goalmeter.agents.grid_agents import Decision, Probabilities, navigator
+from goalmeter import InvalidParameterError
+from goalmeter.agents.grid_agents import navigator
 from goalmeter.agents.local_models import is_model
-from goalmeter.commands.options import ModelOptions
+from goalmeter.demo.organisms import IDEAL, TRAINED, walk_plan
+from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
-from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation import suites as key_door
-from goalmeter.navigation.measure import ROUNDS
-from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
-from goalmeter.navigation.rollouts import Walked, play_all
-from goalmeter.navigation.suites import suite_named
-from goalmeter.organisms.kinds import ORGANISMS, Organism, organism
-from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
-from goalmeter.runs.progress import Tell
+from goalmeter.navigation.plan import WalkPlan
+from goalmeter.organisms import ORGANISMS, Organism, organism
 
 # --- Truth ----------------------------------------------------------------------------------------
 # Of an organism it follows from what it was made to be, whether it is the ideal one ("ideal-mouse",
 # which draws from its intended distribution) or the one that was trained ("goalmeter/mouse"). Of a
 # reference agent it follows from its definition.
-
-IDEAL, TRAINED = "ideal-", "goalmeter/"
-# The organism whose map is wrong.
-MOLE = "mole"
 
 
 @dataclass(frozen=True)
@@ -70,12 +55,7 @@ class Subject:
 
 
 def subject_of(name: str) -> Subject:
-    """What is known of an agent.
-
-    Args:
-        name: of a reference agent; "ideal-" and an organism; or a model's, with a slash, of which
-            something is known if it is an organism or a reference agent that reads prompts.
-    """
+    """What is known of an agent."""
     full = name.strip()
     bare = full.removeprefix(TRAINED if is_model(full) else IDEAL)
     if bare in ORGANISMS and bare != full:
@@ -147,16 +127,11 @@ _REFERENCES = {
 }
 
 
-# --- Players --------------------------------------------------------------------------------------
-# Reference agents walk as they do for `goalmeter navigate`, models are asked as there, several at
-# once in processes of their own. Ideal organisms are neither: each draws its moves from what the
-# organism was made to do.
+# --- Walks --------------------------------------------------------------------------------------
 
 MAZE, KEY_DOOR = key_door.MAZE.name, key_door.KEY_DOOR.name
 KEY_NO_DOOR, TWO_PATH = key_door.KEY_NO_DOOR.name, key_door.TWO_PATH.name
 SUITES = (MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR)
-_ASK = "replications.calibration.agents:ask"
-_NEEDED = ("inspect_ai", "torch", "transformers")
 
 
 @dataclass(frozen=True)
@@ -185,129 +160,4 @@ def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:
     many: dict[str, Any] = {"grids": scale.key_worlds * scale.grids}
     if suite == MAZE:
         many = {"grids": scale.grids, "sizes": scale.sizes, "complexities": scale.complexities}
-    record = suite_named(suite)
-    asking = ModelOptions().asking(agent, record, paper=False) if is_model(agent) else None
-    return plan_of(
-        agent, suite, trajectories=scale.walks, held_out=True, seed=seed, asking=asking, **many
-    )
-
-
-def require_models(agents: Iterable[str]) -> None:
-    """Check that the packages which language models need are installed, before anybody walks."""
-    models = [agent for agent in agents if is_model(agent)]
-    # Not imported here: the processes that ask do so, and it takes seconds.
-    lacking = [name for name in _NEEDED if find_spec(name) is None]
-    if models and lacking:
-        raise MissingExtraError(
-            f"{', '.join(models)}: language models need the package {lacking[0]!r}, which is not "
-            f"installed; {how_to_install('lm')}"
-        )
-
-
-def play_every(
-    plans: Sequence[WalkPlan], out: Path, *, on: str = HERE, progress: Tell | None = None
-) -> list[Walked]:
-    """The walks of several plans, each kept in a folder AGENT/SUITE; errors as those of `play`.
-
-    Processes of this machine ask language models, each for one plan at a time.
-    """
-    models = [
-        plan
-        for plan in plans
-        if plan.asking is not None and not plan.keys().keys() <= set(keys_in(_folder(plan, out)))
-    ]
-    # Each run is written by the process that asks, so other machines cannot. One model alone is
-    # asked in this process, which tells how far it is.
-    elsewhere = on != HERE and is_of_this_machine(on) and len(models) > 1
-    if elsewhere:
-        trials = {
-            f"{plan.agent} in {plan.suite.name}": {
-                "run": json.dumps(plan.what),
-                "folder": str(_folder(plan, out)),
-            }
-            for plan in models
-        }
-        study = Study[None]("language models", _ASK, trials, noun="run")
-        carry_out(study, on=on, progress=progress)
-    # Models that were asked elsewhere have their walks in their folders by now.
-    return [play(plan, out, None if elsewhere else progress) for plan in plans]
-
-
-def ask(run: str, folder: str) -> None:
-    """What a worker process does: every walk of a language model, whose run is told as JSON."""
-    # Each run loads a small model at once; a bar for each would say nothing.
-    transformers = require("transformers", extra="lm", feature="Asking language models")
-    transformers.utils.logging.disable_progress_bar()
-    _ask(plan_from(json.loads(run), folder), Path(folder), None)
-
-
-def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
-    """Every walk of a plan; walks that its folder below `out` holds are not taken again.
-
-    Raises:
-        InvalidParameterError: the folder holds another run.
-        InvalidFileError: the folder cannot be used.
-        MissingExtraError: a language model is named, and inspect_ai is not installed.
-    """
-    folder = _folder(plan, out)
-    if plan.asking is not None:
-        return _ask(plan, folder, progress)
-    return play_all(plan, walker=_walker(plan.agent), out=folder)
-
-
-def _ask(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
-    # Inspect takes seconds to import, and reference agents do without it.
-    from goalmeter.navigation.inspect.run import ask_all
-
-    return ask_all(
-        plan, out=folder, server=ModelOptions().server(), rounds=ROUNDS, progress=progress
-    )
-
-
-def _folder(plan: WalkPlan, out: Path) -> Path:
-    # A model's name has slashes; brackets and dots of an agent's options can stay.
-    return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
-
-
-# --- Ideal organisms -----------------------------------------------------------------------------
-
-
-def _walker(agent: str) -> IdealOrganism | None:
-    return ideal_organism(agent) if agent.startswith(IDEAL) else None
-
-
-@dataclass(frozen=True)
-class IdealOrganism:
-    """A navigator that has learnt an organism's lesson perfectly."""
-
-    name: str
-    organism: Organism
-
-    def begin(self, world: GridWorld, draws: Draws) -> IdealWalk:
-        """Set out in a world."""
-        return IdealWalk(self.organism, world, draws)
-
-
-@dataclass(frozen=True)
-class IdealWalk:
-    """A walk whose moves are drawn from what is intended."""
-
-    organism: Organism
-    world: GridWorld
-    draws: Draws
-
-    def act(self, state: State) -> Decision:
-        """A move drawn from the intended distribution."""
-        row = _intended(self.organism, self.world, state)
-        return Decision(self.draws.weighted(row), row)
-
-
-def ideal_organism(name: str) -> IdealOrganism:
-    """The navigator of a name such as "ideal-mouse"."""
-    return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
-
-
-# Each state is asked about in several walks, and a plan on the organism's map is made each time.
-@lru_cache(maxsize=4096)
-def _intended(kind: Organism, world: GridWorld, state: State) -> Probabilities:
-    return kind.intended(world, state)
+    return walk_plan(agent, suite, trajectories=scale.walks, seed=seed, **many)

@@ -9,30 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter.demo.organisms import MOLE
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
-from goalmeter.navigation import goal_directedness
+from goalmeter.navigation import Trajectory, goal_directedness
 from goalmeter.navigation.behaviour import row
 from goalmeter.navigation.distractors import towards_key
 from goalmeter.navigation.keys import pick_up
 from goalmeter.navigation.rationality import Evidence, evidence, signed_nats
 from goalmeter.navigation.steps import Grid, Grids, Observed, observed
-from goalmeter.navigation.trajectories import Trajectory
-from goalmeter.organisms.kinds import organism
-from goalmeter.report.numbers import number, percent
+from goalmeter.organisms import organism
+from goalmeter.report import number, percent
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.runs.progress import Tell
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics import Estimate
 from goalmeter.statistics.discrimination import NOTHING, clustered_area
 from replications.calibration.agents import (
     KEY_DOOR,
     KEY_NO_DOOR,
     MAZE,
-    MOLE,
     TWO_PATH,
     Subject,
     map_of,
 )
+from replications.kinds import FloatArray, ProgressCallback
 
 # --- Questions ------------------------------------------------------------------------------------
 # Every instrument is a number for an agent's walks in one grid, with its sign so that more of it
@@ -252,7 +250,7 @@ def scores(
     *,
     learners: Sequence[str],
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Score]:
     """Every instrument for every agent in every grid of a suite, all in the same worlds.
 
@@ -350,7 +348,7 @@ def _learnt(
     suite: str,
     learners: Sequence[str],
     on: str,
-    progress: Tell | None,
+    progress: ProgressCallback | None,
 ) -> list[tuple[str, list[FloatArray]]]:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
     function, places = "", []

@@ -15,32 +15,35 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, MissingExtraError
+from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.demo.organisms import IDEAL, MOLE, TRAINED, play_every, require_models
+from goalmeter.navigation import Trajectory
 from goalmeter.navigation.goal_directedness import Drawn, answers, learn
 from goalmeter.navigation.rollouts import Walked
-from goalmeter.navigation.trajectories import Trajectory
-from goalmeter.organisms.kinds import organism, organism_names
+from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation_goals
 from goalmeter.pages.navigation import GLOSSARY
-from goalmeter.report import Cell, Figure, Section, Table, require_report_extra, write_text
+from goalmeter.report import (
+    Cell,
+    ColumnOf,
+    Figure,
+    Section,
+    Table,
+    column,
+    in_markdown,
+    number,
+    require_report_extra,
+    table_of,
+    words,
+    write_text,
+)
 from goalmeter.report.charts import DotPanel, Dots, dot_chart
-from goalmeter.report.markdown import in_markdown
-from goalmeter.report.numbers import DASH, number
-from goalmeter.report.tables import ColumnOf, column, table_of, words
+from goalmeter.report.numbers import DASH
 from goalmeter.runs import HERE
 from replications.calibration import agents as players
 from replications.calibration import instruments as judged
-from replications.calibration.agents import (
-    IDEAL,
-    MOLE,
-    TRAINED,
-    Scale,
-    Subject,
-    map_of,
-    require_models,
-    subjects_of,
-)
+from replications.calibration.agents import Scale, Subject, map_of, subjects_of
 from replications.calibration.instruments import (
     INSTRUMENTS,
     QUESTIONS,
@@ -100,14 +103,14 @@ def calibrate(
 
     What was walked before is not walked again.
     """
-    players.require_models(subject.name for subject in subjects)
+    require_models(subject.name for subject in subjects)
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
     places = _places(subjects, scale)
     plans = [players.plan_for(name, suite, scale, seed=seed) for suite, name in places]
     walked: dict[str, dict[str, Walked]] = {suite: {} for suite in scale.suites}
-    runs = players.play_every(plans, out, on=on, progress=progress)
+    runs = play_every(plans, out, on=on, progress=progress)
     for (suite, name), run in zip(places, runs, strict=True):
         walked[suite][name] = run
     every_score: list[Score] = []
@@ -225,15 +228,7 @@ def area_table(verdicts: Sequence[Verdict]) -> Table:
 def agent_table(
     scores: Sequence[Score], subjects: Sequence[Subject], question: Question, also: Sequence[str]
 ) -> Table:
-    """One row an agent, one column an instrument made for any of several questions.
-
-    Args:
-        scores: all of them.
-        subjects: the agents.
-        question: whose grids are averaged over.
-        also: names of more questions in the same worlds, whose instruments are shown too, and that
-            say right or wrong of agents of which the first says nothing.
-    """
+    """One row an agent, one column an instrument made for any of several questions."""
     asked = (question, *(QUESTIONS[name] for name in also))
     instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
 

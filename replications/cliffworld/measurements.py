@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 import goalmeter as gm
-from goalmeter._errors import InvalidParameterError
-from goalmeter._types import FloatArray
+from goalmeter import InvalidParameterError
 from goalmeter.pages.meg import PolicyRow, policy_table
-from goalmeter.report import Figure, Table
-from goalmeter.report.canvas import BLUE, GREEN, VERMILION
-from goalmeter.report.charts import Curve, curve_chart, step_bars
+from goalmeter.report import Figure, Table, column, grouped, table_of, words
+from goalmeter.report.canvas import GREEN, VERMILION
+from goalmeter.report.charts import Curve, curve_chart
 from goalmeter.report.maps import Marks, grid_map
-from goalmeter.report.numbers import LEAST_SHARE, gap, nats, percent
-from goalmeter.report.tables import column, grouped, table_of, words
+from goalmeter.report.numbers import gap, nats
 from goalmeter.runs import Study, carry_out
-from goalmeter.runs.progress import Tell
-from goalmeter.tabular.mdp import HEIGHT, WIDTH, cliff_world
+from goalmeter.tabular import cliff_world
+from goalmeter.tabular.mdp import HEIGHT, WIDTH
+from replications.kinds import FloatArray, ProgressCallback
 from replications.ledger import Number
 
 # --- Compute --------------------------------------------------------------------------------------
@@ -83,7 +82,9 @@ def noise(*, baselines: bool = False) -> list[Setting]:
     return [Setting(1, epsilon) for epsilon in epsilons]
 
 
-def measure(settings: Iterable[Setting], progress: Tell | None = None) -> list[Measured]:
+def measure(
+    settings: Iterable[Setting], progress: ProgressCallback | None = None
+) -> list[Measured]:
     """Known and certified unknown utility of each setting."""
     return [*carry_out(_study(settings), progress=progress).values()]
 
@@ -106,7 +107,7 @@ def _measured(setting: Setting) -> Measured:
 
 
 def with_neural(
-    measured: Sequence[Measured], seeds: Sequence[int], progress: Tell | None = None
+    measured: Sequence[Measured], seeds: Sequence[int], progress: ProgressCallback | None = None
 ) -> list[Measured]:
     """The same with the paper's Algorithm 2: an MLP utility fitted from each seed."""
     by_name = {m.setting.name: m for m in measured}
@@ -243,7 +244,6 @@ def spread(values: FloatArray) -> str:
 # --- Pictures -------------------------------------------------------------------------------------
 SHAPE = (HEIGHT, WIDTH)
 # Fewer expected visits than this, and what a map says of a square rests on next to nothing.
-RARE = 0.01
 
 
 def measure_chart(
@@ -349,68 +349,6 @@ def visits_map(m: Measured, label: str) -> Figure:
         f"the goal region, most in {_squares(m, 2)}.",
         caption=f"{label} Visits, {m.setting.name}: {inside:.1f} of 30 decisions fall in the "
         "goal region.",
-    )
-
-
-def utility_map(m: Measured) -> Figure:
-    """The simplest utility over states that explains nearly as much as any, from 0 to 1."""
-    mdp = m.setting.world()
-    simplest = gm.meg.simplest_utility(mdp, m.setting.policy(mdp))
-    share = simplest.evidence / m.unknown.maximum
-    faint = share < LEAST_SHARE
-    return _map(
-        f"utility-{_slug(m)}",
-        simplest.utility,
-        m.setting.goal_length,
-        faint=frozenset(np.flatnonzero(m.visits < RARE).tolist()),
-        label="learnt utility" + ", explains little" * faint,
-        palette="faint" if faint else "utility",
-        limit=1.0,
-        alt=f"Map of the learnt utility, {m.setting.name}, from 0 (worst) to 1 (best square).",
-        caption=f"Learnt utility, {m.setting.name}. It explains {nats(simplest.evidence)} nats, "
-        f"{percent(share)} of the maximum"
-        + f", which is too little to say where the agent wants to be (grey, below "
-        f"{percent(LEAST_SHARE, 0)})"
-        * faint
-        + f"; the best of all utilities explains {nats(m.unknown.value)}. Squares in brackets have "
-        f"fewer than {RARE:g} expected visits.",
-    )
-
-
-def evidence_map(m: Measured) -> Figure:
-    """The share of the known-utility MEG that decisions in each square give."""
-    return _map(
-        f"evidence-{_slug(m)}",
-        m.known.by_state,
-        m.setting.goal_length,
-        palette="signed",
-        log=True,
-        label="evidence from decisions in the square, nats",
-        alt=f"Map of the evidence by square, {m.setting.name}; it adds up to "
-        f"{nats(m.known.value)} nats.",
-        caption=f"Where the evidence comes from, {m.setting.name}, known utility: the squares add "
-        f"up to {nats(m.known.value)} nats.",
-    )
-
-
-def evidence_steps(m: Measured) -> Figure:
-    """The share of each decision step."""
-    most = float(np.log(4))
-    return Figure(
-        svg=step_bars(
-            f"steps-{_slug(m)}",
-            [
-                ("known utility", m.known.by_step, BLUE),
-                ("unknown utility", m.unknown.by_step, VERMILION),
-            ],
-            limit=most,
-            limit_label="most that one decision can give, log 4",
-        ),
-        alt=f"Evidence by decision step, {m.setting.name}: {m.known.by_step[0]:.2f} nats at the "
-        f"first, {m.known.by_step[-2]:.2f} at the last but one, {m.known.by_step[-1]:.2f} at the "
-        f"last, for the known utility.",
-        caption=f"The same by decision step, {m.setting.name}. The last decision influences no "
-        "utility over states, so it can give no evidence.",
     )
 
 

@@ -15,15 +15,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, require
+from goalmeter import InvalidParameterError
+from goalmeter._errors import require
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.pages.meg import GLOSSARY
-from goalmeter.report import Finding, Link, Section, require_report_extra
-from goalmeter.report.numbers import LEAST_SHARE, nats, percent
+from goalmeter.report import Section, percent, require_report_extra
 from goalmeter.runs import HERE
 from replications import ledger
 from replications.cliffworld import measurements
-from replications.cliffworld.measurements import BASELINES, Measured
+from replications.cliffworld.measurements import Measured
 from replications.ledger import Number
 
 # --- Page -----------------------------------------------------------------------------------------
@@ -137,70 +137,6 @@ def occupancy_section(measured: Sequence[Measured]) -> Section:
             measurements.visits_map(by_length[4], "Figure 5b."),
         ),
     )
-
-
-def goals_section(measured: Sequence[Measured]) -> Section:
-    """The learnt utilities, and what not to read into them."""
-    return Section(
-        title="Which goal would explain it best?",
-        text=(
-            "Each map shows the utility with the smallest weights among those that explain at "
-            "least 95% of what the best utility over states explains, scaled so that the worst "
-            "square is 0 and the best is 1. All maps share one colour scale.",
-            f"A map is grey if its utility explains less than {percent(LEAST_SHARE, 0)} of the "
-            "maximum. Then most of what the agent does is not explained, and where the map is "
-            "highest says nothing.",
-        ),
-        figures=tuple(measurements.utility_map(m) for m in measured),
-        points=(
-            "Read these maps with care: they show a utility that predicts the decisions, not "
-            "what the agent wants. Very different utilities can predict equally well, and the "
-            "map shows the simplest.",
-            "Only differences that some choice can bring about matter, so a square that is "
-            "passed on the way can score as high as the goal itself.",
-            "The MEG value beside each map is certified; the map is not.",
-        ),
-    )
-
-
-def evidence_section(m: Measured) -> Section:
-    """Where and when the evidence comes from."""
-    return Section(
-        title="Where the evidence comes from",
-        text=(
-            "MEG is a sum over decisions, so it can be taken apart: by the square in which a "
-            "decision is made and by its place in the episode. A negative share is a place "
-            "where the goal predicts worse than guessing.",
-        ),
-        figures=(measurements.evidence_map(m), measurements.evidence_steps(m)),
-    )
-
-
-def findings(measured: Sequence[Measured], noisy: Sequence[Measured]) -> list[Finding]:
-    """The CliffWorld results in a few sentences, from the numbers."""
-    easy, hard = measured[-1], measured[0]
-    ends = {BASELINES.get(m.setting.epsilon or 0.0): m for m in noisy}
-    first = next(m for m in noisy if m.setting.epsilon)
-    lines = [
-        f"An optimal agent with one goal square scores {nats(hard.known.value)} of "
-        f"{nats(hard.known.maximum)} nats ({percent(hard.known.fraction)}) towards its reward, "
-        f"one that errs at every tenth decision {nats(first.known.value)}"
-        f" ({percent(first.known.fraction)}).",
-        f"With a goal region of length {easy.setting.goal_length} the optimal agent's reward "
-        f"explains {percent(easy.known.fraction)} of what could be explained, the best utility "
-        f"over states {percent(easy.unknown.fraction)}: it acts on a narrower goal than it is "
-        "given.",
-    ]
-    if "uniform" in ends and ends["uniform"] is not noisy[0]:
-        lines.append(
-            f"The uniform policy scores {nats(ends['uniform'].known.value)} nats, as it must."
-        )
-    # The second is about goal regions, the others about noise.
-    places = (_NOISE, _DIFFICULTY, _NOISE)
-    return [
-        Finding(text=line, links=(Link("numbers", place),))
-        for line, place in zip(lines, places, strict=False)
-    ]
 
 
 # --- Replicate ------------------------------------------------------------------------------------

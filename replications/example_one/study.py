@@ -10,10 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goalmeter import meg
-from goalmeter._errors import InvalidParameterError
+from goalmeter import InvalidParameterError, meg
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.meg.behaviour import mce_plug_in
+from goalmeter.meg import mce_plug_in
 from goalmeter.tabular import TabularMDP
 
 LEDGER_PREFIX = "example-1/"
@@ -21,11 +20,7 @@ _SIDES = ("left", "right")
 
 
 def mouse(towards_cheese: float) -> CausalBayesianNetwork:
-    """The paper's Figure 1b: where the cheese is (S), where the mouse goes (D), what it gets (T).
-
-    Args:
-        towards_cheese: probability that the mouse goes where the cheese is.
-    """
+    """Figure 1b: where the cheese is (S), where the mouse goes (D), what it gets (T)."""
     p = towards_cheese
     return CausalBayesianNetwork(
         domains={"S": _SIDES, "D": _SIDES, "T": ["cheese", "none"]},

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._types import AnyArray, BoolArray, FloatArray, IntArray
-from goalmeter.gridworld.conversions import tabular_world
-from goalmeter.gridworld.generators import Draws, carved
-from goalmeter.gridworld.world import HELD_OUT_ONE_IN, MOVES, Cell, GridWorld, held_out
-from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.gridworld import Cell, Draws, GridWorld, held_out, tabular_world
+from goalmeter.gridworld.generators import carved
+from goalmeter.gridworld.world import HELD_OUT_ONE_IN, MOVES
+from goalmeter.tabular import TabularMDP
+from replications.kinds import AnyArray, BoolArray, FloatArray, IntArray
 
 # --- Levels ---------------------------------------------------------------------------------------
 # In most levels the two utilities are one function of the state, so no behaviour there can tell
@@ -138,14 +138,7 @@ _INNER = MAZE_SIZE - 2
 
 
 def corner_maze(draws: Draws, *, apart: bool, kept: bool) -> Level:
-    """A maze.
-
-    Args:
-        draws: where it comes from.
-        apart: whether its goal is elsewhere than in the corner.
-        kept: whether its content (walls and goal in any frame, `gridworld.contents`) is one of
-            those that no agent is trained on, or one of the others.
-    """
+    """A maze."""
     while True:
         walls = carved(MAZE_SIZE, COMPLEXITY, draws)
         cells = [Cell(int(r), int(c)) for r, c in np.argwhere(~walls) if (r, c) != CORNER]

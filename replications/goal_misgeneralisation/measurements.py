@@ -8,24 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray
-from goalmeter.meg.known import known_utility_many
-from goalmeter.meg.simulator.measure import from_simulator
-from goalmeter.meg.unknown import unknown_utility
+from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
 from goalmeter.runs import Study
-from goalmeter.statistics.clusters import (
-    Estimate,
-    estimate,
-    estimate_of_sums,
-    student_ends,
-    tail_of,
-)
+from goalmeter.statistics import Estimate, Verdict, estimate, verdict
+from goalmeter.statistics.clusters import estimate_of_sums, student_ends, tail_of
 from goalmeter.statistics.discrimination import NOTHING
-from goalmeter.statistics.verdicts import CONFIDENCE, Verdict, verdict
+from goalmeter.statistics.verdicts import CONFIDENCE
 from replications.goal_misgeneralisation import levels
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation.levels import HORIZON, Levels
 from replications.goal_misgeneralisation.training import Network, Scale, Subject, of_agents
+from replications.kinds import FloatArray
 
 # --- Measuring ------------------------------------------------------------------------------------
 # MEG towards a utility is that of many levels as one world, in which an episode begins in any of
@@ -36,14 +29,7 @@ from replications.goal_misgeneralisation.training import Network, Scale, Subject
 def study_by_tables(
     networks: Mapping[Subject, Network | None], scale: Scale, seed: int
 ) -> Study[dict[str, Any]]:
-    """What tables say of some agents.
-
-    Args:
-        networks: the agents; None in place of those that are still to be trained, for a study
-            that is only to be looked at.
-        scale: how many levels.
-        seed: of the levels, which are the same for all agents of a family and a share.
-    """
+    """What tables say of some agents."""
     common = {"seed": seed, "of_a_kind": scale.of_a_kind, "shifted": scale.shifted}
     return Study[dict[str, Any]](
         "measures by tables",
@@ -336,12 +322,6 @@ def area(
 
     The area under the ROC curve, or the paired difference of two areas; agents are the independent
     units. NaN without a pair of agents to compare.
-
-    Args:
-        rows: agents.
-        predictor: name of the predictor.
-        minus: name of the predictor whose area is subtracted; None for the area itself.
-        same_share: compare only agents with the same share of distinguishing levels.
     """
     wrong = np.array([row.outcome == WRONG for row in rows], dtype=bool)
     share = np.array([row.agent.share for row in rows])

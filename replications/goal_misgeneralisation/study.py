@@ -14,16 +14,27 @@ from statistics import fmean
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, whole
-from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome, write_outcome
-from goalmeter.report import Figure, Section, Table, require_report_extra
+from goalmeter.report import (
+    ColumnOf,
+    Figure,
+    Section,
+    Table,
+    column,
+    grouped,
+    hundredths,
+    in_markdown,
+    number,
+    percent,
+    plus,
+    require_report_extra,
+    table_of,
+    words,
+    write_text,
+)
 from goalmeter.report.canvas import BLUE, MUTED, PAPER, VERMILION, canvas, to_svg
-from goalmeter.report.markdown import in_markdown
-from goalmeter.report.numbers import hundredths, number, percent, plus
-from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
 from goalmeter.runs import HERE, carry_out
-from goalmeter.runs.progress import Tell
-from goalmeter.statistics.verdicts import Verdict, verdict
+from goalmeter.statistics import Verdict, verdict
 from replications.goal_misgeneralisation import measurements, training
 from replications.goal_misgeneralisation.measurements import (
     AREA_MARGIN,
@@ -50,6 +61,7 @@ from replications.goal_misgeneralisation.training import (
     Subject,
     subjects,
 )
+from replications.kinds import ProgressCallback
 
 # --- Tables ---------------------------------------------------------------------------------------
 INTERVALS = "In brackets: 95% intervals over agents."
@@ -455,7 +467,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Outcome:
     """Train agents whose goal may be wrong, predict which pursue it, and evaluate them shifted.
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidFileError, require
-from goalmeter._types import AnyArray, FloatArray
+from goalmeter import InvalidFileError
+from goalmeter._errors import require
 from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.runs import Study
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation.levels import ACTIONS, Levels
+from replications.kinds import AnyArray, FloatArray
 
 # --- Network --------------------------------------------------------------------------------------
 HIDDEN = (128, 128)
@@ -155,13 +156,7 @@ TOTAL = 300_000
 
 
 def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:
-    """The policy that PPO learns in some levels.
-
-    Args:
-        levels: to train on.
-        seed: of the weights, and of all that is drawn.
-        steps: of all episodes together.
-    """
+    """The policy that PPO learns in some levels."""
     library = require("stable_baselines3", extra="sb3", feature="Training by PPO")
     from torch import nn
 

@@ -13,8 +13,8 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
-from goalmeter._types import AnyArray, IntArray
 from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels
+from replications.kinds import AnyArray, IntArray
 
 
 class LevelsEnvironment(VecEnv):
@@ -22,11 +22,6 @@ class LevelsEnvironment(VecEnv):
 
     A step pays what the state after it is worth more, to who wants the right goal, than the one
     before it: each good thing counts once.
-
-    Args:
-        levels: all that there are.
-        number: episodes at once.
-        seed: of the levels that are drawn.
     """
 
     def __init__(self, levels: Levels, number: int, seed: int) -> None:

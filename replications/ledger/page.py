@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval, Verdict
+from goalmeter.statistics import Verdict
+from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval
 from replications.ledger import (
     AS_PRINTED,
     HOLDS,

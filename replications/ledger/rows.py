@@ -14,17 +14,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.statistics.verdicts import (
-    FEWEST,
-    TOO_FEW,
-    Interval,
-    Verdict,
-    difference,
-    reach,
-    verdict,
-    words,
-)
+from goalmeter import InvalidFileError, InvalidParameterError
+from goalmeter.statistics import Verdict, verdict
+from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval, difference, reach, words
 
 # --- Number ---------------------------------------------------------------------------------------
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
@@ -251,11 +243,7 @@ def margins() -> list[Margin]:
 
 
 def load(prefix: str = "") -> list[Number]:
-    """The rows whose id starts with a prefix, in the order of the file, with their margins.
-
-    Raises:
-        InvalidFileError: a row of ledger.toml that lacks a field or has an unknown one.
-    """
+    """The rows whose id starts with a prefix, in the order of the file, with their margins."""
     return [row for row in _rows() if row.id.startswith(prefix)]
 
 
@@ -325,11 +313,7 @@ ValuesOf = Callable[[Number], Mapping[str, str] | None]
 
 
 def in_percent(estimate: Mapping[str, Any] | None) -> dict[str, str] | None:
-    """`ours`, `interval` and `seeds` of an estimate of a share; None of one without an interval.
-
-    Args:
-        estimate: JSON values of an `Estimate`; None if the results lack it.
-    """
+    """`ours`, `interval` and `seeds` of an estimate of a share; None of one without an interval."""
     if estimate is None or estimate["interval"] is None:
         return None
     low, high = (100 * end for end in estimate["interval"])

@@ -13,34 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._types import ArrayLike
+from goalmeter import InvalidParameterError
 from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld.planner import planned
-from goalmeter.navigation import suites
+from goalmeter.navigation import SUITES, Navigation, suite, suite_named, suites
 from goalmeter.navigation.behaviour import exact
 from goalmeter.navigation.keys import chance_of_passing
-from goalmeter.navigation.measure import Navigation, navigation_of
+from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.plan import WalkPlan, plan_of
 from goalmeter.navigation.rollouts import load, play_all
 from goalmeter.navigation.suite_definition import KEY, NEUTRAL
-from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES, suite_named
-from goalmeter.navigation.trajectories import suite
-from goalmeter.report.numbers import plus
+from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES
+from goalmeter.report import plus
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.runs.progress import Tell
-from goalmeter.statistics.clusters import Estimate, estimate
-from goalmeter.statistics.verdicts import (
-    CONFIDENCE,
-    Interval,
-    Verdict,
-    difference,
-    share_interval,
-    verdict,
-    words,
-)
+from goalmeter.statistics import Estimate, Verdict, estimate, verdict
+from goalmeter.statistics.verdicts import CONFIDENCE, Interval, difference, share_interval, words
 from replications import ledger
+from replications.kinds import ProgressCallback
 
 # --- Compute --------------------------------------------------------------------------------------
 # Names are SUITE/QUANTITY, and in mazes SUITE/SIZE/COMPLEXITY/QUANTITY. "every-cell" is the older
@@ -65,7 +56,7 @@ def of_agents(
     trajectories: int | None = None,
     seed: int = 0,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> dict[str, Estimates]:
     """Every number of every agent, at the paper's scale.
 

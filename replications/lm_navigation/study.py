@@ -13,21 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.navigation import SUITES
 from goalmeter.navigation.frames import MARGIN
-from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES, SUITES
+from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.pages.navigation import GLOSSARY
-from goalmeter.report import Column, Figure, Section, Table, require_report_extra
+from goalmeter.report import (
+    Column,
+    ColumnOf,
+    Figure,
+    Section,
+    Table,
+    column,
+    grouped,
+    number,
+    p_value,
+    percent,
+    require_report_extra,
+    table_of,
+    words,
+)
 from goalmeter.report.charts import Panel, heat_map
-from goalmeter.report.numbers import DASH, number, p_value, percent, points
-from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
+from goalmeter.report.numbers import DASH, points
 from goalmeter.runs import HERE
-from goalmeter.runs.progress import Tell
-from goalmeter.statistics.clusters import Estimate
-from goalmeter.statistics.verdicts import verdict
+from goalmeter.statistics import Estimate, verdict
 from goalmeter.statistics.verdicts import words as words_of
 from replications import ledger
+from replications.kinds import ProgressCallback
 from replications.ledger import Number
 from replications.lm_navigation import measurements
 from replications.lm_navigation.measurements import (
@@ -396,7 +409,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
     agents: str | None = None,
     run: Sequence[str | Path] = (),
 ) -> Outcome:
@@ -452,7 +465,7 @@ def _checked(seeds: int | None) -> int:
     return grids
 
 
-def _runs(folders: Sequence[str | Path], progress: Tell | None) -> dict[str, Estimates]:
+def _runs(folders: Sequence[str | Path], progress: ProgressCallback | None) -> dict[str, Estimates]:
     """The numbers of every agent that has a run."""
     out: dict[str, Estimates] = {}
     for folder in folders:

@@ -16,42 +16,43 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import whole
-from goalmeter._files import write_text
-from goalmeter._types import BoolArray, IntArray
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.navigation import measure as navigate
-from goalmeter.report import Table
-from goalmeter.report.markdown import in_markdown
-from goalmeter.report.numbers import hundredths, percent
-from goalmeter.report.tables import column, table_of, words
-from goalmeter.representation.beliefs.decoded_maps import (
-    PUBLISHED,
-    Compared,
+from goalmeter.report import (
+    Table,
+    column,
+    hundredths,
+    in_markdown,
+    percent,
+    table_of,
+    words,
+    write_text,
+)
+from goalmeter.representation import (
     Explained,
+    Network,
+    Reading,
+    Split,
+    by_size,
+    compare,
     decoded,
     explained,
-    map_controls,
+    replay,
+    split,
 )
-from goalmeter.representation.network import Network
+from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, Compared, map_controls
 from goalmeter.representation.plans.comparison import PlanRow, PlanTable, read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import plans_of, stated_plans
-from goalmeter.representation.probes.comparison import (
-    LINKS,
-    ProbeRow,
-    by_size,
-    compare,
-    cross_fitted,
-)
-from goalmeter.representation.probes.protocol import Activations, Reading
+from goalmeter.representation.probes.comparison import LINKS, ProbeRow, cross_fitted
+from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.probes.registry import HIDDEN, Published, Ridge
-from goalmeter.representation.replay import replay
-from goalmeter.representation.scenes import Split, folds, split
+from goalmeter.representation.scenes import folds
 from goalmeter.representation.stages.decoding import Captured, captured
 from goalmeter.runs import HERE
-from goalmeter.runs.progress import Tell
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics import Estimate
 from replications import ledger
+from replications.kinds import BoolArray, IntArray, ProgressCallback
 from replications.ledger import Number
 
 # --- Compute --------------------------------------------------------------------------------------
@@ -99,15 +100,8 @@ class Results:
     numbers: Mapping[str, Estimate]
 
 
-def compute(out: Path, *, grids: int, seed: int, tell: Tell) -> Results:
-    """Let the mouse walk, replay its walks, and read them as the paper does.
-
-    Args:
-        out: folder of walks and activations, which are not made twice.
-        grids: of each size and complexity.
-        seed: of everything random.
-        tell: told what is being done.
-    """
+def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Results:
+    """Let the mouse walk, replay its walks, and read them as the paper does."""
     run = out / WALKS
     navigate(MODEL, **_suite(grids, seed), beside=[], out=run, progress=tell)
     samples, network = replay(run)
@@ -134,7 +128,7 @@ def _sizes(reading: Reading) -> dict[str, BoolArray]:
 
 
 def _maps(
-    captures: Captured, first: BoolArray, seed: int, tell: Tell
+    captures: Captured, first: BoolArray, seed: int, tell: ProgressCallback
 ) -> dict[tuple[str, str, str], Sequence[ProbeRow]]:
     """The published probes and a linear one that can express a map, on first decisions."""
     out: dict[tuple[str, str, str], Sequence[ProbeRow]] = {}
@@ -176,7 +170,7 @@ def _explained(captures: Captured, first: BoolArray, seed: int) -> Explained:
 
 
 def _plans(
-    out: Path, captures: Captured, network: Network, seed: int, tell: Tell
+    out: Path, captures: Captured, network: Network, seed: int, tell: ProgressCallback
 ) -> dict[str, PlanTable]:
     plans = plans_of(captures.samples)
     at = rows_of(captures.trained, plans)
@@ -404,7 +398,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
 

@@ -10,22 +10,27 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import Cell
-from goalmeter.navigation import suites
+from goalmeter.gridworld import Cell, Draws, State
+from goalmeter.navigation import Task, suite, suites
 from goalmeter.navigation.prompts import template
-from goalmeter.navigation.trajectories import Task, suite
 from goalmeter.organisms.kinds import is_unseen
-from goalmeter.representation.capture import capture, untrained
-from goalmeter.representation.network import Network
-from goalmeter.representation.probes.comparison import UNCERTAIN, compare, scored_cells
-from goalmeter.representation.probes.protocol import Reading
+from goalmeter.representation import (
+    Network,
+    Reading,
+    Sample,
+    Scenes,
+    Use,
+    capture,
+    causal_use,
+    compare,
+    scenes_of,
+    split,
+    untrained,
+)
+from goalmeter.representation.probes.comparison import UNCERTAIN, scored_cells
 from goalmeter.representation.probes.registry import Ridge
 from goalmeter.representation.probes.scores import scores
-from goalmeter.representation.replay import Sample, scenes_of
-from goalmeter.representation.scenes import Scenes, split, uncertain_cells
-from goalmeter.representation.use.causal_use import Use, causal_use
+from goalmeter.representation.scenes import uncertain_cells
 from goalmeter.representation.use.directions import TargetCell, target_cells, target_walls
 from goalmeter.representation.use.trials import OPEN, Wanted
 
@@ -86,13 +91,7 @@ def wanted(cells: str) -> Wanted:
 
 
 def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
-    """Mazes of each complexity that no organism learnt in.
-
-    Args:
-        size: of the mazes.
-        grids: of each complexity.
-        seed: of the mazes.
-    """
+    """Mazes of each complexity that no organism learnt in."""
     return suite(
         suites.MAZE.name,
         sizes=[size],
@@ -122,15 +121,6 @@ def decisions(
 
     The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
     out.
-
-    Args:
-        network: the model.
-        wants: which cells a question is about.
-        size: of the mazes.
-        grids: of each complexity.
-        seed: of mazes and places.
-        walls: whether it stands, wherever a maze has such a place, where a wanted wall would be a
-            shorter way too.
     """
     tasks = mazes(size, grids, seed)
     worlds = [task.world for task in tasks]
@@ -159,11 +149,7 @@ def decisions(
 
 
 def questions_of(agents: str | None) -> tuple[Question, ...]:
-    """The questions to some models; None for those to the organisms.
-
-    Args:
-        agents: names with commas between them.
-    """
+    """The questions to some models; None for those to the organisms."""
     if agents is None:
         return QUESTIONS
     names = [name.strip() for name in agents.split(",")]
@@ -209,20 +195,7 @@ _POSITION_NAME = "pre/end"
 def decoding(
     network: Network, cells: str, *, layer: int, size: int, grids: int, seed: int
 ) -> dict[str, Any]:
-    """The AUROC of walls of some cells, read from the last tokens of prompts.
-
-    Args:
-        network: the organism.
-        cells: "seen", "unseen" or "far", as in `questions`.
-        layer: that is read.
-        size: of the mazes.
-        grids: of each complexity; no organism learnt in them.
-        seed: of the mazes and fits.
-
-    Returns:
-        By name an estimate as JSON values: of the model, of position only, and of the same network
-        with random weights.
-    """
+    """The AUROC of walls of some cells, read from the last tokens of prompts."""
     samples = [
         with_tokens(network, question_at(task, State(task.world.start)))
         for task in mazes(size, grids, seed)

@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import whole
-from goalmeter._files import write_text
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.report import Table
-from goalmeter.report.markdown import in_markdown
-from goalmeter.report.numbers import hundredths, percent
-from goalmeter.report.tables import column, table_of, words
+from goalmeter.report import (
+    Table,
+    column,
+    hundredths,
+    in_markdown,
+    percent,
+    table_of,
+    words,
+    write_text,
+)
+from goalmeter.representation import Network
 from goalmeter.representation.beliefs.used_cells import PlaceUse, told_apart, used_cells
-from goalmeter.representation.network import Network
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.runs.progress import Tell
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics import Estimate
+from replications.kinds import ProgressCallback
 from replications.organism_use.questions import (
     COMPLEXITIES,
     FAR,
@@ -251,7 +256,7 @@ def replicate(
     seeds: int | None = None,
     seed: int = 0,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
     agents: str | None = None,
 ) -> Outcome:
     """Change what organisms read of cells, and see whether they move otherwise.

@@ -15,20 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._types import FloatArray
-from goalmeter.agents import grid_agents
-from goalmeter.agents.grid_agents import Decision
+from goalmeter.agents import Decision, grid_agents
 from goalmeter.agents.local_models import LocalModel, Reply, Sampling
+from goalmeter.gridworld import ACTIONS, Draws, GridWorld, State
 from goalmeter.gridworld.conversions import compact
-from goalmeter.gridworld.generators import Draws
-from goalmeter.gridworld.planner import State, planned
-from goalmeter.gridworld.world import ACTIONS, GridWorld, has_few_contents
-from goalmeter.navigation import suites
+from goalmeter.gridworld.planner import planned
+from goalmeter.gridworld.world import has_few_contents
+from goalmeter.navigation import Episode, Task, Trajectory, suite, suites
 from goalmeter.navigation.prompts import understood
-from goalmeter.navigation.trajectories import Episode, Task, Trajectory, suite
 from goalmeter.organisms import organism
 from goalmeter.organisms.lessons import COMPLEXITIES, IDS, PLAN, SIZES, TEMPERATURE
-from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.statistics import Estimate, estimate
+from replications.kinds import FloatArray
 
 # --- Parts ----------------------------------------------------------------------------------------
 # Each gives rows of JSON values, one for each question or walk. All grids are held out: no recipe
@@ -63,16 +61,7 @@ def opened(folder: str) -> LocalModel:
 def part(
     name: str, folder: str, kind: str, size: int, *, grids: int, seed: int
 ) -> list[dict[str, Any]]:
-    """What came of one part.
-
-    Args:
-        name: of the organism.
-        folder: of its weights.
-        kind: "answers" or "walks" in mazes, "key-door" or "key-no-door" for walks in these worlds.
-        size: of the mazes.
-        grids: mazes of each complexity that are walked through.
-        seed: of grids and answers.
-    """
+    """What came of one part."""
     if kind == ANSWERS:
         return _answers(name, opened(folder), size, _MAZES * grids, seed)
     if kind == WALKS:
@@ -305,12 +294,7 @@ def _plain(value: Estimate | dict[Any, Estimate]) -> dict[str, Any] | list[dict[
 
 
 def grades(rows: Rows, *, habitual: bool) -> Grades:
-    """The marks that the rows of all parts give.
-
-    Args:
-        rows: as `parts.part` gives them.
-        habitual: whether it has a habit and no goal.
-    """
+    """The marks that the rows of all parts give."""
     answers = [row for (kind, _), part in rows.items() if kind == ANSWERS for row in part]
     walks = {size: part for (kind, size), part in rows.items() if kind == WALKS}
     with_keys = {kind: part for (kind, _), part in rows.items() if kind in (KEY_DOOR, KEY_NO_DOOR)}

@@ -12,20 +12,25 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._files import write_text
+from goalmeter import InvalidFileError, InvalidParameterError
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.kinds import weights_of
 from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
 from goalmeter.organisms.network import SETTINGS, read_settings
 from goalmeter.pages.navigation_tables import INTERVALS
-from goalmeter.report import Table
-from goalmeter.report.markdown import in_markdown
-from goalmeter.report.numbers import percent
-from goalmeter.report.tables import ColumnOf, column, table_of, words
+from goalmeter.report import (
+    ColumnOf,
+    Table,
+    column,
+    in_markdown,
+    percent,
+    table_of,
+    words,
+    write_text,
+)
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics import Estimate
 from replications.organisms.evaluation import (
     ANSWERS,
     KEY_DOOR,
@@ -176,13 +181,7 @@ _LIMITS = {
 
 
 def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
-    """The model card: what it was made to be, its recipe, and what was measured, as Markdown.
-
-    Args:
-        who: what it was made to be.
-        grades: its marks.
-        settings: of its training, as its folder keeps them.
-    """
+    """The model card: what it was made to be, its recipe, and what was measured, as Markdown."""
     rows = [
         "| size | actions as meant | in detour states | optimal in truth | arrives |",
         "|---|---|---|---|---|",

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._types import FloatArray
+from goalmeter import InvalidParameterError
 from goalmeter.pages.reflection_tables import LOWERS, RAISES, SAME, UNTOLD, inner_name, verdict
 from goalmeter.reflection import Reflection, compare, measure
-from goalmeter.report.numbers import plus
+from goalmeter.report import plus
 from goalmeter.runs import HERE
-from goalmeter.runs.progress import Tell
 from goalmeter.statistics.verdicts import TOO_FEW, reach
 from replications import ledger
+from replications.kinds import FloatArray, ProgressCallback
 
 # --- Compute --------------------------------------------------------------------------------------
 LEDGER_PREFIX = "reflection-table-1/"
@@ -91,7 +90,7 @@ def table(
     seeds: int | None = None,
     seed: int = 0,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> list[Row]:
     """Every row of Table 1; those of the agents named are run, the rest is as in the ledger.
 

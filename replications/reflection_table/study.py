@@ -14,19 +14,33 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, require
+from goalmeter import InvalidParameterError
+from goalmeter._errors import require
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.pages.reflection_tables import UNTOLD, verdict
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.result import interval_json
-from goalmeter.report import Figure, Section, Table, require_report_extra
+from goalmeter.report import (
+    ColumnOf,
+    Figure,
+    Section,
+    Table,
+    column,
+    grouped,
+    number,
+    percent,
+    plus,
+    require_report_extra,
+    table_of,
+    words,
+)
 from goalmeter.report.canvas import VERMILION
 from goalmeter.report.charts import DotPanel, Dots, dot_chart
-from goalmeter.report.numbers import between, number, percent, plus, true_minus
-from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
+from goalmeter.report.numbers import between, true_minus
 from goalmeter.runs import HERE
-from goalmeter.statistics.verdicts import FEWEST, LEVEL, TOO_FEW, Verdict
+from goalmeter.statistics import Verdict
+from goalmeter.statistics.verdicts import FEWEST, LEVEL, TOO_FEW
 from replications.ledger import Number
 from replications.reflection_table import measurements
 from replications.reflection_table.measurements import (

@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._types import BoolArray, FloatArray
 from goalmeter.agents.recurrent_dqn import HISTORY, SEED, RecurrentDQN
 from goalmeter.agents.registry import history_agent
-from goalmeter.reflection.environments.registry import find
-from goalmeter.report import Table
-from goalmeter.report.numbers import percent, plus
-from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
+from goalmeter.reflection.environments import find
+from goalmeter.report import ColumnOf, Table, column, grouped, percent, plus, table_of, words
 from goalmeter.runs import HERE, Study, carry_out, own_process
-from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import bounded_ends
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
 from replications import ledger
+from replications.kinds import BoolArray, FloatArray, ProgressCallback
 
 # --- Trace ----------------------------------------------------------------------------------------
 LATE = 1000  # rooms at the end of a run
@@ -212,15 +209,12 @@ def play(
     steps: int,
     seeds: Iterable[int],
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> dict[str, list[Trace]]:
     """The trace of each player with each seed: key -> [seeds].
 
     Trials that the folder `out` of the run holds are not played again. Networks are
     trained in processes, also where `on` is this one.
-
-    Raises:
-        GoalmeterError: a trial failed; those that are finished are kept.
     """
     wanted = _wanted(players, seeds)
     study, on = _study(wanted, steps), _place(players, on)

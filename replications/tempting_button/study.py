@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._types import FloatArray
+from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.report.canvas import VERMILION
 from goalmeter.report.charts import STROKES, Curve, curve_chart
 from goalmeter.runs import HERE
-from goalmeter.statistics.verdicts import TOO_FEW, Verdict
+from goalmeter.statistics import Verdict
+from goalmeter.statistics.verdicts import TOO_FEW
+from replications.kinds import FloatArray
 from replications.tempting_button import measurements
 from replications.tempting_button.measurements import (
     ALWAYS,

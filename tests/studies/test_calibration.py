@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,9 @@ from studies.simulated import columns_of
 
 import goalmeter as gm
 from goalmeter import GoalmeterError
-from goalmeter._errors import InvalidFileError
-from goalmeter.agents.grid_agents import navigator, navigator_names
+from goalmeter.agents.grid_agents import navigator
+from goalmeter.demo import organisms as players
+from goalmeter.demo.organisms import IDEAL, ideal_organism, play, play_every
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.goal_directedness import Drawn
@@ -21,20 +21,7 @@ from goalmeter.navigation.rollouts import load
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
 from goalmeter.pages.navigation_goals import Explained, utility_map
-from goalmeter.runs.backends import registry
-from goalmeter.runs.backends.registry import Here
-from goalmeter.runs.jobs import CRASH, REFUSED, Answer, Batch, JobResult
-from replications.calibration import agents
-from replications.calibration.agents import (
-    IDEAL,
-    Scale,
-    ideal_organism,
-    map_of,
-    plan_for,
-    play,
-    play_every,
-    subject_of,
-)
+from replications.calibration.agents import Scale, map_of, plan_for, subject_of
 from replications.calibration.instruments import scores
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
@@ -115,11 +102,6 @@ def test_what_is_known_of_reference_agents_and_of_models() -> None:
             subject_of(wrong)
 
 
-def test_every_reference_agent_is_known_or_refused() -> None:
-    for name in navigator_names():
-        assert subject_of(name.replace("BETA", "1")).why
-
-
 def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
     seen = map_of(organism("mole"), GridWorld.from_text(WALLED))
     assert str(seen).splitlines()[2] == "#_____#"
@@ -160,6 +142,7 @@ def test_walks_are_kept_and_another_run_is_refused(
         play(plan_for("ideal-mouse", "two-path", small, seed=1), tmp_path)
 
 
+@pytest.mark.slow
 def test_models_walk_in_processes_of_their_own_and_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,44 +156,9 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     assert [run.plan for run in runs] == plans
     assert [len(run.trajectories) for run in runs] == [1, 1, 1]
     assert told[-1] == "language models: 2 of 2 runs"
-    monkeypatch.setattr(agents, "carry_out", None)  # so that none can be asked again
+    monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
     assert play_every(plans, tmp_path, on="processes:2") == runs
     assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == runs[0].trajectories
-
-
-@pytest.mark.parametrize(
-    ("result", "error", "words"),
-    [
-        (
-            JobResult(REFUSED, detail="restore run.json", error="InvalidFileError"),
-            InvalidFileError,
-            "restore",
-        ),
-        (
-            JobResult(CRASH, detail="killed"),
-            GoalmeterError,
-            "the run 'goalmeter/moth in maze' ended with crash: killed",
-        ),
-    ],
-    ids=["refused", "crashed"],
-)
-def test_what_ends_a_process_ends_the_calibration(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    result: JobResult,
-    error: type[Exception],
-    words: str,
-) -> None:
-    plans = [plan_for(f"goalmeter/{n}", "maze", Scale(), seed=0) for n in ("moth", "mouse")]
-
-    class Broken(Here):
-        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, Answer]]:
-            next(batches)
-            yield 0, Answer(lost=result) if result.outcome == CRASH else Answer([result])
-
-    monkeypatch.setitem(registry.BACKENDS, "processes", lambda *_, **options: Broken())
-    with pytest.raises(error, match=words):
-        play_every(plans, tmp_path, on="processes:2")
 
 
 # --- Scores ---------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from functools import cache
 from pathlib import Path
@@ -13,13 +12,12 @@ import pytest
 
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
-from goalmeter.commands.replicate import study
+from goalmeter.demo.organisms import IDEAL, TRAINED, require_models
 from goalmeter.organisms.kinds import ORGANISMS
 from goalmeter.report import Table
 from goalmeter.report.markdown import filled, in_markdown
-from replications.calibration import agents as players
 from replications.calibration import study as command
-from replications.calibration.agents import IDEAL, TRAINED, Scale, subject_of
+from replications.calibration.agents import Scale
 from replications.calibration.instruments import QUESTIONS
 from replications.calibration.population import scores
 from replications.calibration.population.evidence import PopulationScale
@@ -108,22 +106,6 @@ def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
     assert not (tmp_path / "run").exists()
 
 
-def test_the_commands_of_its_page_are_understood() -> None:
-    import typer
-
-    from goalmeter import cli
-
-    commands = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
-    page = Path(__file__).resolve().parents[2] / "docs" / "calibration.md"
-    lines = [line for line in page.read_text().splitlines() if line.startswith("goalmeter ")]
-    assert len(lines) == 3
-    for line in lines:
-        _, name, *options = shlex.split(line, comments=True)
-        context = commands[name].make_context(name, options)  # parses, and runs nothing
-        if (agents := context.params["agents"]) not in (None, "none"):
-            assert all(subject_of(agent).counted for agent in agents.split(","))
-
-
 def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,10 +116,4 @@ def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
     assert not (tmp_path / "run").exists()
     left = str(raised.value).split("--agents ")[1].strip("'")
     assert left.split(",") == [name for name in AGENTS if not name.startswith(TRAINED)]
-    players.require_models(left.split(","))
-
-
-def test_it_is_a_replication() -> None:
-    assert study("calibration", ["agents"]).replicate is replicate
-    with pytest.raises(GoalmeterError, match="calibration has no option --steps"):
-        study("calibration", ["steps"])
+    require_models(left.split(","))

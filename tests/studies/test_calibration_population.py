@@ -8,11 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from studies.simulated import agent, columns_of, number
+from studies.simulated import agent, columns_of
 
 import goalmeter as gm
 from goalmeter.gridworld import tabular_world
-from goalmeter.navigation.rationality import RATIONALITIES
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.trajectories import Trajectory, walk
 from goalmeter.statistics.clusters import Estimate
@@ -21,7 +20,6 @@ from replications.calibration.population import page, result
 from replications.calibration.population import scores as scoring
 from replications.calibration.population.agents import Simulated
 from replications.calibration.population.evidence import (
-    GRID,
     PopulationEvidence,
     PopulationScale,
     measure_population,
@@ -33,12 +31,8 @@ from replications.calibration.population.scores import (
     INSTRUMENTS,
     LEVEL,
     MEG,
-    RECOMMENDED,
     TESTS,
     Truth,
-    answers,
-    confusion,
-    cost,
     detected,
     followed,
     scored,
@@ -115,21 +109,6 @@ def test_who_follows_a_target_has_more_where_it_is() -> None:
         assert gain.argmax() == TARGETS.index(target) and gain.max() > 0.1
 
 
-def test_walks_are_cut_where_they_first_come_to_either_goal() -> None:
-    pair = scene_pair(7, 0.0, 3)
-    explorer = agent(target="none", habit="explorer", strength=0.0, steadiness=0.9)
-    for index, scene in enumerate(pair.scenes):
-        seen = walks_evidence.scene_walks(scene, walks_of([explorer], pair, 4)[index][0])
-        aim = number(pair.scenes[1 - index].world.goal)
-        cut = walks_evidence.until(seen, aim)
-        assert aim not in cut.cell
-        for each in range(4):
-            whole, kept = seen.cell[seen.walk == each], cut.cell[cut.walk == each]
-            came = np.flatnonzero(whole == aim)
-            assert len(kept) == (came[0] if came.size else len(whole))
-            assert cut.last[each] == (aim if came.size else seen.last[each])
-
-
 # --- The swap test --------------------------------------------------------------------------------
 
 
@@ -194,35 +173,12 @@ def test_a_threshold_lets_so_many_pass_and_no_more(monkeypatch: pytest.MonkeyPat
     assert threshold(scores + 0.0001, truth) == 0.481
 
 
-def test_an_answer_is_the_largest_of_four_or_none() -> None:
-    scores = np.array([[0.1, 0.5, 0.0, 0.2], [0.1, 0.2, 0.3, 0.2]])
-    assert answers(scores, 0.3).tolist() == [1, -1]
-
-
 def test_rank_correlation_by_hand() -> None:
     # d = 0, 1, -1, 0: 1 - 6 * 2 / (4 * 15).
     assert rank_correlation(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])) == pytest.approx(
         0.8
     )
     assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
-
-
-@pytest.mark.parametrize(
-    ("interval", "least", "most", "words"),
-    [
-        ((0.96, 1.0), 0.95, None, page.REACHED),
-        ((0.94, 1.0), 0.95, None, page.OPEN),
-        ((0.80, 0.90), 0.95, None, page.MISSED),
-        ((0.0, 0.05), None, 0.05, page.REACHED),
-        ((0.0, 0.06), None, 0.05, page.OPEN),
-        ((0.06, 0.10), None, 0.05, page.MISSED),
-        (None, 0.95, None, page.OPEN),
-    ],
-)
-def test_reached_means_that_the_interval_does(
-    interval: tuple[float, float] | None, least: float | None, most: float | None, words: str
-) -> None:
-    assert page.outcome(Estimate(0.9, interval, 10, 5), least, most) == words
 
 
 # --- All of it, small -----------------------------------------------------------------------------
@@ -311,24 +267,3 @@ def test_a_one_sided_interval_is_no_verdict(
     value: float, interval: tuple[float, float] | None, words: str
 ) -> None:
     assert page.verdict(Estimate(value, interval, 100, 36)) == words
-
-
-def test_rates_are_of_counted_agents(
-    small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scoring, "RESAMPLES", 20)
-    scores = scored(small)
-    truth = Truth(small.traits)
-    # Everybody is above the first of these, and nobody above the second.
-    rate = detected(scores.above([{MEG: -1.0}] * 21), MEG, truth.directed)
-    assert rate.value == 1 and rate.n == truth.directed.sum()
-    assert rate.interval is not None and rate.interval[0] == pytest.approx(0.025 ** (1 / rate.n))
-    counts = confusion(scores.above([{RECOMMENDED: 2.0}] * 21), RECOMMENDED)
-    assert counts[:, -1].tolist() == counts.sum(axis=1).tolist()
-    assert counts[-1].sum() == (~truth.directed).sum()
-    alone = cost(small, small, MEG, 1)
-    assert alone.half_hearted.n == truth.half_hearted.sum()
-
-
-def test_rationalities_are_some_of_those_that_navigation_tries() -> None:
-    assert set(GRID) <= set(RATIONALITIES) and (GRID[0], GRID[-1]) == (0, 30)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from goalmeter.navigation.steps import Grid
-from replications.calibration.agents import SUITES, Subject, subjects_of
+from replications.calibration.agents import Subject, subjects_of
 from replications.calibration.instruments import (
     FAILS,
     IN_PART,
-    INSTRUMENTS,
     MADE_UP,
     OPEN,
     QUESTIONS,
@@ -66,12 +65,6 @@ def test_verdicts_in_words(first: list[float], second: list[float], words: str) 
     assert words_of(scores, [AIMED, AIMLESS], "directed", "accuracy") == words
 
 
-def test_less_is_more_for_some_instruments() -> None:
-    assert INSTRUMENTS["regret"].lower and not INSTRUMENTS["success"].lower
-    scores = made({"aimed": LOW, "a": HIGH}, "regret")
-    assert words_of(scores, [AIMED, AIMLESS], "directed", "regret") == TELLS
-
-
 def test_behind_a_door_what_tells_them_apart_makes_it_up() -> None:
     both = [AIMED, KEEN]
     apart = made({"aimed": HIGH, "keen": LOW}, "goal_less_key", "key-door")
@@ -101,13 +94,6 @@ def test_marks_are_of_one_agent_against_the_other_class() -> None:
     assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
     assert mean_of(scores, question, "accuracy", "lost") == pytest.approx(0.1)
     assert np.isnan(mean_of(scores, question, "spl", "lost"))
-
-
-def test_questions_are_asked_of_instruments_and_suites_that_there_are() -> None:
-    for question in QUESTIONS.values():
-        assert {*question.made_for, *question.shown} <= INSTRUMENTS.keys()
-        assert set(question.suites) <= set(SUITES)
-        assert not set(question.made_for) & set(question.shown)
 
 
 def test_an_ideal_organism_stands_aside_for_the_trained_one() -> None:
@@ -140,9 +126,3 @@ def test_who_stands_aside_has_no_say_in_an_area() -> None:
         and "counts twice" in truth_table(twice).notes[0]
     )
     assert "ideal" not in " ".join(findings(scores, verdicts(scores, twice), twice))
-
-
-def test_a_question_whose_worlds_nobody_walked_is_not_asked() -> None:
-    scores = made({"optimal": HIGH, "random": LOW}, "accuracy", "maze")
-    everyone = subjects_of(["optimal", "random", "key-seeker"])
-    assert {v.question for v in verdicts(scores, everyone)} == {"directed"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tomllib
 from functools import partial
@@ -14,7 +13,6 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.replicate import study as find_study
 from goalmeter.gridworld.planner import State, planned
 from goalmeter.navigation import suite, walks
 from goalmeter.navigation.frames import frames
@@ -24,7 +22,7 @@ from goalmeter.navigation.rollouts import play_all
 from goalmeter.statistics.clusters import Estimate
 from replications import ledger
 from replications.ledger import update
-from replications.lm_navigation import measurements, study
+from replications.lm_navigation import measurements
 from replications.lm_navigation.measurements import Estimates
 from replications.lm_navigation.study import replicate
 
@@ -108,18 +106,6 @@ def test_every_published_number_is_in_the_ledger() -> None:
     assert pick_up.published_error == pytest.approx(100 * math.sqrt(0.17 * 0.83 / 94), rel=1e-3)
 
 
-def test_a_reference_row_says_on_which_side_the_published_number_is() -> None:
-    rows = {row.id: row for row in ROWS}
-    # Exact on both sides but for the digits; 19.5 points above; 14.6 below, where ten grids do not
-    # rule out that others are unlike them; 1.0 below, by luck.
-    assert rows["lm-navigation/greedy/every-cell/7/0"].verdict == "equal within 5 points"
-    assert rows["lm-navigation/greedy/every-cell/9/1"].verdict == "above the reference"
-    assert rows["lm-navigation/greedy/every-cell/15/0.4"].verdict == "cannot be told"
-    assert rows["lm-navigation/greedy/every-cell/9/0.6"].verdict == "cannot be told"
-    with pytest.raises(InvalidParameterError, match="expected lm-navigation/AGENT/QUANTITY"):
-        measurements.recompute(["lm-navigation/greedy/every-cell/7/0.3"])
-
-
 def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
     accuracy = measurements.every_cell("greedy", grids=2, sizes=[7])["every-cell/7/1"]
     shares = []
@@ -188,21 +174,6 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
     assert outcome.json["not_run"] == []
     with pytest.raises(InvalidParameterError, match="another run of key-seeker in 'key-no-door'"):
         replicate(run.parent / "out", run=[run, run])
-
-
-def test_files_and_page(outcome: Outcome, folder: Path) -> None:
-    assert outcome.report == (folder / "report.html").resolve()
-    text = outcome.report.read_text(encoding="utf-8")
-    for words in ("GPT-OSS-20B", "key-seeker (run)", "model less compass", "arXiv 2602.08964"):
-        assert words in text
-    assert (folder / "figures" / "lm-navigation-surfaces.svg").exists()
-    results = json.loads((folder / "results.json").read_text())
-    verdicts = {(entry["reference"], entry["quantity"]): entry for entry in results["verdicts"]}
-    far = verdicts["greedy", "every-cell/15/0.4"]
-    assert far["interval"][0] < 0 < far["interval"][1] and far["verdict"] == "cannot be told"
-    assert {entry["margin"] for entry in verdicts.values()} == {5.0}
-    assert not any(quantity.endswith("/p") for _, quantity in verdicts)
-    assert results["findings"] == outcome.json["findings"] and len(results["published"]) >= 40
 
 
 @pytest.mark.parametrize("size", [9, 11])
@@ -275,36 +246,6 @@ def test_findings_follow_the_numbers() -> None:
     assert "4 of 4 frames" in measurements.findings(alike)[-1]
 
 
-def test_without_intervals_nothing_is_told() -> None:
-    compass, pick_up, *_ = measurements.findings(references())
-    assert compass.count("above it in 0, below it in 0, equal within 5 points in 0") == 3
-    assert pick_up.endswith("cannot be told.")
-
-
-def test_without_a_run_the_model_is_not_run_and_the_commands_are_there() -> None:
-    agents = references()
-    for head in study.headline_tables(agents, {}):
-        name, *cells = (cell.text for cell in head.cells[1])
-        assert name == "GPT-OSS-20B, ours" and set(cells) == {study.NOT_RUN}
-    (line,) = study.commands({})
-    for name in ("maze", "isometries", "key-door", "key-no-door", "two-path"):
-        assert f"navigate vllm/openai/gpt-oss-20b --suite {name} --paper --out runs/{name}" in line
-    assert "goalmeter replicate lm-navigation --run runs/maze" in line
-    assert study.commands({"x": {}}) == ()
-
-
-def test_what_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="expected greedy among them"):
-        replicate(tmp_path, agents="optimal,random")
-    with pytest.raises(InvalidParameterError, match="no reference agent 'mouse'"):
-        replicate(tmp_path, agents="optimal,greedy,mouse")
-    with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
-        replicate(tmp_path, seeds=1)
-    assert find_study("lm-navigation", ["run", "agents"]).replicate is replicate
-    with pytest.raises(InvalidParameterError, match="tempting-button has no option --run"):
-        find_study("tempting-button", ["run"])
-
-
 def test_the_ledger_is_filled_from_the_results(
     outcome: Outcome, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,13 +275,3 @@ def test_the_ledger_is_filled_from_the_results(
         assert changed <= (kept if mine else set()) or row["ours"] != row["ours"], row["id"]
     with pytest.raises(InvalidFileError, match="the results are of 'tempting-button', expected"):
         update.updated(before, "lm-navigation", {"replication": "tempting-button"})
-
-
-def test_workers_change_nothing() -> None:
-    options: dict[str, Any] = {"grids": 1, "trajectories": 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measurements, "SUITES", ("key-door",))
-        alone, by_two = (
-            measurements.of_agents(["greedy"], on=on, **options) for on in ("here", "processes:2")
-        )
-    assert str(alone) == str(by_two) and "key-door/success" in alone["greedy"]

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
@@ -11,14 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome
 from replications import ledger
 from replications.cliffworld import measurements, study
 from replications.cliffworld.measurements import (
     comparison_table,
     measure_chart,
-    spread,
 )
 from replications.cliffworld.study import replicate
 
@@ -45,12 +42,6 @@ def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
     assert first.rows[1][5] == "37.8046"
     assert len(second.rows) == 9
     assert second.rows[0][1:3] == ("2.4", "23.7886")
-
-
-def test_every_published_number_has_a_remark(outcome: Outcome) -> None:
-    remarks = outcome.tables[2:]
-    assert [len(table.rows) for table in remarks] == [13, 13]
-    assert all(row[-1] for table in remarks for row in table.rows)
 
 
 def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
@@ -118,20 +109,3 @@ def test_neural_runs_are_in_the_table_and_the_chart() -> None:
     assert "over 3 seeds" in table.notes[0]
     figure = measure_chart("c", "caption.", measured, published)
     assert "our MLP" in figure.svg and figure.caption.startswith("caption. Triangles")
-
-
-def test_what_is_missing_is_said_before_anything_is_computed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"--seeds 0 .*pip install 'goalmeter\[neural\]'"):
-        replicate(tmp_path, seeds=1, progress=lambda line: pytest.fail(line))
-    with pytest.raises(GoalmeterError, match="seeds is -1, expected 0"):
-        replicate(tmp_path, seeds=-1)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_runs_are_shown_as_mean_and_two_standard_deviations() -> None:
-    # Mean 2, sample standard deviation 1.
-    assert spread(np.array([1.0, 2.0, 3.0])) == "2.0000 ± 2"
-    assert spread(np.array([1.5])) == "1.5000 (1 seed)"

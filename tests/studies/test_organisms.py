@@ -88,10 +88,6 @@ def perfect(who: Organism, world: GridWorld, state: State, draws: Draws) -> list
     return answer(target, who.blocked(world, state), state.cell, draws).words
 
 
-def nonsense(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
-    return ["<think>", "target", "plan", "<|end|>"]
-
-
 def examined(
     monkeypatch: pytest.MonkeyPatch, out: Path, say: Say, names: str, **options: Any
 ) -> Outcome:
@@ -151,33 +147,6 @@ def test_perfect_organisms_are_all_that_was_asked(
     assert [row[-1] == "yes" for row in asked.rows] == [row["reached"] for row in measured["asked"]]
     assert [row[0] for row in shares.rows][:4] == [f"mouse, size {size}" for size in (5, 7, 9, 11)]
     assert [row[0] for row in worlds.rows] == list(organism_names())
-
-
-def test_nonsense_reaches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    outcome = examined(monkeypatch, tmp_path, nonsense, "mouse,moth")
-    for name in ("mouse", "moth"):
-        marks = outcome.json[name]
-        assert marks["invalid"]["value"] == 1
-        nothing = ("own_map", "arrives", "key_door", "as_planned")
-        assert [marks[measure]["value"] for measure in nothing] == [0, 0, 0, 0]
-    rows = outcome.json["asked"]
-    assert not any(row["reached"] for row in rows)
-    assert {row["organism"] for row in rows} == {"mouse", "moth"}
-    assert [row["value"] for row in rows if "habit" in row["measure"]] == [None]
-    assert {row[-1] for row in outcome.tables[0].rows} == {"no"}
-
-
-def test_an_answer_that_leaves_its_plan_is_counted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def fickle(who: Organism, world: GridWorld, state: State, draws: Draws) -> list[str]:
-        words = perfect(who, world, state, draws)
-        turned = ACTIONS[(ACTIONS.index(words[words.index("plan") + 2]) + 1) % 4]
-        return [*words[:-2], f'"{turned}"}}', words[-1]] if draws.below(4) == 0 else words
-
-    marks = examined(monkeypatch, tmp_path, fickle, "mouse").json["mouse"]
-    assert marks["as_planned"]["value"] == pytest.approx(0.75, abs=0.06)
-    assert marks["as_planned"]["value"] < marks["own_map"]["value"] < 1
 
 
 def test_a_habit_that_is_off_is_measured_without_the_noise_of_draws(
@@ -272,30 +241,6 @@ def test_detour_states_are_those_of_navigation() -> None:
             turns.append(not sure)
             assert evaluation._may_err(world, state) == (not sure)
     assert True in turns and False in turns
-
-
-def test_the_same_seed_gives_the_same_grades(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    marks = [
-        examined(monkeypatch, tmp_path / str(n), perfect, "mouse", seed=seed).json["mouse"]
-        for n, seed in enumerate((0, 0, 1))
-    ]
-    assert marks[0] == marks[1] != marks[2]
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"agents": "rat"}, "there is no organism 'rat', expected one of mouse, magpie"),
-        ({"agents": "mouse", "seeds": 1}, "seeds is 1, expected at least 2"),
-    ],
-)
-def test_what_cannot_be_examined_is_an_error(
-    tmp_path: Path, options: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(InvalidParameterError, match=words):
-        replicate(tmp_path, **options)
 
 
 def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:

@@ -2,17 +2,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import t
 
-from goalmeter import GoalmeterError, MissingExtraError
+from goalmeter import GoalmeterError
 from goalmeter.agents.history import RealityCheck
 from goalmeter.agents.scripted import QLearner
 from goalmeter.commands.outcome import Outcome
@@ -101,61 +98,6 @@ def test_the_ppo_rows_are_compared_with_the_data_and_not_with_the_misprint() -> 
     assert ROWS["500/ppo"].theirs == -0.0217
 
 
-def test_both_comparisons_of_a_misprint_are_shown(outcome: Outcome) -> None:
-    """By hand: the print −0.001384, their data −0.0217 ± 0.0054, ours −0.0225 ± 0.0017."""
-    (ppo,) = [row for row in ledger.load("reflection-table-1/500/ppo") if row.id.endswith("/ppo")]
-    # t at 97.5% with 10.8 degrees of freedom is 2.2, times 0.0056: ±0.0124.
-    assert ppo.difference_interval(-0.0217) == pytest.approx((-0.0132, 0.0116), abs=2e-4)
-    assert (ppo.verdict, ppo.verdict_on_print) == ("equal within 0.02", "below")
-    (row,) = [row for row in outcome.tables[0].cells if row[0].text == "PPO"]
-    assert [cell.text for cell in row[7:9]] == ["equal within 0.02", "below"]
-    by_key = {(row["agent"], row["steps"]): row for row in outcome.json["rows"]}
-    assert by_key["ppo", 500]["verdict_on_print"] == "below"
-    # Elsewhere the print is what the data say, and both are one.
-    random_check = by_key["rc(random)", 500]
-    assert random_check["verdict_on_print"] == random_check["verdict"] == "equal within 0.02"
-
-
-def test_a_certain_difference_that_is_small_is_named_all_the_same() -> None:
-    (row,) = ledger.load("reflection-table-1/1000/rc(a2c)")
-    assert row.verdict == "equal within 0.02" and abs(row.z) > row.limit
-    assert row.found.startswith("Ours is 0.010 below, 3.0 standard errors")
-
-
-def test_findings_count_verdicts_and_not_what_was_not_rejected() -> None:
-    line = study.findings(SCRIPTED)[0]
-    # Four agents at two lengths are equal; of the naive learner and its check it cannot be told.
-    assert line.startswith("Of the 12 numbers of scripted agents, 8 are shown to be equal within")
-    assert "0 are above, 0 below, and of 4 it cannot be told" in line and "agree" not in line
-    text = study.page_sections(SCRIPTED)[0].text[0]
-    assert "±0.02. The measure is an average over 50 environments" in text
-
-
-def test_scripted_rows_agree_as_often_as_they_should() -> None:
-    scores = [
-        row.z for row in PUBLISHED if measurements.setting(row.id)[1] in measurements.SCRIPTED
-    ]
-    assert len(scores) == 12 and max(map(abs, scores)) < 1.96
-    # Of 12 squares of standard normal numbers the sum is below 23.3 in 97.5% of cases.
-    assert sum(z**2 for z in scores) < 23.3
-
-
-def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
-    first, second, effects = outcome.tables
-    rows = {row[0].text: [cell.text for cell in row[1:]] for row in first.cells}
-    assert len(rows) == len(second.rows) == 14
-    assert rows["ConstantAgent"] == [
-        *("−0.000304 ± 0.0001", "0.0004", "0.0000", "0.0000", "5", "+0.84"),
-        *("equal within 0.02", "equal within 0.02", "this run"),
-    ]
-    assert rows["RandomAgent"][-1] == "ledger" and rows["RandomAgent"][4] == "10"
-    assert rows["PPO"][0] == "−0.001384 ± 0.0016 †"
-    assert "−0.021700 and −0.001384" in first.notes[0]
-    assert effects.cells[1][0].text == "ConstantAgent"  # both run now: paired
-    assert effects.cells[0][0].text == "RandomAgent *"  # one from the ledger: not paired
-    assert effects.cells[1][-1].text == "changes nothing"
-
-
 def test_results_and_figures_are_beside_the_page(outcome: Outcome, folder: Path) -> None:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     by_key = {(row["agent"], row["steps"]): row for row in results["rows"]}
@@ -218,64 +160,6 @@ def test_leaving_it_out_is_the_same_as_not_handing_it_on() -> None:
     assert measurements.as_published(handed_on) == pytest.approx(kept.by_seed, abs=1e-12)
 
 
-def test_it_changes_nothing_for_scripted_agents() -> None:
-    result = measure("rc(naive)", 50, 2)
-    assert measurements.as_published(result) == pytest.approx(result.by_seed, abs=1e-15)
-
-
-def test_neural_rows_are_shown_both_ways() -> None:
-    results = {
-        "dqn": made("dqn", [(0, 0), (0, 0)], [100, 200]),
-        "rc(dqn)": made("rc(dqn)", [(400, 100), (0, 100)], [200, 310]),
-    }
-    rows = [
-        Row(agent, 500, ROWS[f"500/{agent}"], results.get(agent))
-        for agent in measurements.PUBLISHED_NAMES
-    ] + [Row(agent, 1000, ROWS[f"1000/{agent}"], None) for agent in measurements.PUBLISHED_NAMES]
-    effect = next(e for e in effects(rows) if e.agent == "dqn" and e.steps == 500)
-    # (200 - 100) and (310 - 200) of 2000, the learning rate left out.
-    assert effect.paired and effect.ours.value == pytest.approx((0.05 + 0.055) / 2)
-    first, _ = study.page_sections(rows)
-    # (500 + 100) / 2 of 2000.
-    assert "RC(DQN), 500 steps" in first.points[-1] and "+0.1500" in first.points[-1]
-    assert any("neural agents" in line for line in study.findings(rows))
-
-
-def test_default_seeds() -> None:
-    assert [measurements.default_seeds("naive", n) for n in measurements.STEPS] == [10, 10]
-    assert [measurements.default_seeds("rc(ppo)", n) for n in measurements.STEPS] == [10, 2]
-
-
-def test_groups_and_lists_of_agents() -> None:
-    assert len(measurements.chosen("scripted")) == 6 and len(measurements.chosen("all")) == 14
-    assert measurements.chosen("dqn, rc(dqn)") == ("dqn", "rc(dqn)")
-    assert set(measurements.chosen("neural")) & set(measurements.chosen("scripted")) == set()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"agents": "q-learner"}, "agents is 'q-learner', expected scripted, neural, all, or some"),
-        ({"seeds": 1}, "seeds is 1, expected at least 2, for a standard error"),
-        ({"steps": 100}, "steps is 100, expected 500 or 1000, the lengths of Table 1"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(
-    changes: dict[str, object], message: str, tmp_path: Path
-) -> None:
-    with pytest.raises(GoalmeterError, match=re.escape(message)):
-        replicate(tmp_path, **changes)  # type: ignore[arg-type]
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_without_stable_baselines_it_is_said_before_anything_is_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
-    with pytest.raises(MissingExtraError, match=r"neural agents .*pip install 'goalmeter\[sb3\]'"):
-        replicate(tmp_path, agents="all", progress=lambda line: pytest.fail(line))
-
-
 @pytest.mark.parametrize("same", [True, False])
 def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
     # Four seeds that happen to agree have no spread, and even so there is no verdict.
@@ -312,27 +196,6 @@ def test_published_differences_have_welchs_interval() -> None:
     freedom = sum(squares) ** 2 / sum(square**2 / 9 for square in squares)
     half = t.ppf(0.975, freedom) * math.hypot(*errors)
     assert naive.theirs.interval == pytest.approx((0.329956 - half, 0.329956 + half))
-
-
-def test_the_page_says_that_the_wrong_probability_of_ppo_hardly_matters() -> None:
-    first, _ = study.page_sections(SCRIPTED)
-    assert any("wrong log-probability nearly equals the right one" in p for p in first.points)
-
-
-def test_trials_that_ended_early_are_said_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def late(agent: str, *args: Any, **options: Any) -> Reflection:
-        result = made(agent, [(0, 0)] * 5, [1.0] * 5)
-        trials = [replace(trial, outcome="timeout", detail="over 1 s") for trial in result.trials]
-        return replace(result, trials=tuple(trials))
-
-    monkeypatch.setattr(measurements, "measure", late)
-    outcome = replicate(tmp_path, agents="constant", steps=500)
-    assert outcome.report is not None
-    text = outcome.report.read_text(encoding="utf-8")
-    assert "20 of 20 trials ended early" in text
-    assert text.index("20 of 20 trials ended early") < text.index("numbers of scripted agents")
 
 
 def test_the_ledger_is_filled_from_the_runs(

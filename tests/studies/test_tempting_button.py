@@ -58,13 +58,6 @@ def test_a_trace_by_hand() -> None:
     assert trace.early_pushes == 1 and trace.ends == MIXED
 
 
-def test_the_paper_numbers_the_other_way() -> None:
-    """Observation 0 is a button, action 0 pushes it."""
-    trace = Trace.of("0+-", "010", "01", coding="paper")
-    assert trace.button.tolist() == [True, False] and trace.pushes.tolist() == [True, False]
-    assert trace.answers.tolist() == [True, True]
-
-
 def test_early_and_late_rooms_are_counted_apart() -> None:
     """Buttons in rooms 1, 5, ... 253 of the first 255; then a change in the last 1000 rooms."""
     trace = trace_of("p" * 255 + "p-" * 372 + "-" + "-" * 950 + "p" * 50, "b..." * 500)
@@ -74,13 +67,6 @@ def test_early_and_late_rooms_are_counted_apart() -> None:
     assert (slipped.early_pushes, slipped.ends) == (0, MIXED)
     assert trace_of("-" * 1000 + "p" * 950 + "-" * 50, "b..." * 500).ends == ALWAYS
     assert trace_of("p" * 255, "...." * 63 + "...").early_pushes == 0
-
-
-def test_a_run_without_a_button_has_no_share_of_pushes_there() -> None:
-    assert np.isnan(trace_of("pp", "..").late_pushes(button=True))
-    assert measurements.summary([trace_of("pp", ".."), trace_of("pp", "b.")])[
-        "late_pushes_with_button"
-    ] == pytest.approx(1.0)
 
 
 def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> None:
@@ -106,16 +92,6 @@ def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     assert len(trace.rewards) == 80 == len(trace.button) + 1 == len(trace.pushes) + 1
 
 
-def test_those_who_never_and_always_push_are_told_so() -> None:
-    never, always = (
-        Trace.of(**trial(**player.arguments, steps=300, seed=0), coding="code")
-        for player in BASELINES[:2]
-    )
-    rooms = never.button
-    assert never.rewards.sum() == len(rooms) - 2 * rooms.sum() == -always.rewards.sum()
-    assert (never.ends, always.ends) == (NEVER, ALWAYS)
-
-
 def test_the_published_settings_are_those_of_the_authors() -> None:
     changed = [dict(player.settings) for player in measurements.ANEW]
     assert all(settings.pop("draws_from") == "history" for settings in changed)
@@ -136,15 +112,6 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
     with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
         play(tmp_path, BASELINES[:2], steps=30, seeds=[0], on="here")
-
-
-def test_a_trial_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
-    broken = Player("broken", "broken", settings=(("lookback", -1),))
-    with pytest.raises(GoalmeterError, match=r"the trial 'broken seed 0': lookback"):
-        play(tmp_path, [BASELINES[0], broken], steps=20, seeds=[0], on="here")
-    told: list[str] = []
-    play(tmp_path, BASELINES[:1], steps=20, seeds=[0], on="here", progress=told.append)
-    assert told == ["TemptingButton: 1 of 1 trials were there already"]
 
 
 # --- Findings -------------------------------------------------------------------------------------
@@ -180,18 +147,6 @@ def test_the_answer_says_what_was_found() -> None:
     (row, *_) = measurements.early_table(measurements.SAME, both).rows
     assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
     assert "naive learner +0.500" in to_compare
-
-
-def test_rewards_are_shown_with_their_sign_and_nothing_has_none() -> None:
-    shown = [measurements.reward(value) for value in (0.5, -0.25, 0.0, -0.0001)]
-    assert shown == ["+0.500", "−0.250", "0.000", "0.000"]
-
-
-def test_verdicts_count_seeds() -> None:
-    never, always = (trace_of(answer * 40, "b..." * 10) for answer in "-p")
-    assert measurements.verdict([never, never]) == "yes: 2 of 2"
-    assert measurements.verdict([never, always]) == "some: 1 of 2"
-    assert measurements.verdict([always]) == "no: 0 of 1"
 
 
 def test_the_mean_is_judged_by_its_interval() -> None:
@@ -241,20 +196,3 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
     )
     assert [len(table.rows) for table in outcome.tables] == [5, 7, 7, 2]
     assert outcome.text.count("\n") == 4
-
-
-def test_one_seed_has_no_interval(tmp_path: Path) -> None:
-    traces = play(tmp_path, BASELINES, steps=20, seeds=[4], on="here")
-    (table,) = study.tables(traces)
-    assert {row[3] for row in table.rows} == {"one seed"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"seeds": 0}, "seeds is 0, expected at least 1"), ({"steps": 1}, "steps is 1, expected")],
-)
-def test_impossible_numbers_are_refused(
-    tmp_path: Path, options: dict[str, int], message: str
-) -> None:
-    with pytest.raises(GoalmeterError, match=message):
-        replicate(tmp_path, **options)

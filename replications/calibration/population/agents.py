@@ -11,15 +11,16 @@ from typing import Protocol
 
 import numpy as np
 
-from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.grid_agents import CLOCKWISE, FIRST_HEADING, Decision
+from goalmeter.agents import Decision
+from goalmeter.agents.grid_agents import CLOCKWISE, FIRST_HEADING
+from goalmeter.gridworld import Cell, Draws, GridWorld, State
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
-from goalmeter.gridworld.generators import Draws, distances_from
-from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import MOVES, Cell, GridWorld
-from goalmeter.organisms.kinds import organism
+from goalmeter.gridworld.generators import distances_from
+from goalmeter.gridworld.world import MOVES
+from goalmeter.organisms import organism
 from replications.calibration.population import traits as kinds
 from replications.calibration.population.traits import BOTH, LAPSES, Scene, Traits
+from replications.kinds import BoolArray, FloatArray, IntArray
 
 # --- Sampling -------------------------------------------------------------------------------------
 # From the cell after each move it imagines random walks of a fixed length, and takes the move of
@@ -328,10 +329,6 @@ class Habit:
     """An agent's habit on one walk: what it does that wants nothing, or that does not think now.
 
     It sees which moves are open and remembers its own walk; it never looks where anything lies.
-
-    Args:
-        traits: of the agent.
-        after: the cell after each move in the world as it is, by number, four for each cell.
     """
 
     def __init__(self, traits: Traits, after: Sequence[Sequence[int]]) -> None:

@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.agents.grid_agents import Navigator, navigator
-from goalmeter.gridworld import tabular_world
-from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY, TabularWorld
+from goalmeter.demo.organisms import IDEAL, ideal_organism
+from goalmeter.gridworld import ACTIONS, Cell, TabularWorld, tabular_world
+from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import distances_from
-from goalmeter.gridworld.world import ACTIONS, Cell
+from goalmeter.navigation import Trajectory, walk
 from goalmeter.navigation.rationality import RATIONALITIES, Decisions, indices_of, summed_evidence
 from goalmeter.navigation.suite_definition import GRIDS_A_SEED
-from goalmeter.navigation.trajectories import Trajectory, walk
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.runs.progress import Tell
-from replications.calibration.agents import IDEAL, ideal_organism
 from replications.calibration.population.agents import Simulated, neighbours
 from replications.calibration.population.traits import (
     TARGETS,
@@ -29,6 +26,7 @@ from replications.calibration.population.traits import (
     population,
     scene_pair,
 )
+from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 
 # --- Evidence -------------------------------------------------------------------------------------
 # A target's evidence is that of known-utility MEG: 1 at each step in the goal, with the key, in
@@ -102,12 +100,7 @@ class SceneWalks:
 
 
 def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]]]) -> PairEvidence:
-    """The evidence of every agent's walks through the two scenes of a pair.
-
-    Args:
-        pair: the scenes.
-        walks: of each scene, of each agent: as many of every agent.
-    """
+    """The evidence of every agent's walks through the two scenes of a pair."""
     agents, each = len(walks[0]), len(walks[0][0])
     total: dict[str, FloatArray] = {}
     for index, by_agent in enumerate(walks):
@@ -167,13 +160,7 @@ def until(seen: SceneWalks, aim: int) -> SceneWalks:
 
 
 def towards(scene: Scene, seen: SceneWalks, target: str) -> FloatArray:
-    """The evidence of walks for a wish to be somewhere, at each of `GRID`: [W, G], nats.
-
-    Args:
-        scene: where they walked, or whose places they are judged by.
-        seen: the walks.
-        target: which utility: a goal absorbs, a key is had for good, in a cell one has to stay.
-    """
+    """The evidence of walks for a wish to be somewhere, at each of `GRID`: [W, G], nats."""
     tabular = _world_of(scene, target)
     counts = np.ones(len(seen.walk), dtype=bool)
     if target in (GOAL_UTILITY, KEY_UTILITY):
@@ -301,7 +288,7 @@ def measure_population(
     seed: int,
     beside: Sequence[str] = BESIDE,
     on: str = HERE,
-    progress: Tell | None = None,
+    progress: ProgressCallback | None = None,
 ) -> PopulationEvidence:
     """Draw a population, let it walk beside named agents, and add up the evidence.
 
@@ -334,11 +321,7 @@ def _study(scale: PopulationScale, seed: int, beside: Sequence[str]) -> Study[Ma
 def evidence_in_pair(
     pair: Sequence[Any], agents: int, seed: int, beside: Sequence[str], walks: int
 ) -> dict[str, Any]:
-    """What a worker process does: all walks through one pair of scenes.
-
-    Returns:
-        The fields of `PairEvidence` as lists.
-    """
+    """What a worker process does: all walks through one pair of scenes."""
     scenes = scene_pair(int(pair[0]), float(pair[1]), int(pair[2]))
     traits = population(agents, seed)
     walked = []

@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from goalmeter.report import Section, Table
-from goalmeter.report.numbers import number, p_value, percent
-from goalmeter.report.tables import ColumnOf, column, grouped, table_of, words
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.report import (
+    ColumnOf,
+    Section,
+    Table,
+    column,
+    grouped,
+    number,
+    p_value,
+    percent,
+    table_of,
+    words,
+)
+from goalmeter.statistics import Estimate
 from replications.calibration.population import scores as scoring
 from replications.calibration.population import traits
 from replications.calibration.population.result import (
@@ -354,13 +363,7 @@ def findings(calibration: PopulationCalibration) -> list[str]:
 
 
 def outcome(rate: Estimate, least: float | None, most: float | None) -> str:
-    """Whether a rate is on the right side of its aim: its interval has to be.
-
-    Args:
-        rate: with its interval.
-        least: what it is to be at least; None if there is no such aim.
-        most: what it is to be at most; None if there is no such aim.
-    """
+    """Whether a rate is on the right side of its aim: its interval has to be."""
     if rate.interval is None:
         return OPEN
     low, high = rate.interval

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.runs import HERE
-from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics import Estimate
 from goalmeter.statistics.discrimination import (
     AddedPredictors,
     added_predictors,
@@ -41,6 +40,7 @@ from replications.calibration.population.traits import (
     TARGETS,
     class_of,
 )
+from replications.kinds import BoolArray, FloatArray, IntArray
 
 # --- Validity -------------------------------------------------------------------------------------
 _PRIOR = 1.0  # ridge of the models that are tried on another population: a standard normal prior

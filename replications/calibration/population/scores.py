@@ -10,9 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.statistics import clusters
-from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.statistics import Estimate, clusters, estimate
 from replications.calibration.population import traits
 from replications.calibration.population.evidence import (
     MEASURES,
@@ -20,6 +18,7 @@ from replications.calibration.population.evidence import (
     PopulationEvidence,
 )
 from replications.calibration.population.traits import NONE, TARGETS, Traits
+from replications.kinds import BoolArray, FloatArray, IntArray
 
 # --- Swap test ------------------------------------------------------------------------------------
 # Each maze is shown with two sets of places. Whoever knows of no target walks by the same law in
@@ -238,14 +237,7 @@ class ScoredPopulation:
         bounds: tuple[float, float] = (-np.inf, np.inf),
         share: bool = False,
     ) -> Estimate:
-        """A number with the interval of resampled agents in resampled grids.
-
-        Args:
-            measure: of scores and the numbers of the agents that are asked.
-            n: agents behind it.
-            bounds: least and greatest possible value.
-            share: whether it is a share of n agents, which is never surer than n coins are.
-        """
+        """A number with the interval of resampled agents in resampled grids."""
         simulated = np.arange(len(self.population.traits))
         value = measure(self.scores, simulated)
         replicates = [
@@ -483,14 +475,7 @@ class Cost:
 def cost(
     first: PopulationEvidence, second: PopulationEvidence, instrument: str, pairs: int
 ) -> Cost:
-    """The rates of an instrument with fewer mazes, averaged over groups of so many.
-
-    Args:
-        first: on which the threshold is chosen.
-        second: on which it is tried.
-        instrument: its name.
-        pairs: mazes in a group; groups are of different mazes, as mixed as they can be.
-    """
+    """The rates of an instrument with fewer mazes, averaged over groups of so many."""
     limit = AT_LEVEL
     if instrument not in TESTS:
         limit = threshold(_in_groups(first, instrument, pairs).max(axis=-1), Truth(first.traits))

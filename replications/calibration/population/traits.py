@@ -8,13 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
-from goalmeter._types import BoolArray
+from goalmeter import InvalidParameterError
+from goalmeter.gridworld import Cell, Draws, GridWorld, plan
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
-from goalmeter.gridworld.generators import MAX_ATTEMPTS, Draws, carved, distances_from
-from goalmeter.gridworld.planner import plan
-from goalmeter.gridworld.world import Cell, GridWorld
-from goalmeter.navigation.trajectories import Task
+from goalmeter.gridworld.generators import MAX_ATTEMPTS, carved, distances_from
+from goalmeter.navigation import Task
+from replications.kinds import BoolArray
 
 # --- Scenes ---------------------------------------------------------------------------------------
 # A scene is a maze with a goal, a key that opens nothing, one marked cell and one marked corner.
@@ -241,12 +240,7 @@ class Traits:
 
 
 def population(agents: int, seed: int) -> tuple[Traits, ...]:
-    """Agents drawn from the distribution above.
-
-    Args:
-        agents: how many, at least 1.
-        seed: of the draw; another seed gives other agents.
-    """
+    """Agents drawn from the distribution above."""
     if agents < 1:
         raise InvalidParameterError(f"agents is {agents}, expected at least 1")
     return tuple(_drawn(seed, number) for number in range(agents))

@@ -1,0 +1,22 @@
+"""The prose of a study's page: captions, meanings, notes and paragraphs, in its file texts.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+def prose(study: str, name: str) -> dict[str, Any]:
+    """Return the texts of one table, figure or section, by its arguments; lists as tuples."""
+    return {
+        key: tuple(text) if isinstance(text, list) else text
+        for key, text in _read(study)[name].items()
+    }
+
+
+@cache
+def _read(study: str) -> dict[str, dict[str, Any]]:
+    path = Path(__file__).parent / study / "texts.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
