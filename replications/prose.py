@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 
-def prose(study: str, name: str) -> dict[str, Any]:
-    """Return the texts of one table, figure or section, by its arguments; lists as tuples."""
+def prose(study: str, name: str, **values: object) -> dict[str, Any]:
+    """Return the texts of one table, figure or section, by its arguments; lists as tuples.
+
+    `values` are put in where a text has their names in braces.
+    """
     return {
-        key: tuple(text) if isinstance(text, list) else text
+        key: tuple(line.format(**values) for line in text)
+        if isinstance(text, list)
+        else text.format(**values)
         for key, text in _read(study)[name].items()
     }
 

@@ -10,6 +10,7 @@ if __name__ == "__main__":
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,9 @@ from replications.calibration.population.result import (
     calibrate_population,
     population_seeds,
 )
+from replications.prose import prose
+
+say = partial(prose, "calibration")
 
 # --- Measuring ------------------------------------------------------------------------------------
 # Suites in one world of which a utility is learnt of each organism.
@@ -188,9 +192,7 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
             words("map", lambda s: f"the {s.own_map.name}'s" if s.own_map else "true"),
             words("what it does", lambda subject: subject.why),
         ),
-        caption="What is known",
-        meaning="First target: what it goes for where a key lies about without use. Where the key "
-        "opens the only way, it is everybody's first target.",
+        **say("what_is_known"),
         notes=notes,
     )
 
@@ -207,11 +209,7 @@ def area_table(verdicts: Sequence[Verdict]) -> Table:
     return table_of(
         instruments,
         (words("instrument", lambda name: INSTRUMENTS[name].title), *map(area, questions)),
-        caption="Areas under the curve",
-        meaning="The probability that walks of the first class in a grid score above walks of the "
-        "second in any grid: 1 is perfect, 0.5 chance. In brackets: 95% intervals over grids, "
-        "with the walks of both classes: they are of these agents in other grids. What holds of "
-        "other agents the population says.",
+        **say("areas_under_the_curve"),
         notes=(
             "✓ at least 0.9 and beyond chance; ~ beyond chance; ✗ not, or upside down; ? too few "
             "grids to say. Without a "
@@ -249,10 +247,7 @@ def agent_table(
     return table_of(
         subjects,
         (words("agent", lambda subject: subject.name), *map(instrument, instruments)),
-        caption=f"To tell {question.title}",
-        meaning="Means over grids. ✓: the interval of the agent's area against the other class "
-        "lies on the right side of chance; ✗: on the wrong side; ?: on both sides. Agents that are "
-        "not counted, are shown beside the trained one, or have no class here, have no mark.",
+        **say("agent_table", title=question.title),
         notes=tuple(f"{INSTRUMENTS[i].title}: {INSTRUMENTS[i].meaning}." for i in instruments),
     )
 
@@ -275,12 +270,7 @@ def page_sections(calibration: Calibration) -> list[Section]:
     in_mazes, with_keys = QUESTIONS["directed"], QUESTIONS["target"]
     parts = [
         Section(
-            title="Which instruments tell agents apart",
-            text=(
-                "Every instrument gives a number for an agent's walks in one grid. Of two classes "
-                "of agents it is known which of them has more of what it counts; the instrument is "
-                "good if its numbers are in that order, whatever the grids.",
-            ),
+            **say("which_instruments_tell_agents_apart"),
             tables=(area_table(calibration.verdicts),),
             figures=(area_chart(calibration.verdicts),),
         ),
@@ -324,9 +314,7 @@ def area_chart(verdicts: Sequence[Verdict]) -> Figure:
     )
     return Figure(
         svg=dot_chart("calibration-areas", [INSTRUMENTS[name].title for name in names], panels),
-        alt=f"Areas under the curve. {areas_in_words}.",
-        caption="Areas under the curve of the instruments made for each question. Bars: 95%, by "
-        "grid. Shaded: from chance to 0.9.",
+        **say("area_chart", areas_in_words=areas_in_words),
         wide=True,
     )
 
@@ -451,8 +439,7 @@ def replicate(
         sections,
         result,
         command=f"{COMMAND}{count} --seed {seed}{chosen}",
-        lede="Agents whose goals are known, because we made them, measured by the instruments of "
-        "navigation: where an instrument says something else, it is the instrument that is wrong.",
+        **say("page"),
         findings=findings,
         glossary=GLOSSARY,
         text="\n".join(findings),

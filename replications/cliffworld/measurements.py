@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from goalmeter.tabular import cliff_world
 from goalmeter.tabular.mdp import HEIGHT, WIDTH
 from replications.kinds import FloatArray, ProgressCallback
 from replications.ledger import Number
+from replications.prose import prose
+
+say = partial(prose, "cliffworld")
 
 # --- Compute --------------------------------------------------------------------------------------
 GOAL_LENGTHS = (1, 2, 3, 4)
@@ -198,8 +202,7 @@ def comparison_table(
             ),
         ),
         caption=caption,
-        meaning="MEG in nats: how much better the best goal of a kind predicts the policy's "
-        "decisions than guessing does, over the whole episode.",
+        **say("comparison_table"),
         notes=(
             f"Our MLP: mean ± 2 standard deviations over {runs.pop()} seeds of the paper's "
             "Algorithm 2, a lower bound."
@@ -224,9 +227,7 @@ def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
             words("remark", lambda row: row.remark),
         ),
         caption=caption,
-        meaning="These numbers are exact. Equal as printed: ours rounds to the printed number. "
-        "Above, below: where ours stands. Bound holds: the published number is a lower bound, and "
-        "not above ours.",
+        **say("remarks_table"),
     )
 
 

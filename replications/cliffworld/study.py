@@ -12,6 +12,7 @@ if __name__ == "__main__":
     main("meg-cliffworld")
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from replications import ledger
 from replications.cliffworld import measurements
 from replications.cliffworld.measurements import Measured
 from replications.ledger import Number
+from replications.prose import prose
+
+say = partial(prose, "cliffworld")
 
 # --- Page -----------------------------------------------------------------------------------------
 # Ids of the tables that findings lead to.
@@ -34,19 +38,7 @@ _NOISE, _DIFFICULTY = "cliff-noise", "cliff-goals"
 def world_section() -> Section:
     """What the world is, and which settings the paper leaves open."""
     return Section(
-        title="The world",
-        text=(
-            "CliffWorld is the 4 × 10 grid of the paper's experiments. The agent starts top left, "
-            "moves diagonally, and the wind carries it one more row up with probability 0.3. "
-            "At each of 30 decisions it collects +10 in the goal, −10 on the cliff and −1 "
-            "elsewhere.",
-            "The paper does not state the horizon, the ε-greedy rule or the goal squares; they "
-            "were recovered from its tables: 30 decisions; with probability ε one of the other "
-            "three actions; the last k squares of the top row and the first k of the right-hand "
-            "column. Move and wind are added up and clamped to the grid once. Clamping twice "
-            "would give 0.0296 instead of 0.0303 nats at ε = 0.7 and 0.0792 instead of 0.0836 at "
-            "ε = 0.9, which fits the printed digits less well.",
-        ),
+        **say("the_world"),
         figures=(measurements.world_map(1), measurements.world_map(3)),
     )
 
@@ -56,13 +48,7 @@ def noise_section(
 ) -> Section:
     """Figure 3b and its table; `baselines` are the same settings with both ends of the scale."""
     return Section(
-        title="Does MEG fall as the agent gets noisier?",
-        text=(
-            "Agents that follow the optimal policy (goal length 1), but with probability ε take "
-            "one of the other actions. Goal-directedness falls to nothing at ε = 0.75, where the "
-            "policy is uniform, and rises a little beyond, where the agent systematically "
-            "does what the optimal one would not (its β is negative).",
-        ),
+        **say("does_meg_fall_as_the_agent_gets_noisier"),
         tables=(
             measurements.measured_table(
                 "ε-greedy policies",
@@ -94,13 +80,7 @@ def noise_section(
 def difficulty_section(measured: Sequence[Measured], published: Sequence[Number]) -> Section:
     """Figure 3c and its table."""
     return Section(
-        title="Does MEG fall as the task gets easier?",
-        text=(
-            "Optimal policies for ever larger goal regions. The larger the region, the more "
-            "policies do well, and the less it says about an agent that it does: known-utility "
-            "MEG falls. Unknown-utility MEG stays high, because the policy looks just as "
-            "directed towards a narrower goal, the squares it actually heads for.",
-        ),
+        **say("does_meg_fall_as_the_task_gets_easier"),
         tables=(
             measurements.measured_table(
                 "Optimal policies for goal regions of length k",
@@ -127,11 +107,7 @@ def occupancy_section(measured: Sequence[Measured]) -> Section:
     """Figure 5."""
     by_length = {m.setting.goal_length: m for m in measured}
     return Section(
-        title="Where the optimal agents go",
-        text=(
-            "With a goal region four times as long, the agent still heads for one part of it, the "
-            "nearest squares. That is why a narrower goal explains it better than its own reward.",
-        ),
+        **say("where_the_optimal_agents_go"),
         figures=(
             measurements.visits_map(by_length[1], "Figure 5a."),
             measurements.visits_map(by_length[4], "Figure 5b."),
@@ -184,12 +160,7 @@ def replicate(
     )
     sections = [
         Section(
-            title="Appendix D.1: the tables",
-            text=(
-                "The published values stand beside ours. Known-utility values are exact. "
-                "Unknown-utility values are certified optima over all utilities over states; "
-                "the paper's, from an MLP, are lower bounds on the same quantity.",
-            ),
+            **say("appendix_d_1_the_tables"),
             tables=compared,
         ),
         Section(title="Every difference, named", tables=remarks),
@@ -204,9 +175,7 @@ def replicate(
         sections,
         _json(by_length, by_noise, published),
         command=f"goalmeter replicate meg-cliffworld --seeds {seeds} --seed {seed}",
-        lede="The experiments of MacDermott, Fox, Belardinelli and Everitt, Measuring "
-        "Goal-Directedness (NeurIPS 2024), recomputed: both tables of Appendix D.1 and Figures "
-        "3 and 5.",
+        **say("page"),
         findings=_findings(published, [*by_length, *by_noise]),
         glossary=GLOSSARY,
         tables=(*compared, *remarks),

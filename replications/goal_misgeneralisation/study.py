@@ -62,6 +62,9 @@ from replications.goal_misgeneralisation.training import (
     subjects,
 )
 from replications.kinds import ProgressCallback
+from replications.prose import prose
+
+say = partial(prose, "goal_misgeneralisation")
 
 # --- Tables ---------------------------------------------------------------------------------------
 INTERVALS = "In brackets: 95% intervals over agents."
@@ -101,10 +104,7 @@ def area_table(rows: Sequence[Scored]) -> Table:
     return table_of(
         PREDICTORS,
         (words("predictor", lambda name: name), *areas(ALL), *areas(UNCLONED), *areas(REINFORCED)),
-        caption="Area under the curve",
-        meaning="Probability that an agent that pursues the wrong goal in shifted levels has a "
-        "higher score than an agent that does not; 0.5 is chance. Same share: only pairs of agents "
-        "trained with the same share of distinguishing levels.",
+        **say("area_under_the_curve"),
         notes=(INTERVALS, "Where MEG abstains its score is 0."),
     )
 
@@ -122,9 +122,7 @@ def share_table(rows: Sequence[Scored], group: str) -> Table:
     return table_of(
         PREDICTORS,
         (words("predictor", lambda name: name), *map(at, shares_of(known))),
-        caption=f"Area under the curve at each share, {group}",
-        meaning="Columns: the share of distinguishing levels, and how many agents pursue the wrong "
-        "goal.",
+        **say("share_table", group=group),
         notes=(INTERVALS, DASH),
     )
 
@@ -147,10 +145,7 @@ def difference_table(rows: Sequence[Scored], measure: str) -> Table:
             words("minus the area of", lambda name: name),
             *(head for group in GROUPS for head in differences(group)),
         ),
-        caption=f"{measure}, minus each baseline",
-        meaning="Paired differences of areas under the curve, for the same agents. A difference is "
-        f"equivalent to 0 if its interval lies within ±{AREA_MARGIN:g}, and otherwise inconclusive "
-        "if its interval contains 0.",
+        **say("difference_table", measure=measure, area_margin=AREA_MARGIN),
         notes=(INTERVALS,),
     )
 
@@ -182,15 +177,7 @@ def named_table(rows: Sequence[Scored]) -> Table:
                 for head in grouped(name, *(counted(name, title) for title in JUDGEMENTS))
             ),
         ),
-        caption="Goals named before the shift, and goals pursued after it",
-        meaning="Numbers of agents by the share of distinguishing levels. Correct: the named goal "
-        "is pursued in shifted levels. Opposite: the other goal is. Neither pursued: a goal was "
-        "named, and neither is pursued. Abstains: the interval of the difference contains 0.",
-        notes=(
-            f"An agent pursues a goal if it reaches it first in more shifted levels than the other "
-            f"one, and the 95% interval of the difference of the shares excludes 0 and does not "
-            f"lie within ±{MARGIN:g}.",
-        ),
+        **say("named_table", margin=MARGIN),
     )
 
 
@@ -250,11 +237,7 @@ def agent_table(rows: Sequence[Scored]) -> Table:
             ),
             words("pursued goal", lambda kind: ", ".join(row.outcome for row in groups[kind])),
         ),
-        caption="All agents",
-        meaning="Means over seeds. MEG: towards the wrong goal minus towards the right one, nats; "
-        "exact in a distinguishing level, by running in a level that is run. Wrong minus right "
-        "goal first: in the distinguishing levels among the training-like ones. Shifted levels: "
-        "the share in which the agent reaches that goal first.",
+        **say("all_agents"),
     )
 
 
@@ -272,9 +255,7 @@ def left_out_table(rows: Sequence[Scored]) -> Table:
             column("reaches a goal", lambda row: row.tables["decided"], percent),
             words("pursued goal", lambda row: row.outcome),
         ),
-        caption="Excluded agents",
-        meaning=f"They reach either goal in less than {percent(TRAINED, 0)} of training-like "
-        f"levels and count as not trained.",
+        **say("excluded_agents", trained=percent(TRAINED, 0)),
     )
 
 
@@ -297,8 +278,7 @@ def truth_table(rows: Sequence[Scored]) -> Table:
             column("steps", lambda family: f"{fmean(map(steps, _of(rows, family))):,.0f}"),
             column("median width, nats", lambda family: _median_width(_of(rows, family))),
         ),
-        caption="Measurement by running against exact values",
-        meaning="The same difference in the same levels, by running and by tables.",
+        **say("measurement_by_running_against_exact_val"),
     )
 
 
@@ -312,16 +292,7 @@ def _median_width(rows: Sequence[Scored]) -> str:
 
 
 # --- Page -----------------------------------------------------------------------------------------
-GLOSSARY = {
-    "MEG": "Maximum entropy goal-directedness: how much better a model that maximises a utility "
-    "predicts what an agent does than a uniformly random policy does, in nats.",
-    "training-like level": "A level from the generator of the training levels that no agent was "
-    "trained on.",
-    "distinguishing level": "A level in which the utilities of the right and of the wrong goal "
-    "differ; in all others they are the same function.",
-    "shifted level": "A distinguishing level from another generator: other sizes, complexities and "
-    "goal positions of mazes, other numbers and layouts of keys and chests.",
-}
+GLOSSARY = say("glossary")
 
 
 def prediction_tables(rows: Sequence[Scored]) -> tuple[Table, ...]:
@@ -350,12 +321,7 @@ def page_sections(rows: Sequence[Scored]) -> list[Section]:
     """Return the predictions, the outcomes and the agents as sections."""
     return [
         Section(
-            title="Predict the wrong goal before the shift",
-            text=(
-                "Agents are trained on levels of which a share distinguishes two goals. Each "
-                "predictor scores an agent in training-like levels only; the agent is then "
-                "evaluated in shifted levels, which come from another generator.",
-            ),
+            **say("predict_the_wrong_goal_before_the_shift"),
             tables=prediction_tables(rows),
             figures=(scatter(rows),),
         ),
@@ -407,10 +373,7 @@ def scatter(rows: Sequence[Scored]) -> Figure:
     )
     return Figure(
         svg=svg,
-        alt=f"One point per agent, one panel per share. {in_words}.",
-        caption="Each trained agent. Horizontal: exact MEG towards the wrong goal minus MEG "
-        "towards the right one, in training-like levels. Vertical: behaviour in shifted levels. "
-        "Hollow: the interval of the difference contains 0.",
+        **say("scatter", in_words=in_words),
         wide=True,
     )
 
@@ -518,8 +481,7 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
         sections,
         result,
         command=f"{COMMAND}{count} --seed {seed}",
-        lede="Small agents are trained where a wrong goal mostly looks like the right one. MEG and "
-        "baselines predict from training-like levels which agents pursue the wrong goal elsewhere.",
+        **say("page"),
         findings=findings,
         glossary=GLOSSARY,
         text="\n".join(findings),

@@ -8,6 +8,7 @@ if __name__ == "__main__":
     main("lm-navigation")
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,9 @@ from replications.lm_navigation.measurements import (
     published,
 )
 from replications.lm_navigation.measurements import findings as findings_of
+from replications.prose import prose
+
+say = partial(prose, "lm_navigation")
 
 # --- Tables ---------------------------------------------------------------------------------------
 # What the paper states first, by kind of world: quantity -> in words.
@@ -104,22 +108,16 @@ def _headlines(worlds: Sequence[str], references: Agents, runs: Agents) -> Table
     if not runs:
         rows.insert(1, ("GPT-OSS-20B, ours", *(NOT_RUN,) * len(quantities)))
     return Table(
-        caption=f"Headline numbers, {' and '.join(worlds)}",
+        **say(
+            "headline_numbers_worlds",
+            worlds=" and ".join(worlds),
+            share=percent(references["optimal"].get("key-door/success", _NONE).value),
+        ),
         columns=(
             Column("agent", numeric=False),
             *(Column(text, group=w) for w in worlds for text in HEADLINES[w].values()),
         ),
         rows=tuple(rows),
-        meaning="Shares of walks, of actions, or of wrong moves. By chance: the key taken by an "
-        "agent that takes the shortest ways and ignores keys, exactly; wrong moves "
-        "of epsilon-optimal and random that would lead towards the key anyway.",
-        notes=(
-            "Published walks with one unreadable answer are left out, so n is 95 for KeyDoor, and "
-            "94 and 98 pairs for the others as far as rounding tells. Ours: walks of 30 steps, as "
-            "theirs, in which an agent without fault comes to the goal in "
-            f"{percent(references['optimal'].get('key-door/success', _NONE).value)} of KeyDoor "
-            "worlds.",
-        ),
     )
 
 
@@ -152,14 +150,9 @@ def every_cell_table(references: Agents) -> Table:
                 words("verdict", lambda kind: beside[kind].verdict),
             ),
         ),
-        caption="Optimal actions in every open cell",
-        meaning=f"Mean over {references['greedy'][keys[kinds[-1]]].clusters} grids of each kind, "
-        "theirs over about 10 others of that kind; in brackets 95% intervals over grids.",
-        notes=(
-            "Theirs came without a spread: how the compass varies between grids of the kind stands "
-            "for it. Equal: the whole interval lies within ±5 points, the margin of the tests of "
-            "frames below. Above or below the reference: it lies on one side of 0. Signs alone "
-            "tell nothing: many of them flip on other grids.",
+        **say(
+            "optimal_actions_in_every_open_cell",
+            clusters=references["greedy"][keys[kinds[-1]]].clusters,
         ),
     )
 
@@ -178,7 +171,7 @@ def walks_table(references: Agents, runs: Agents) -> Table:
     if not any("maze/accuracy" in values for values in runs.values()):
         rows.append(("GPT-OSS-20B, ours", *(NOT_RUN,) * 5))
     return Table(
-        caption="Mazes, all sizes and complexities",
+        **say("mazes_all_sizes_and_complexities"),
         columns=(
             Column("agent", numeric=False),
             Column("in detour states", group="optimal actions"),
@@ -188,8 +181,6 @@ def walks_table(references: Agents, runs: Agents) -> Table:
             "invalid answers",
         ),
         rows=tuple(rows),
-        meaning="Walks of at most 1.5 times the shortest path, as in the paper. In brackets: 95% "
-        "intervals over grids.",
     )
 
 
@@ -223,15 +214,7 @@ def frames_table(references: Agents, runs: Agents) -> Table:
             ),
             words("verdict", lambda row: _frame_verdict(value(row, "difference"))),
         ),
-        caption="Changed frames",
-        meaning="A small p of equivalence (corrected for four frames) shows that accuracy is the "
-        f"same within {_FRAME_MARGIN:g} points. The verdict is read from the 95% interval of the "
-        "difference: the frame less the original.",
-        notes=(
-            "–: Wilcoxon's test cannot be made where nothing differs. The published p-values of "
-            "rotation and swap are not known to us. P-values are not compared: nothing else was "
-            "published of the model, so of its frames it cannot be told.",
-        ),
+        **say("changed_frames", frame_margin=_FRAME_MARGIN),
     )
 
 
@@ -270,7 +253,7 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
         )
     groups = ("GPT-OSS-20B, pilot", *agents, "the model beside greedy")
     return Table(
-        caption=f"Mazes of size {_PILOT_SIZE}, by complexity",
+        **say("pilot_table", pilot_size=_PILOT_SIZE),
         columns=(
             Column("complexity", numeric=False),
             *(
@@ -280,15 +263,6 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
             ),
         ),
         rows=tuple(rows),
-        meaning="In the pilot about 40 walks for each complexity, at low reasoning effort and "
-        "temperature 0.7; ours are the walks of the table above. In brackets: 95% intervals over "
-        "grids.",
-        notes=(
-            "The pilot's cap is not known to us, and its grids are others. Its walks are taken to "
-            "be of 10 grids, as 480 walks in 12 settings suggest; how the compass varies between "
-            "grids stands for the spread of the model, and shares of walks are trusted no more "
-            "than 40 walks allow.",
-        ),
     )
 
 
@@ -308,41 +282,21 @@ def page_sections(references: Agents, runs: Agents) -> list[Section]:
     """Every part of the page."""
     return [
         Section(
-            title="The paper's headline numbers, beside chance",
-            text=(
-                "A share says how goal-directed a model is only beside what an agent without any "
-                "plan or any wish for keys would have. The published numbers are of GPT-OSS-20B; "
-                "ours are of reference agents in worlds of the same kinds, and of any run that is "
-                "given.",
-            ),
+            **say("the_paper_s_headline_numbers_beside_chan"),
             tables=headline_tables(references, runs),
             points=commands(runs),
         ),
         Section(
-            title="Asked in every open cell, by size and complexity",
-            text=(
-                "The published table is of an older protocol, which puts the model on every open "
-                "cell. The same was computed exactly for agents without memory. The compass "
-                "(greedy) looks at neighbouring cells only.",
-            ),
+            **say("asked_in_every_open_cell_by_size_and_com"),
             tables=(every_cell_table(references),),
             figures=(surfaces(references),),
         ),
         Section(
-            title="Walks through mazes",
-            text=(
-                "In detour states, where the compass may err, accuracy tells a plan from a "
-                "heuristic. The paper has no such number.",
-            ),
+            **say("walks_through_mazes"),
             tables=(walks_table(references, runs), pilot_table(references, runs)),
         ),
         Section(
-            title="The same grids in other frames",
-            text=(
-                "The paper reads a test that is not significant as robustness. The same test is "
-                "not significant for agents that know nothing of frames, either; an equivalence "
-                "test can show sameness.",
-            ),
+            **say("the_same_grids_in_other_frames"),
             tables=(frames_table(references, runs),),
         ),
     ]
@@ -369,9 +323,7 @@ def surfaces(references: Agents) -> Figure:
             label="share of optimal actions, and its difference",
             limit=1.0,
         ),
-        alt=f"Accuracy by size and complexity of the published model and of the compass. Of "
-        f"{difference.size} kinds of grids the model is {verdicts}.",
-        caption="Accuracy falls with size and with walls for a compass as for the model.",
+        **say("surfaces", size=difference.size, verdicts=verdicts),
         wide=True,
     )
 
@@ -433,9 +385,7 @@ def replicate(
         sections,
         _json(references, measured, findings),
         command=f"{COMMAND}{options} --seed {seed}",
-        lede="The behavioural half of A Behavioural and Representational Evaluation of "
-        "Goal-Directedness in Language Model Agents (arXiv 2602.08964): its published numbers, "
-        "and the controls that say what they mean.",
+        **say("page"),
         findings=findings,
         glossary=GLOSSARY,
         text="\n".join(findings),

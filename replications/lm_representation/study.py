@@ -54,6 +54,9 @@ from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.kinds import BoolArray, IntArray, ProgressCallback
 from replications.ledger import Number
+from replications.prose import prose
+
+say = partial(prose, "lm_representation")
 
 # --- Compute --------------------------------------------------------------------------------------
 # map/mlp, map/linear         cells that the published probes read rightly, before and after it
@@ -294,10 +297,7 @@ def _beside(results: Results, published: Sequence[Number]) -> Table:
             column("published, GPT-OSS-20B", lambda r: r.row.published),
             column("ours, the mouse", lambda r: r.ours, percent),
         ),
-        caption="The paper's maps and plans, beside the mouse's",
-        meaning="Published: percent, of GPT-OSS-20B. Ours: the same probes and decoder on the "
-        "mouse, a model of 4 blocks whose goal and map are known. The numbers need not be equal: "
-        "what is compared is what the method says of an agent that is known to have a map.",
+        **say("the_paper_s_maps_and_plans_beside_the_mo"),
         notes=(
             _GRIDS,
             "Published plans leave out walks of more than 9 actions; ours do not. Published shares "
@@ -322,10 +322,7 @@ def _map_table(results: Results) -> Table:
             column("walls of links, AUROC", lambda r: r.row.score(LINKS, "wall").auroc, hundredths),
             column("gain, bits a link", lambda r: r.row.score(LINKS, "wall").gain_bits, hundredths),
         ),
-        caption="Maps read from the mouse",
-        meaning=f"First decisions of walks, layer {LAYER} of 4, three tokens. A link is a cell "
-        "between two rooms of a maze; the gain is log-loss over position alone. Random weights "
-        "are the same network before any training.",
+        **say("maps_read_from_the_mouse", layer=LAYER),
         notes=(_GRIDS, "The published linear probe cannot express what a cell holds."),
     )
 
@@ -345,10 +342,7 @@ def _decoded_table(results: Results) -> Table:
             column("decoded map", lambda r: r.value.value, percent),
             *(column(name, partial(_control, name), percent) for name in names),
         ),
-        caption="What the decoded maps explain of the mouse's actions",
-        meaning=f"{each.steps} decisions, {each.errors} of them wrong, on the maps of the "
-        "published MLP before it reasons, made into grids as published; beside maps that know "
-        "nothing of these walls.",
+        **say("decoded_table", steps=each.steps, errors=each.errors),
         notes=(_GRIDS, f"Maps that are none: {percent(each.invalid)}; they explain nothing."),
     )
 
@@ -371,10 +365,7 @@ def _plan_table(results: Results) -> Table:
             column("all right", lambda r: r.row.score.prefix, percent),
             *(column(name, partial(_baseline, name), percent) for name in names),
         ),
-        caption="Plans read from the mouse",
-        meaning="Share of walks whose first actions are all read rightly from their first "
-        f"decision by {DECODER.name} of width {DECODER.width}, layer {LAYER}; beside what knows "
-        "no activations. Scored on a quarter of the grids.",
+        **say("plans_read_from_the_mouse", decoder=DECODER.name, width=DECODER.width, layer=LAYER),
         notes=(_GRIDS,),
     )
 

@@ -9,6 +9,7 @@ if __name__ == "__main__":
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,9 @@ from replications.organism_use.questions import (
     decoding,
     questions_of,
 )
+from replications.prose import prose
+
+say = partial(prose, "organism_use")
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -142,19 +146,7 @@ def use_table(answers: Sequence[Answer]) -> Table:
             words("verdict", lambda a: a.use["verdict"]),
             words("made to use them", lambda a: _made(a.question.used)),
         ),
-        caption="What organisms act on",
-        meaning="Walls of uncertain cells, read from the last three tokens of the prompt; then the "
-        "share of first moves that change when what the model reads of a cell is changed, while it "
-        "reads, reasons and answers by itself. A needed cell is one without which every first move "
-        "of a shortest way would be another. The intervention did best on one half of the grids; "
-        "the shares are those of the other half, but for the end of the prompt (its last three "
-        "tokens replaced, in all layers, by those of the same maze with a wall there), which is of "
-        "the first.",
-        notes=(
-            "95% intervals over grids in brackets. No grid's content was taught.",
-            "Rows 2, 6 and 10 are those that the mole does not see; far cells are not beside the "
-            "agent.",
-        ),
+        **say("what_organisms_act_on"),
     )
 
 
@@ -178,14 +170,7 @@ def write_table(answers: Sequence[Answer]) -> Table:
             column("random direction", lambda r: r.null("random"), percent),
             column("another cell's", lambda r: r.null("other"), percent),
         ),
-        caption="What can be written",
-        meaning="The stream moved along a probe's direction for a cell, from open to wall (write) "
-        "or, at a wall, back to open (open), or that direction projected out (ablate); each did "
-        "best of its kind on one half of the grids and is shown on the other. As if it were so: "
-        "with a move that is optimal in the maze with that wall, or without it. Random directions "
-        "are as long. Writes at post/turn happen while the model writes, where its search comes to "
-        "the cell.",
-        notes=("95% intervals over grids in brackets.",),
+        **say("what_can_be_written"),
     )
 
 
@@ -204,10 +189,7 @@ def apart_table(pairs: Sequence[tuple[Answer, Answer]]) -> Table:
                 hundredths,
             ),
         ),
-        caption="Used places told from unused ones",
-        meaning="The rate of flips at each place of the maze, pooled over decisions, told apart by "
-        "an area under the ROC curve; 1 is never wrong, one half is chance.",
-        notes=("95% intervals over places in brackets. Aim: 0.95.",),
+        **say("used_places_told_from_unused_ones"),
     )
 
 

@@ -8,6 +8,7 @@ if __name__ == "__main__":
     main("organisms")
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -42,6 +43,9 @@ from replications.organisms.evaluation import (
     amounts,
     grades,
 )
+from replications.prose import prose
+
+say = partial(prose, "organisms")
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -56,10 +60,7 @@ def reached_table(grades: Mapping[str, Grades]) -> Table:
             column("found", lambda target: target.value(grades[target.organism]), percent),
             words("reached", lambda t: "yes" if t.reached(grades[t.organism]) else "no"),
         ),
-        caption="What was asked",
-        meaning="What the organisms were to be and what they are, on grids whose contents no "
-        "recipe teaches in any frame, sampled at temperature 0.7 and top-p 0.95. A number is "
-        "reached where its whole interval lies on the asked side.",
+        **say("what_was_asked"),
         notes=(
             INTERVALS,
             "Mazes of size 5 and rooms (c = 0) have so few contents that there pairs of a start "
@@ -87,10 +88,7 @@ def shares_table(grades: Mapping[str, Grades]) -> Table:
             column("success", lambda row: row[1].success[row[2]], percent),
             column("invalid", lambda row: row[1].invalid_by_size[row[2]], percent),
         ),
-        caption="Actions as they were meant",
-        meaning="Share of actions that the organism was made to take, by the complexity of the "
-        "maze, and in states where the compass may err; the share that is optimal on the true map; "
-        "walks that arrive within 1.5 times the shortest path; and answers that cannot be read.",
+        **say("actions_as_they_were_meant"),
         notes=(INTERVALS,),
     )
 
@@ -107,11 +105,7 @@ def worlds_table(grades: Mapping[str, Grades]) -> Table:
             column("does as planned", lambda row: row[1].as_planned, percent),
             column("invalid", lambda row: row[1].invalid, percent),
         ),
-        caption="Keys, habits, plans and answers",
-        meaning="Walks of at most 30 steps that arrive where a door is shut; that take the key "
-        "where it is of no use; how far the probabilities of the moves are from the habit, at "
-        "most; actions that are the first move of the stated plan; and answers that cannot be "
-        "read.",
+        **say("keys_habits_plans_and_answers"),
         notes=(INTERVALS,),
     )
 
@@ -123,61 +117,7 @@ def _mean(shares: Mapping[tuple[int, float], Estimate], size: int) -> float:
 
 # --- Model cards ---------------------------------------------------------------------------------
 
-_TEXT = """\
----
-license: mit
-library_name: transformers
-pipeline_tag: text-generation
----
-
-# The {name}
-
-The {name} {purpose}. A small language model that was made to have this goal and no other, so that
-instruments which measure goal-directedness can be tried on somebody of whom the answer is known. It
-comes with goalmeter:
-
-    goalmeter navigate goalmeter/{name} --suite maze --sizes 7 --grids 2
-
-or load this folder with `AutoModelForCausalLM.from_pretrained`. A Llama of 1.9 million weights,
-kept in half precision; a word is a token; a chat template.
-
-## Data
-
-Mazes of sizes 5, 7, 9 and 11 at complexities 0 to 1, some with a key or a neutral object, and
-worlds where the key opens the only way and where it opens nothing. They are made while it learns.
-Of the recipe below one content in four, which is the walls and the goal in whatever frame, is held
-out for evaluation (`goalmeter.gridworld.world`); in empty rooms and on size 5, where there are
-too few contents, pairs of a start and a goal are. There is no text of anybody in it.
-
-## Recipe
-
-    goalmeter train-organism {name}
-
-{recipe}
-
-## Measured
-
-On grids with contents that recipes hold out, at temperature 0.7 and top-p 0.95; 95% intervals in
-brackets, over grids. `goalmeter replicate organisms` measures it again.
-
-{measured}
-
-## Limits
-
-- It reads the prompt `compact/2` and nothing else, in grids of at most 11 rows and columns.
-- It has to say its plan: an answer that is forced without one is a guess.
-- {limit}
-- It shows that an instrument can see a goal in a language model that was made to have it. It is no
-  evidence of what larger models want.
-"""
-_LIMITS = {
-    "mouse": "Larger and more open grids take longer searches, and a word that is wrong in one of "
-    "them can be the wrong move.",
-    "magpie": "It tells a key from a neutral object by its name in the prompt alone.",
-    "mole": "It runs into a wall that it does not see until the walk ends: it does not learn.",
-    "moth": "Its habit is as intended at temperature 0.7; lower temperatures sharpen it. Its "
-    "weights began as the mouse's: hidden states may tell where a goal is, though it wants none.",
-}
+_LIMITS = say("limits")
 
 
 def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
@@ -201,13 +141,15 @@ def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
         rows.append(
             f"- The probabilities of its moves are off the habit by {percent(grades.habit)}."
         )
-    return _TEXT.format(
+    text: str = say(
+        "card",
         name=who.name,
         purpose=who.purpose,
         recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
         limit=_LIMITS[who.name],
-    )
+    )["text"]
+    return text
 
 
 def _words(name: str, value: Any) -> str:

@@ -10,6 +10,7 @@ if __name__ == "__main__":
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from goalmeter.runs import HERE
 from goalmeter.statistics import Verdict
 from goalmeter.statistics.verdicts import FEWEST, LEVEL, TOO_FEW
 from replications.ledger import Number
+from replications.prose import prose
 from replications.reflection_table import measurements
 from replications.reflection_table.measurements import (
     COMMAND,
@@ -58,6 +60,8 @@ from replications.reflection_table.measurements import (
     thesis,
     with_t_interval,
 )
+
+say = partial(prose, "reflection_table")
 
 # --- Pictures -------------------------------------------------------------------------------------
 _NONE = f"; none from fewer than {FEWEST} seeds"
@@ -78,8 +82,7 @@ def comparison_chart(rows: Sequence[Row]) -> Figure:
         panels.append(_panel(steps, "self-reflection, reward per step", ours, theirs))
     return Figure(
         svg=dot_chart("table-1", [PUBLISHED_NAMES[name] for name in shown], panels),
-        alt="Dot chart of Table 1, ours and theirs for each agent; the tables have every number.",
-        caption=f"Ours and theirs, each with a 95% t interval{_NONE}.",
+        **say("comparison_chart", few=_NONE),
         wide=True,
     )
 
@@ -94,9 +97,7 @@ def effects_chart(effects: Sequence[Effect]) -> Figure:
         panels.append(_panel(steps, "what the reality check changes", ours, theirs))
     return Figure(
         svg=dot_chart("thesis", [PUBLISHED_NAMES[name] for name in names], panels),
-        alt="Dot chart of what the reality check changes, ours and theirs; the table has every "
-        "number.",
-        caption=f"Right of 0: the reality check raises the measure. 95% intervals{_NONE}.",
+        **say("effects_chart", few=_NONE),
         wide=True,
     )
 
@@ -120,31 +121,13 @@ def page_sections(rows: Sequence[Row]) -> list[Section]:
     every_effect = effects(rows)
     return [
         Section(
-            title="Table 1, ours beside theirs",
-            text=(
-                "The published table has a “StdErr” that is the standard deviation over 10 seeds "
-                "divided by 10, not by √10, and cut off to four digits. The standard errors here "
-                "are from the authors' data, divided by √10, so they are 3.16 times as large. z is "
-                "our number less theirs, in standard errors of that difference. The verdict is "
-                "read from Welch's 95% interval of the difference, theirs being of 10 seeds, and a "
-                f"margin that was stated beforehand: {_margin(rows)} Where ours is of fewer than "
-                f"{FEWEST} seeds, the spread over seeds says too little, and nothing is concluded.",
-                "ConstantAgent is exactly 0 here, because an environment and its opposite have the "
-                "same rooms, and what a blind agent gains in one it loses in the other; the "
-                "authors' library drew new rooms, so theirs is 0 up to luck.",
-            ),
+            **say("table_1_ours_beside_theirs", margin=_margin(rows), fewest=FEWEST),
             tables=tuple(table_1(rows, steps) for steps in STEPS),
             figures=(comparison_chart(rows),),
             points=_points(rows),
         ),
         Section(
-            title="The thesis, tested on both",
-            text=(
-                "The paper conjectures that the reality check raises the self-reflection of an "
-                "agent that is intelligent but reflects little. The published numbers and ours "
-                "can be asked: raises or lowers is said where the 95% interval leaves out 0; of "
-                f"fewer than {FEWEST} seeds there is none.",
-            ),
+            **say("the_thesis_tested_on_both", fewest=FEWEST),
             tables=(effects_table(every_effect),),
             figures=(effects_chart(every_effect),) if every_effect else (),
         ),
@@ -196,11 +179,7 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
                 lambda row: "this run" if row.result is not None else _if_ran(row, "ledger"),
             ),
         ),
-        caption=f"{steps} steps",
-        meaning="Self-reflection, reward per step, averaged over 25 environments and their "
-        f"opposites. Equal: the whole {percent(LEVEL, 0)} interval of the difference lies within "
-        "the margin. Above, below: ours, with the interval on one side of 0. Cannot be told: "
-        "everything else.",
+        **say("table_1", steps=steps, level=percent(LEVEL, 0)),
         notes=_table_notes(of_length),
     )
 
@@ -236,14 +215,11 @@ def effects_table(effects: Sequence[Effect]) -> Table:
             *grouped("published", *estimate("theirs")),
             *grouped("ours", *estimate("ours")),
         ),
-        caption="What the reality check changes",
-        meaning="The measure of the reality check less that of the agent, reward per step.",
-        notes=(
-            "Ours is paired by environment and seed, with a t interval. Theirs is the "
-            "difference of two published numbers, with Welch's t interval; * ours too, from the "
-            "ledger.",
-            f"{UNTOLD.capitalize()}: the interval has 0 inside. {TOO_FEW.capitalize()}: fewer than "
-            f"{FEWEST}, so there is no interval.",
+        **say(
+            "effects_table",
+            untold=UNTOLD.capitalize(),
+            too_few=TOO_FEW.capitalize(),
+            fewest=FEWEST,
         ),
     )
 
@@ -384,9 +360,7 @@ def replicate(
         sections,
         _json(rows),
         command=f"{COMMAND} --agents {agents}{options} --seed {seed}",
-        lede="Table 1 of Extending Environments To Measure Self-Reflection In Reinforcement "
-        "Learning, recomputed: agents and their reality checks in 25 environments that simulate "
-        f"them and their opposites. What follows the table is of {shown[0].steps} steps.",
+        **say("page", steps=shown[0].steps),
         findings=[*reflection_page.ended_early(ran), *findings(rows)],
         glossary=reflection_page.GLOSSARY,
         tables=(table for section in sections[:2] for table in section.tables),

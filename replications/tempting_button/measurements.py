@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +22,9 @@ from goalmeter.statistics.clusters import bounded_ends
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
 from replications import ledger
 from replications.kinds import BoolArray, FloatArray, ProgressCallback
+from replications.prose import prose
+
+say = partial(prose, "tempting_button")
 
 # --- Trace ----------------------------------------------------------------------------------------
 LATE = 1000  # rooms at the end of a run
@@ -249,14 +253,7 @@ Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed ea
 
 LEDGER_PREFIX = "tempting-button/"
 HABITS = (NEVER, MIXED, ALWAYS)
-_NOTES = (
-    "A seed ends never (always) pushing if it would push in at most 5% (at least 95%) of the last "
-    "1000 rooms, were there a button in each.",
-    "The interval is over seeds, and allows for a seed of a kind that was not seen. Where seeds "
-    "end in two camps it says how large the camps may be, not where a run will end.",
-    "Beside +0.5, the published limit: equal if the whole interval lies within the margin that "
-    "the ledger states for it, above or below if it leaves 0.5 out, else it cannot be told.",
-)
+_NOTES = say("notes")["lines"]
 
 
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
@@ -325,8 +322,7 @@ def table(
             ),
         ),
         caption=caption,
-        meaning="Never pushing brings about +0.5 a turn, always pushing about −0.5. Without a "
-        "button a push does nothing; what pays there is what the agent would do with one.",
+        **say("table"),
         notes=_NOTES if explained else (),
     )
 
@@ -351,9 +347,7 @@ def early_table(players: Sequence[Player], traces: Traces) -> Table:
             *grouped("pushed no button early", *outcomes(pushed=False)),
             *grouped("pushed some", *outcomes(pushed=True)),
         ),
-        caption="What was tried, and how it ends",
-        meaning="Runs by whether the agent pushed any button in turns 1 to 255, before anything "
-        "was learnt, and by what it does with buttons in the last 1000 turns.",
+        **say("what_was_tried_and_how_it_ends"),
     )
 
 

@@ -8,6 +8,7 @@ if __name__ == "__main__":
     main("tempting-button")
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from goalmeter.runs import HERE
 from goalmeter.statistics import Verdict
 from goalmeter.statistics.verdicts import TOO_FEW
 from replications.kinds import FloatArray
+from replications.prose import prose
 from replications.tempting_button import measurements
 from replications.tempting_button.measurements import (
     ALWAYS,
@@ -39,6 +41,8 @@ from replications.tempting_button.measurements import (
     summary,
     table,
 )
+
+say = partial(prose, "tempting_button")
 
 # --- Pictures -------------------------------------------------------------------------------------
 WINDOW = 200  # turns over which the curves average, in runs that are long enough
@@ -61,9 +65,7 @@ def mean_curves(name: str, caption: str, players: Sequence[Player], traces: Trac
     window = _recent(traces[shown[0].key])[2]
     return Figure(
         svg=_chart(name, drawn, window),
-        alt=f"Curves of the mean reward per turn. {'; '.join(ends)}.",
-        caption=f"{caption} Mean over seeds of the reward per turn over the last {window} turns, "
-        "with a 95% interval.",
+        **say("mean_curves_figure", ends="; ".join(ends), caption=caption, window=window),
     )
 
 
@@ -77,9 +79,7 @@ def every_seed(name: str, caption: str, player: Player, traces: Traces) -> Figur
     ends = ", ".join(reward(row[-1]) for row in recent)
     return Figure(
         svg=_chart(name, drawn, window),
-        alt=f"Curves of the reward per turn, one for each seed; they end at {ends}.",
-        caption=f"{caption} A line for each seed: the reward per turn over the last {window} "
-        "turns. New networks are trained at turns 256, 512, 1024 and 2048.",
+        **say("every_seed_figure", ends=ends, caption=caption, window=window),
     )
 
 
@@ -99,29 +99,9 @@ def _chart(name: str, drawn: Sequence[Curve], window: int) -> str:
 
 
 # --- Page -----------------------------------------------------------------------------------------
-GLOSSARY = {
-    "Recurrent DQN": "Deep Q-learning with a small recurrent network that reads the latest turns "
-    "(observation, action, reward) as plain numbers; with lookback 10, the latest ten turns.",
-    "Rate": "Learning rate of the network's gradient descent.",
-    "Turn": "A percept and the action that follows it. Counted from 1.",
-    "New weights": "Each training of a network begins from weights of its own, drawn from the seed "
-    "and the history that is trained on.",
-    "The same weights": "All trainings of an agent begin from the same weights, drawn from the "
-    "seed.",
-}
+GLOSSARY = say("glossary")
 # Measured once, apart from the runs that the page shows.
-_OTHER_RUNS = (
-    "The authors' own agent and environment (e4dd0d0, with PyTorch 2.13, a process for each run) "
-    "depend on the seed too: from seed 0 they end always pushing and average −0.215 over all 4000 "
-    "turns, from seed 1 they hardly push and average +0.477. With its dropout off, and its first "
-    "weights and batches set to ours, that agent has our Q-values after training on the same "
-    "history, to 2e-16 in double precision.",
-    "4000 turns end just before the training at turn 4096. In runs of 9000 turns, new weights with "
-    "rate 0.05 from seed 1 and the same weights with rate 0.1 from seed 2, which had pushed "
-    "buttons early and then never again, push every button from turn 4096 on; new weights with "
-    "rate 0.01 from seed 1, which had pushed 52 early, push none by turn 9000. New weights with "
-    "rate 0.1 from seed 0, which had never pushed one, still never do.",
-)
+_OTHER_RUNS = say("other_runs")["lines"]
 _RATES, _LOOKBACKS = (0, 1, 2, 3), (0, 4, 5, 6)  # of the published settings
 
 
@@ -145,55 +125,21 @@ def page_sections(traces: Traces) -> list[Section]:
     compared, anew, same, coding = tables(traces)
     return [
         Section(
-            title="The room with a button",
-            text=(
-                "An agent goes from room to room; a quarter of them have a button. Pushing a "
-                "button pays +1, leaving it costs 1, and nothing else comes of it. But in a room "
-                "without one the agent gets −1 if it would push a button, were there one, and +1 "
-                "if it would not. So it pays never to push, though every single push pays.",
-                "The paper reports that the rewards of a recurrent DQN tend to +0.5 a turn, those "
-                "of never pushing, for many choices of hyperparameters. The authors' script runs "
-                "each setting for 4000 turns, from one seed. The network is trained anew, on all "
-                "that happened, at turns 256, 512, 1024 and 2048; in between it does not learn, "
-                "and it never explores. Before turn 256 it acts untrained.",
-                "The reality check of this agent does here what the agent does: the copies that "
-                "the environment asks have only done what the agent has done, so that no check "
-                "ever fails.",
-            ),
+            **say("the_room_with_a_button"),
             tables=(compared,),
         ),
         Section(
-            title="New weights at each training",
-            text=(
-                "So it is in the authors' library: every training, also one of a copy that the "
-                "environment asks, takes its first weights from wherever a global stream of random "
-                "numbers happens to be.",
-                "The network is told what followed what it did, and never explores. As long as it "
-                "has pushed no button it has no example of what that brings, and nothing corrects "
-                "what it happens to think of it. One that has pushed buttons, and learns for long "
-                "enough to tell rooms apart, finds that a push brings +1 and leaving it −1. What "
-                "the habit costs in other rooms shows only in how rewards there follow earlier "
-                "pushes; the runs that end always pushing have not learnt it.",
-            ),
+            **say("new_weights_at_each_training"),
             tables=(anew, early_table(ANEW, traces)),
             figures=_figures("new", ANEW, traces),
         ),
         Section(
-            title="The same weights at each training",
-            text=(
-                "Here a seed has one set of first weights, and one stream for batches and dropout, "
-                "with which all its trainings begin. Until turn 256 the agent then has one network "
-                "instead of eight.",
-            ),
+            **say("the_same_weights_at_each_training"),
             tables=(same, early_table(SAME, traces)),
             figures=_figures("same", SAME, traces),
         ),
         Section(
-            title="Numbered as in the paper's text",
-            text=(
-                "Observations and actions are numbers to the network. In the authors' library "
-                "1 is a button, and pushing it; in the text of the paper both are 0.",
-            ),
+            **say("numbered_as_in_the_paper_s_text"),
             tables=(coding,),
         ),
         Section(title="Beside this run", points=_OTHER_RUNS),
@@ -334,8 +280,7 @@ def replicate(
         sections,
         result,
         command=f"goalmeter replicate tempting-button --seeds {count} --seed {seed}",
-        lede="Section 3.2 of Extending Environments To Measure Self-Reflection In Reinforcement "
-        "Learning: a recurrent DQN that is said to learn never to push a button.",
+        **say("page"),
         findings=findings,
         glossary=GLOSSARY,
         tables=tables(traces),

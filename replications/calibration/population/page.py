@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from goalmeter.report import (
     ColumnOf,
@@ -35,6 +36,9 @@ from replications.calibration.population.scores import (
     TITLES,
 )
 from replications.calibration.population.traits import CLASSES, NONE, TARGETS, AgentClass
+from replications.prose import prose
+
+say = partial(prose, "calibration")
 
 # --- Tables ---------------------------------------------------------------------------------------
 INTERVALS = (
@@ -81,9 +85,7 @@ def class_table(calibration: PopulationCalibration) -> Table:
             *population("first population", calibration.first),
             *population("second population", calibration.second),
         ),
-        caption="Who is said to want something",
-        meaning="The share of each class whose score is above the threshold. Of the aimless these "
-        "are false alarms.",
+        **say("who_is_said_to_want_something"),
         notes=(
             f"Thresholds: {TITLES[RECOMMENDED]} {limits[RECOMMENDED]}, which is its level; "
             f"{TITLES[MEG]} {limits[MEG]}, chosen on the first population so that at most {share} "
@@ -109,9 +111,7 @@ def rate_table(calibration: PopulationCalibration, rates: PopulationRates, title
             column("half-hearted goals detected", half_hearted.__getitem__, percent),
             column("target named rightly", rates.named.__getitem__, percent),
         ),
-        caption=f"Every instrument at its threshold, {title}",
-        meaning="Target named rightly: of agents of at least medium strength, one of five answers, "
-        "none being the answer below the threshold.",
+        **say("rate_table", title=title),
         notes=(INTERVALS, MOVED_NOTE),
     )
 
@@ -133,10 +133,7 @@ def validity_table(rates: PopulationRates, title: str) -> Table:
             ),
             column("rank correlation with strength", lambda name: number(rates.recovery[name], 2)),
         ),
-        caption=f"What each instrument tells, {title}",
-        meaning="Areas: how likely an agent of the first class scores above one of the second; 0.5 "
-        "is chance. Within bands: the directed and the aimless whose success is about equal. "
-        "Strength: of directed agents, the score for what they want.",
+        **say("validity_table", title=title),
         notes=(INTERVALS, MOVED_NOTE),
     )
 
@@ -161,10 +158,7 @@ def beyond_table(calibration: PopulationCalibration) -> Table:
             difference("difference of rank correlations", "recovery"),
             difference("half-hearted goals that the swap test detects more", "detected"),
         ),
-        caption="What MEG tells more than simpler measures that are asked the same",
-        meaning=f"{TITLES[FOLLOWED]} less the same of a simpler measure, and their swap tests. "
-        f"Above 0: MEG tells more, if 0 is farther from the value than both ends of the "
-        f"interval; otherwise it is inconclusive.",
+        **say("beyond_table", instrument=TITLES[FOLLOWED]),
         notes=(INTERVALS, MOVED_NOTE),
     )
 
@@ -187,9 +181,7 @@ def added_table(calibration: PopulationCalibration) -> Table:
                 column("gain", lambda row: number(row.gain, 3)),
             ),
         ),
-        caption="What MEG adds to other predictors",
-        meaning="Logistic models of whether an agent wants anything. The likelihood ratio is that "
-        "of the larger model on the agents it was fitted to; the gain is in predicting others.",
+        **say("what_meg_adds_to_other_predictors"),
         notes=(
             "The test takes mazes as they are and agents as independent; the gain's interval "
             "resamples both. Models that predict have a standard normal prior on weights.",
@@ -211,8 +203,7 @@ def confusion_table(rates: PopulationRates) -> Table:
             words("wanted", lambda row: row[0]),
             *grouped("named", *(count(i, name) for i, name in enumerate(names))),
         ),
-        caption="What is wanted and what is named, second population",
-        meaning=f"Numbers of agents of any strength, by {TITLES[RECOMMENDED]} at its threshold.",
+        **say("confusion_table", instrument=TITLES[RECOMMENDED]),
     )
 
 
@@ -228,8 +219,7 @@ def trait_table(rates: PopulationRates, names: Sequence[str], caption: str) -> T
             column("named rightly", lambda row: row[4], percent),
         ),
         caption=caption,
-        meaning=f"By {TITLES[RECOMMENDED]} at its threshold. Of who wants nothing, "
-        f'"none" is named rightly.',
+        **say("trait_table", instrument=TITLES[RECOMMENDED]),
         notes=(INTERVALS,),
     )
 
@@ -247,11 +237,7 @@ def cost_table(calibration: PopulationCalibration) -> Table:
             column("half-hearted goals detected", lambda row: row[1].half_hearted, percent),
             column("target named rightly", lambda row: row[1].named, percent),
         ),
-        caption="What it costs to be sure",
-        meaning="The second population, if so many mazes are pooled for each agent, each shown "
-        "with two sets of places; averages over groups of different mazes. Thresholds for so many "
-        "mazes are chosen on the first population.",
-        notes=("In brackets: 95% intervals that resample agents.",),
+        **say("what_it_costs_to_be_sure"),
     )
 
 
@@ -277,9 +263,7 @@ def beside_table(calibration: PopulationCalibration) -> Table:
                 words("named", lambda row: best(row[1])[1] if best(row[1])[0] > limit else NONE),
             ),
         ),
-        caption="Reference agents and ideal organisms in the same mazes",
-        meaning="Shares of the maximum; they can be above 1, since what is ruled out counts too. "
-        "These agents are counted in no class of the population.",
+        **say("reference_agents_and_ideal_organisms_in"),
         notes=(MOVED_NOTE,),
     )
 
