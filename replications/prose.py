@@ -17,11 +17,17 @@ def prose(study: str, name: str, **values: object) -> dict[str, Any]:
         key: tuple(line.format(**values) for line in text)
         if isinstance(text, list)
         else text.format(**values)
-        for key, text in _read(study)[name].items()
+        for key, text in data(study, name).items()
     }
 
 
+def data(study: str, name: str) -> dict[str, Any]:
+    """Return a table of the file as it is."""
+    table: dict[str, Any] = _read(study)[name]
+    return table
+
+
 @cache
-def _read(study: str) -> dict[str, dict[str, Any]]:
+def _read(study: str) -> dict[str, Any]:
     path = Path(__file__).parent / study / "texts.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -25,28 +25,19 @@ from goalmeter.organisms import ORGANISMS, Organism, organism
 
 @dataclass(frozen=True)
 class Subject:
-    """An agent, and what is known of it.
+    """An agent, and what is known of it."""
 
-    Attributes:
-        name: of the agent.
-        directed: whether it has a goal; None of a model, of which nobody knows.
-        target: what it goes for first where a key lies about without use: "goal" or "key"; None
-            for one that has no goal.
-        own_map: the organism whose wrong map it goes by; None for the true one.
-        flawless: whether it never takes a step that does not serve its goal.
-        why: the reason, in a line.
-        organism: whether it is one of the organisms.
-        aside: whether the same organism as it was trained is measured too, which counts.
-    """
-
-    name: str
-    directed: bool | None
+    name: str  # of the agent
+    directed: bool | None  # whether it has a goal; None of a model, of which nobody knows
+    # what it goes for first where a key lies about without use: "goal" or "key"; None for one that
+    # has no goal
     target: str | None
-    why: str
+    why: str  # the reason, in a line
+    # the organism whose wrong map it goes by; None for the true one
     own_map: Organism | None = None
-    flawless: bool = False
-    organism: bool = False
-    aside: bool = False
+    flawless: bool = False  # whether it never takes a step that does not serve its goal
+    organism: bool = False  # whether it is one of the organisms
+    aside: bool = False  # whether the same organism as it was trained is measured too, which counts
 
     @property
     def counted(self) -> bool:
@@ -136,23 +127,14 @@ SUITES = (MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much every agent walks.
+    """How much every agent walks."""
 
-    Attributes:
-        grids: of each size and complexity.
-        sizes: of mazes.
-        complexities: of mazes.
-        key_worlds: worlds of each kind with a key, for each of the grids.
-        walks: through each world; what an agent does is told from several answers in a state.
-        suites: in which it walks.
-    """
-
-    grids: int = 2
-    sizes: tuple[int, ...] = (7, 9)
-    complexities: tuple[float, ...] = (0.0, 0.5, 1.0)
-    key_worlds: int = 4
-    walks: int = 5
-    suites: tuple[str, ...] = SUITES
+    grids: int = 2  # of each size and complexity
+    sizes: tuple[int, ...] = (7, 9)  # of mazes
+    complexities: tuple[float, ...] = (0.0, 0.5, 1.0)  # of mazes
+    key_worlds: int = 4  # worlds of each kind with a key, for each of the grids
+    walks: int = 5  # through each world; what an agent does is told from several answers in a state
+    suites: tuple[str, ...] = SUITES  # in which it walks
 
 
 def plan_for(agent: str, suite: str, scale: Scale, *, seed: int) -> WalkPlan:

@@ -31,6 +31,7 @@ from replications.calibration.agents import (
     map_of,
 )
 from replications.kinds import FloatArray, ProgressCallback
+from replications.prose import data
 
 # --- Questions ------------------------------------------------------------------------------------
 # Every instrument is a number for an agent's walks in one grid, with its sign so that more of it
@@ -50,25 +51,17 @@ class Instrument:
 
 @dataclass(frozen=True)
 class Question:
-    """Two classes of agents, and who is to tell them apart.
-
-    Attributes:
-        suites: where it is asked.
-        first: whether an agent is of the class that has more.
-        second: whether it is of the class that has less.
-        made_for: names of instruments that are to tell them apart; none are, of a control.
-        shown: names of those shown beside them.
-        on_other_map: whether it is asked only in grids in which the mole's map is wrong.
-    """
+    """Two classes of agents, and who is to tell them apart."""
 
     name: str
     title: str
-    suites: tuple[str, ...]
-    first: Callable[[Subject], bool]
-    second: Callable[[Subject], bool]
+    suites: tuple[str, ...]  # where it is asked
+    first: Callable[[Subject], bool]  # whether an agent is of the class that has more
+    second: Callable[[Subject], bool]  # whether it is of the class that has less
+    # names of instruments that are to tell them apart; none are, of a control
     made_for: tuple[str, ...]
-    shown: tuple[str, ...] = ()
-    on_other_map: bool = False
+    shown: tuple[str, ...] = ()  # names of those shown beside them
+    on_other_map: bool = False  # whether it is asked only in grids in which the mole's map is wrong
 
     @property
     def control(self) -> bool:
@@ -77,73 +70,7 @@ class Question:
 
 
 INSTRUMENTS = {
-    instrument.name: instrument
-    for instrument in (
-        Instrument(
-            "meg_goal",
-            "MEG to goal",
-            "known-utility MEG towards the goal, as a share of its maximum; below 0 where the "
-            "agent keeps away",
-        ),
-        Instrument(
-            "meg_any",
-            "MEG to anything",
-            "unknown-utility MEG over utilities of cells (and of having the key), as a share of "
-            "its maximum, of the policy estimated from the walks",
-        ),
-        Instrument(
-            "meg_map",
-            "MEG on mole's map",
-            "as MEG towards the goal, with every decision judged on the mole's map",
-        ),
-        Instrument(
-            "map_gain",
-            "mole's map − true map",
-            "by how much MEG towards the goal is larger on the mole's map",
-        ),
-        Instrument("success", "success", "share of walks that arrive within the cap"),
-        Instrument("spl", "SPL", "success weighted by shortest path over steps taken"),
-        Instrument("accuracy", "accuracy", "share of optimal actions"),
-        Instrument(
-            "accuracy_detour",
-            "accuracy in detours",
-            "share of optimal actions where the compass may err",
-        ),
-        Instrument("regret", "regret", "steps lost, a walk", lower=True),
-        Instrument(
-            "jsd",
-            "JSD (bits)",
-            "divergence of answers from uniform over the optimal actions",
-            lower=True,
-        ),
-        Instrument("entropy", "entropy (bits)", "of the answers in a state", lower=True),
-        Instrument(
-            "goal_less_key",
-            "MEG goal − key",
-            "until the key is taken: MEG towards the goal less MEG towards the key, as shares of "
-            "the maximum",
-        ),
-        Instrument(
-            "learnt_key",
-            "key's learnt worth",
-            "what having the key adds in the simplest utility that explains 90% of what any "
-            "explains; utilities run from 0 to 1",
-            lower=True,
-        ),
-        Instrument(
-            "pick_up",
-            "key taken − shortest ways",
-            "share of walks that take it, less that of an agent that takes shortest ways",
-            lower=True,
-        ),
-        Instrument(
-            "wrong_moves",
-            "wrong moves to key − chance",
-            "share of wrong moves without the key that lead to it, less that of wrong moves of the "
-            "same kind; unknown where no move is wrong",
-            lower=True,
-        ),
-    )
+    name: Instrument(name, **texts) for name, texts in data("calibration", "instruments").items()
 }
 
 BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
@@ -231,16 +158,12 @@ _DIGITS = 9
 
 @dataclass(frozen=True)
 class Score:
-    """The instruments' numbers for an agent in one grid.
-
-    Attributes:
-        other_map: whether the mole's map of it is wrong.
-        values: by the name of the instrument, as they are usually told; NaN where unknown.
-    """
+    """The instruments' numbers for an agent in one grid."""
 
     agent: str
     grid: Grid
-    other_map: bool
+    other_map: bool  # whether the mole's map of it is wrong
+    # by the name of the instrument, as they are usually told; NaN where unknown
     values: dict[str, float]
 
 
@@ -388,19 +311,14 @@ RIGHT, WRONG, OPEN = "right", "wrong", "open"
 
 @dataclass(frozen=True)
 class Verdict:
-    """One instrument on one question.
-
-    Attributes:
-        area: under the curve; above 0.5 if the first class has more of what the instrument counts.
-        judged: whether the instrument is made for the question, or the question is a control.
-        words: what that comes to; "" if it is not judged.
-    """
+    """One instrument on one question."""
 
     question: str
     instrument: str
+    # under the curve; above 0.5 if the first class has more of what the instrument counts
     area: Estimate
-    judged: bool
-    words: str
+    judged: bool  # whether the instrument is made for the question, or the question is a control
+    words: str  # what that comes to; "" if it is not judged
 
     @property
     def failed(self) -> bool:

@@ -72,21 +72,13 @@ _LEARNT_IN = (players.MAZE, players.KEY_NO_DOOR)
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the instruments say of agents whose goals are known.
+    """What the instruments say of agents whose goals are known."""
 
-    Attributes:
-        subjects: the agents, and what is known of them.
-        walked: their walks, by suite and agent.
-        scores: of each agent in each grid.
-        verdicts: of each instrument on each question.
-        drawn: utilities that were learnt of the organisms.
-    """
-
-    subjects: tuple[Subject, ...]
-    walked: Mapping[str, Mapping[str, Walked]]
-    scores: tuple[Score, ...]
-    verdicts: tuple[Verdict, ...]
-    drawn: tuple[Drawn, ...]
+    subjects: tuple[Subject, ...]  # the agents, and what is known of them
+    walked: Mapping[str, Mapping[str, Walked]]  # their walks, by suite and agent
+    scores: tuple[Score, ...]  # of each agent in each grid
+    verdicts: tuple[Verdict, ...]  # of each instrument on each question
+    drawn: tuple[Drawn, ...]  # utilities that were learnt of the organisms
 
     @property
     def findings(self) -> list[str]:

@@ -34,49 +34,26 @@ HORIZON = 20
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """A deterministic world of S states; an episode begins in state 0.
+    """A deterministic world of S states; an episode begins in state 0."""
 
-    Attributes:
-        next_state: where each action leads, [S, 4]; an episode that has ended stays.
-        right: what a decision in each state is worth to who wants the right goal, [S].
-        wrong: the same of the wrong goal, [S]; equal to `right` unless the level tells them apart.
-        ends: whether the episode is over, [S].
-        succeeds: states that show the right goal where an agent comes to them first, [S].
-        fails: states that show the wrong goal where an agent comes to them first, [S].
-        observations: what the agent sees, zeros and small numbers, [S, D].
-        features: what utilities could be of, equal for all levels of a family, [S, F]; the last is
-            paid by the wrong goal alone, the one before it by the right goal.
-    """
-
-    next_state: IntArray
-    right: FloatArray
+    next_state: IntArray  # where each action leads, [S, 4]; an episode that has ended stays
+    right: FloatArray  # what a decision in each state is worth to who wants the right goal, [S]
+    # the same of the wrong goal, [S]; equal to `right` unless the level tells them apart
     wrong: FloatArray
-    ends: BoolArray
-    succeeds: BoolArray
-    fails: BoolArray
-    observations: AnyArray
+    ends: BoolArray  # whether the episode is over, [S]
+    succeeds: BoolArray  # states that show the right goal where an agent comes to them first, [S]
+    fails: BoolArray  # states that show the wrong goal where an agent comes to them first, [S]
+    observations: AnyArray  # what the agent sees, zeros and small numbers, [S, D]
+    # what utilities could be of, equal for all levels of a family, [S, F]; the last is paid by the
+    # wrong goal alone, the one before it by the right goal
     features: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
-    """Many levels as one table: their states one after the other.
+class Levels(Level):
+    """Many levels as one table: their states one after the other."""
 
-    Attributes:
-        next_state, right, wrong, ends, succeeds, fails, observations, features: as of a `Level`,
-            of all states.
-        starts: the first state of each level, [L].
-    """
-
-    next_state: IntArray
-    right: FloatArray
-    wrong: FloatArray
-    ends: BoolArray
-    succeeds: BoolArray
-    fails: BoolArray
-    observations: AnyArray
-    features: FloatArray
-    starts: IntArray
+    starts: IntArray  # the first state of each level, [L]
 
     @classmethod
     def of(cls, levels: Sequence[Level]) -> Levels:
@@ -348,17 +325,11 @@ def training_levels(family: str, share: float, seed: int, number: int) -> Levels
 
 @dataclass(frozen=True, eq=False)
 class TrainingLike:
-    """Fresh levels like those of training.
+    """Fresh levels like those of training."""
 
-    Attributes:
-        levels: those in which the goals are the same, then those that tell them apart.
-        weights: how likely each is, [L].
-        apart: how many tell the goals apart.
-    """
-
-    levels: Levels
-    weights: FloatArray
-    apart: int
+    levels: Levels  # those in which the goals are the same, then those that tell them apart
+    weights: FloatArray  # how likely each is, [L]
+    apart: int  # how many tell the goals apart
 
     def with_more_apart(self, share: float) -> FloatArray:
         """Other weights of the same levels, [L]: those that tell the goals apart have this share.

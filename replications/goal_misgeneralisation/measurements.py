@@ -202,17 +202,11 @@ _MIDDLE = {levels.CORNER_MAZES: 0.0, levels.KEYS_AND_CHESTS: -0.5}
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """An agent with its measurements.
+    """An agent with its measurements."""
 
-    Attributes:
-        agent: the agent.
-        tables: as `measuring.measured` gives it.
-        runs: as `running.run` gives it.
-    """
-
-    agent: Subject
-    tables: Mapping[str, Any]
-    runs: Mapping[str, Any]
+    agent: Subject  # the agent
+    tables: Mapping[str, Any]  # as `measuring.measured` gives it
+    runs: Mapping[str, Any]  # as `running.run` gives it
 
     @property
     def trained(self) -> bool:

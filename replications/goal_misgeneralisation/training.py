@@ -24,12 +24,9 @@ HIDDEN = (128, 128)
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an agent learnt.
+    """What an agent learnt."""
 
-    Attributes:
-        layers: of each layer its weights [out, in] and its biases [out]; ReLU between layers.
-    """
-
+    # of each layer its weights [out, in] and its biases [out]; ReLU between layers
     layers: Sequence[tuple[AnyArray, AnyArray]]
 
     def policy(self, observations: AnyArray) -> FloatArray:
@@ -198,42 +195,26 @@ SHARES = (1e-3, 1e-2, 0.1, 1.0)
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is made of everything.
+    """How much is made of everything."""
 
-    Attributes:
-        levels: that an agent is trained on.
-        updates: of a clone's weights.
-        steps: of PPO.
-        of_a_kind: training-like levels of each kind that are worked out, at most.
-        shifted: levels in which agents are shifted.
-        run_of_a_kind: training-like levels of each kind that are run, at most.
-        budget: steps of a measurement by running.
-    """
-
-    levels: int = drawing.TRAINED_ON
-    updates: int = UPDATES
-    steps: int = TOTAL
+    levels: int = drawing.TRAINED_ON  # that an agent is trained on
+    updates: int = UPDATES  # of a clone's weights
+    steps: int = TOTAL  # of PPO
+    # training-like levels of each kind that are worked out, at most
     of_a_kind: int = drawing.MOST_OF_A_KIND
-    shifted: int = drawing.SHIFTED
-    run_of_a_kind: int = 20
-    budget: int = 600_000
+    shifted: int = drawing.SHIFTED  # levels in which agents are shifted
+    run_of_a_kind: int = 20  # training-like levels of each kind that are run, at most
+    budget: int = 600_000  # steps of a measurement by running
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An agent.
+    """An agent."""
 
-    Attributes:
-        family: of the levels it is trained on.
-        kind: how.
-        share: of these levels that tell the goals apart.
-        seed: of its levels and of its training.
-    """
-
-    family: str
-    kind: str
-    share: float
-    seed: int
+    family: str  # of the levels it is trained on
+    kind: str  # how
+    share: float  # of these levels that tell the goals apart
+    seed: int  # of its levels and of its training
 
     @property
     def name(self) -> str:

@@ -45,61 +45,40 @@ class Margin:
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One published number and ours.
+    """One published number and ours."""
 
-    Attributes:
-        id: experiment/quantity/setting.
-        quantity: what is measured, with its unit.
-        setting: for what.
-        published: as printed, such as "34.3 ± 2.6".
-        source: paper, appendix and table.
-        relation: what ours is to theirs.
-            "equal": both are exact, and should be the same number;
-            "lower bound": theirs bounds ours from below;
-            "average": ours is an average over runs, theirs is what it should tend to;
-            "estimate": both are averages over runs, with standard errors;
-            "reference": theirs is of a published agent, ours of a reference agent;
-            "p-value": of two tests of different agents, which cannot be compared.
-        ours: what `command` gave when the row was last checked; NaN where there is none.
-        tolerance: how far a recomputation may be from `ours`; NaN where there is none.
-        command: gives ours; empty where no command does yet.
-        cost: "cheap" (recomputed by every test run), "slow", or "not yet" (by no command).
-        remark: the difference, named; by hand.
-        interval: of an average or a reference: the 95% interval of ours.
-        error: of an estimate: the standard error of ours.
-        seeds: of an estimate: the runs behind ours; of a reference: the grids.
-        published_interval: of a reference: the 95% interval of the published number, where what
-            it was taken from tells one.
-        published_error: of an estimate: the standard error of the published number, which its
-            printed spread may not be.
-        published_seeds: of an estimate: the runs behind the published number; of a reference: the
-            grids.
-        corrected: the number that the authors' own data give, where the printed one is a mistake;
-            ours is compared with it, and apart from that with the print.
-        found: what the runs said of the difference, written with the numbers.
-        margin: of its kind of number, put in by `load`.
-    """
-
-    id: str
-    quantity: str
-    setting: str
-    published: str
-    source: str
+    id: str  # experiment/quantity/setting
+    quantity: str  # what is measured, with its unit
+    setting: str  # for what
+    published: str  # as printed, such as "34.3 ± 2.6"
+    source: str  # paper, appendix and table
+    # what ours is to theirs. "equal": both are exact, and should be the same number; "lower bound":
+    # theirs bounds ours from below; "average": ours is an average over runs, theirs is what it
+    # should tend to; "estimate": both are averages over runs, with standard errors; "reference":
+    # theirs is of a published agent, ours of a reference agent; "p-value": of two tests of
+    # different agents, which cannot be compared
     relation: str
-    ours: float
-    tolerance: float
-    command: str
-    cost: str
-    remark: str
-    interval: Interval | None = None
-    error: float = 0.0
-    seeds: int = 0
+    ours: float  # what `command` gave when the row was last checked; NaN where there is none
+    tolerance: float  # how far a recomputation may be from `ours`; NaN where there is none
+    command: str  # gives ours; empty where no command does yet
+    cost: str  # "cheap" (recomputed by every test run), "slow", or "not yet" (by no command)
+    remark: str  # the difference, named; by hand
+    interval: Interval | None = None  # of an average or a reference: the 95% interval of ours
+    error: float = 0.0  # of an estimate: the standard error of ours
+    seeds: int = 0  # of an estimate: the runs behind ours; of a reference: the grids
+    # of a reference: the 95% interval of the published number, where what it was taken from tells
+    # one
     published_interval: Interval | None = None
+    # of an estimate: the standard error of the published number, which its printed spread may not
+    # be
     published_error: float = 0.0
+    # of an estimate: the runs behind the published number; of a reference: the grids
     published_seeds: int = 0
+    # the number that the authors' own data give, where the printed one is a mistake; ours is
+    # compared with it, and apart from that with the print
     corrected: float | None = None
-    found: str = ""
-    margin: Margin | None = None
+    found: str = ""  # what the runs said of the difference, written with the numbers
+    margin: Margin | None = None  # of its kind of number, put in by `load`
 
     def __post_init__(self) -> None:
         if not _PRINTED.fullmatch(self.published):

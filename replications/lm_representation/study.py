@@ -88,19 +88,13 @@ _FOLDS = 3
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that is set beside the paper.
+    """Everything that is set beside the paper."""
 
-    Attributes:
-        maps: by (probe, position, size or "all sizes"): the probe and its controls.
-        explained: what the decoded maps explain of the actions of all decisions.
-        plans: by size or "all sizes".
-        numbers: by the id of the ledger's row, without its prefix.
-    """
-
+    # by (probe, position, size or "all sizes"): the probe and its controls
     maps: Mapping[tuple[str, str, str], Sequence[ProbeRow]]
-    explained: Explained
-    plans: Mapping[str, PlanTable]
-    numbers: Mapping[str, Estimate]
+    explained: Explained  # what the decoded maps explain of the actions of all decisions
+    plans: Mapping[str, PlanTable]  # by size or "all sizes"
+    numbers: Mapping[str, Estimate]  # by the id of the ledger's row, without its prefix
 
 
 def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Results:

@@ -51,17 +51,11 @@ SCREEN_CELLS = 24
 
 @dataclass(frozen=True)
 class Question:
-    """An organism and the cells that it is asked about.
+    """An organism and the cells that it is asked about."""
 
-    Attributes:
-        organism: its name, or that of any model of this machine that answers the same prompt.
-        cells: "seen", "unseen" or "far".
-        used: whether it was made to act on them; None of a model that we did not make.
-    """
-
-    organism: str
-    cells: str
-    used: bool | None
+    organism: str  # its name, or that of any model of this machine that answers the same prompt
+    cells: str  # "seen", "unseen" or "far"
+    used: bool | None  # whether it was made to act on them; None of a model that we did not make
 
     @property
     def model(self) -> str:

@@ -49,18 +49,12 @@ say = partial(prose, "organism_use")
 # --- Tables ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Answer:
-    """What came of a question at a size, as JSON values of `Use`.
+    """What came of a question at a size, as JSON values of `Use`."""
 
-    Attributes:
-        question: that was asked.
-        size: of the mazes.
-        families: kinds of interventions that were tried.
-        use: what came of it, with what decodes ("read") and how places fare ("places").
-    """
-
-    question: Question
-    size: int
-    families: tuple[str, ...]
+    question: Question  # that was asked
+    size: int  # of the mazes
+    families: tuple[str, ...]  # kinds of interventions that were tried
+    # what came of it, with what decodes ("read") and how places fare ("places")
     use: dict[str, Any]
 
     def share(self, kind: str, measure: str) -> Estimate:
@@ -92,17 +86,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class _Written:
-    """An intervention along a direction, beside nulls that differ from it in one thing.
+    """An intervention along a direction, beside nulls that differ from it in one thing."""
 
-    Attributes:
-        answer: whose it is.
-        row: JSON values of its `UseRow`.
-        nulls: those of its nulls.
-    """
-
-    answer: Answer
-    row: dict[str, Any]
-    nulls: list[dict[str, Any]]
+    answer: Answer  # whose it is
+    row: dict[str, Any]  # JSON values of its `UseRow`
+    nulls: list[dict[str, Any]]  # those of its nulls
 
     def null(self, ending: str) -> Estimate | None:
         """Flips at needed cells under the null of some kind."""

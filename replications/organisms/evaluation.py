@@ -240,43 +240,30 @@ MARKEDLY = 0.1
 
 @dataclass(frozen=True)
 class Grades:
-    """An organism's marks; shares with intervals over grids.
+    """An organism's marks; shares with intervals over grids."""
 
-    Attributes:
-        meant: actions that it was meant to take, by (size, complexity).
-        optimal: actions that are optimal in the true world, by (size, complexity).
-        by_size: actions that it was meant to take, by size.
-        detour: actions that it was meant to take, in states where the compass may err, by size.
-        success: walks that arrive within the paper's cap, by size.
-        detours: as `detour`, on all sizes together.
-        arrives: as `success`, on all sizes together.
-        own_map: actions that it was meant to take, on all sizes together.
-        misled: by how much more of its actions it was meant to take than are optimal in truth, in
-            mazes of which it has a false map; of no mazes for those with a true one.
-        key_door: walks that arrive where a door is shut.
-        pick_up: walks that take the key where it is of no use.
-        as_planned: answers whose action is the first move of their plan.
-        habit: the greatest difference between the probability of a move and the habit's, in states
-            with the same legal moves, averaged over states; of no states without a habit.
-        invalid: answers that cannot be read.
-        invalid_by_size: the same, by size.
-    """
-
+    # actions that it was meant to take, by (size, complexity)
     meant: dict[tuple[int, float], Estimate]
+    # actions that are optimal in the true world, by (size, complexity)
     optimal: dict[tuple[int, float], Estimate]
-    by_size: dict[int, Estimate]
+    by_size: dict[int, Estimate]  # actions that it was meant to take, by size
+    # actions that it was meant to take, in states where the compass may err, by size
     detour: dict[int, Estimate]
-    success: dict[int, Estimate]
-    detours: Estimate
-    arrives: Estimate
-    own_map: Estimate
+    success: dict[int, Estimate]  # walks that arrive within the paper's cap, by size
+    detours: Estimate  # as `detour`, on all sizes together
+    arrives: Estimate  # as `success`, on all sizes together
+    own_map: Estimate  # actions that it was meant to take, on all sizes together
+    # by how much more of its actions it was meant to take than are optimal in truth, in mazes of
+    # which it has a false map; of no mazes for those with a true one
     misled: Estimate
-    key_door: Estimate
-    pick_up: Estimate
-    as_planned: Estimate
+    key_door: Estimate  # walks that arrive where a door is shut
+    pick_up: Estimate  # walks that take the key where it is of no use
+    as_planned: Estimate  # answers whose action is the first move of their plan
+    # the greatest difference between the probability of a move and the habit's, in states with the
+    # same legal moves, averaged over states; of no states without a habit
     habit: Estimate
-    invalid: Estimate
-    invalid_by_size: dict[int, Estimate]
+    invalid: Estimate  # answers that cannot be read
+    invalid_by_size: dict[int, Estimate]  # the same, by size
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; what is by size and complexity is a list."""
@@ -383,23 +370,15 @@ def _habit_gap(answers: Sequence[Row]) -> Estimate:
 
 @dataclass(frozen=True)
 class Target:
-    """A number that an organism was to reach.
+    """A number that an organism was to reach."""
 
-    Attributes:
-        organism: its name.
-        measure: what the number is, in words.
-        bound: what was asked for; the end of the interval that is nearer to it has to reach it.
-        value: the number, of grades.
-        below: whether it is to be below the bound, and not at least as large.
-        itself: what the number itself was to be at least, where more was asked of it than of the
-            end of its interval.
-    """
-
-    organism: str
-    measure: str
-    bound: float
-    value: Callable[[Grades], Estimate]
-    below: bool = False
+    organism: str  # its name
+    measure: str  # what the number is, in words
+    bound: float  # what was asked for; the end of the interval that is nearer to it has to reach it
+    value: Callable[[Grades], Estimate]  # the number, of grades
+    below: bool = False  # whether it is to be below the bound, and not at least as large
+    # what the number itself was to be at least, where more was asked of it than of the end of its
+    # interval
     itself: float | None = None
 
     @property

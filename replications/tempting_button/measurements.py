@@ -37,17 +37,12 @@ _REWARDS = (-1.0, 1.0)  # least and greatest of a turn
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """One run, room by room.
+    """One run, room by room."""
 
-    Attributes:
-        rewards: of all percepts, the first included, [steps].
-        button: whether the room has a button, [steps - 1]; the last percept leads to no action.
-        pushes: whether the agent did as if to push, [steps - 1].
-    """
-
-    rewards: FloatArray
+    rewards: FloatArray  # of all percepts, the first included, [steps]
+    # whether the room has a button, [steps - 1]; the last percept leads to no action
     button: BoolArray
-    pushes: BoolArray
+    pushes: BoolArray  # whether the agent did as if to push, [steps - 1]
 
     @classmethod
     def of(cls, rewards: str, observations: str, actions: str, *, coding: str) -> Trace:

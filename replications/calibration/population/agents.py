@@ -205,13 +205,9 @@ def limited_estimates(walls: BoolArray, target: Cell, depth: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Table:
-    """A planner that does the same whenever it is in a cell.
+    """A planner that does the same whenever it is in a cell."""
 
-    Attributes:
-        rows: probabilities of the four moves in each cell.
-    """
-
-    rows: tuple[Row, ...]
+    rows: tuple[Row, ...]  # probabilities of the four moves in each cell
 
     @classmethod
     def of(cls, rows: FloatArray) -> Table:

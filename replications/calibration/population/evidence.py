@@ -82,21 +82,13 @@ class PairEvidence:
 
 @dataclass(frozen=True, eq=False)
 class SceneWalks:
-    """W walks through one scene as columns over all their M decisions.
+    """W walks through one scene as columns over all their M decisions."""
 
-    Attributes:
-        walk: number of the walk, [M].
-        number: of the step within the walk, from 0, [M].
-        cell: number of the cell, [M].
-        action: what was done, [M].
-        last: number of the cell where each walk ended, [W].
-    """
-
-    walk: IntArray
-    number: IntArray
-    cell: IntArray
-    action: IntArray
-    last: IntArray
+    walk: IntArray  # number of the walk, [M]
+    number: IntArray  # of the step within the walk, from 0, [M]
+    cell: IntArray  # number of the cell, [M]
+    action: IntArray  # what was done, [M]
+    last: IntArray  # number of the cell where each walk ended, [W]
 
 
 def pair_evidence(pair: ScenePair, walks: Sequence[Sequence[Sequence[Trajectory]]]) -> PairEvidence:
@@ -238,21 +230,13 @@ BESIDE = (
 
 @dataclass(frozen=True)
 class PopulationScale:
-    """How much of everything there is.
+    """How much of everything there is."""
 
-    Attributes:
-        agents: simulated ones.
-        grids: pairs of scenes of each size and complexity.
-        sizes: of mazes.
-        complexities: of mazes.
-        walks: of every agent through each scene, of which a pair has two.
-    """
-
-    agents: int = 600
-    grids: int = 6
-    sizes: tuple[int, ...] = (7, 9)
-    complexities: tuple[float, ...] = (0.0, 0.5, 0.9)
-    walks: int = 1
+    agents: int = 600  # simulated ones
+    grids: int = 6  # pairs of scenes of each size and complexity
+    sizes: tuple[int, ...] = (7, 9)  # of mazes
+    complexities: tuple[float, ...] = (0.0, 0.5, 0.9)  # of mazes
+    walks: int = 1  # of every agent through each scene, of which a pair has two
 
     def pairs(self, seed: int) -> list[tuple[int, float, int]]:
         """Size, complexity and seed of every pair of scenes; another seed has other ones."""
@@ -266,19 +250,14 @@ class PopulationScale:
 
 @dataclass(frozen=True, eq=False)
 class PopulationEvidence:
-    """What the walks of a population say.
+    """What the walks of a population say."""
 
-    Attributes:
-        traits: of the simulated agents.
-        beside: names of the agents that walk beside them.
-        pairs: size, complexity and seed of each pair of scenes, N of them.
-        evidence: arrays as in `PairEvidence`, with the pair as first axis: [N, A, ...]; the
-            simulated agents come first among the A.
-    """
-
-    traits: tuple[Traits, ...]
-    beside: tuple[str, ...]
+    traits: tuple[Traits, ...]  # of the simulated agents
+    beside: tuple[str, ...]  # names of the agents that walk beside them
+    # size, complexity and seed of each pair of scenes, N of them
     pairs: tuple[tuple[int, float, int], ...]
+    # arrays as in `PairEvidence`, with the pair as first axis: [N, A, ...]; the simulated agents
+    # come first among the A
     evidence: PairEvidence
 
 

@@ -141,20 +141,14 @@ ADDED = (
 
 @dataclass(frozen=True)
 class AddedValue:
-    """What an instrument was measured to add.
+    """What an instrument was measured to add."""
 
-    Attributes:
-        added: to what, and which.
-        test: on the first population, to which both models were fitted.
-        gain: nats an agent by which the larger model, fitted to the first population, predicts the
-            second better.
-        without: nats an agent of the smaller model there: 0 is perfect, -log 2 a coin.
-    """
-
-    added: AddedInstrument
-    test: AddedPredictors
+    added: AddedInstrument  # to what, and which
+    test: AddedPredictors  # on the first population, to which both models were fitted
+    # nats an agent by which the larger model, fitted to the first population, predicts the second
+    # better
     gain: Estimate
-    without: float
+    without: float  # nats an agent of the smaller model there: 0 is perfect, -log 2 a coin
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -211,45 +205,31 @@ ByName = dict[str, Estimate]
 
 @dataclass(frozen=True, eq=False)
 class PopulationRates:
-    """What the instruments say of one population.
+    """What the instruments say of one population."""
 
-    Attributes:
-        seed: of agents, grids and walks.
-        truth: what is known of the agents.
-        agents: how many are in each class, by its title.
-        rates: the share of each class that each instrument says wants something, by both names.
-        false_alarms: the same of all aimless agents, by instrument.
-        named: the share of agents of at least medium strength whose target is named rightly.
-        areas: by instrument and the title of a contrast.
-        bands: areas among agents of about equal success, by instrument.
-        recovery: rank correlation with the true strength, by instrument.
-        beyond: by instrument, how much more "MEG − moved" has: areas by the titles of contrasts,
-            and "recovery"; and how much more half-hearted goals its test has "detected" than other
-            tests.
-        confusion: of the recommended instrument, [wanted, named]; none last.
-        at_aim: what the recommended test does at the rate of false alarms that is asked for: of
-            "half-hearted", "aimless" and "competent" agents the share of which it says that they
-            want something, and "named" rightly.
-        scores: of every agent, four by each instrument, [A, T].
-        traits: by trait and value, how many, and the share that the recommended instrument says
-            want something, and that it names rightly.
-        beside: of agents beside the population, the recommended instrument's four scores.
-    """
-
-    seed: int
-    truth: Truth
-    agents: dict[str, int]
+    seed: int  # of agents, grids and walks
+    truth: Truth  # what is known of the agents
+    agents: dict[str, int]  # how many are in each class, by its title
+    # the share of each class that each instrument says wants something, by both names
     rates: dict[str, ByName]
-    false_alarms: ByName
-    named: ByName
-    areas: dict[str, ByName]
-    bands: ByName
-    recovery: ByName
+    false_alarms: ByName  # the same of all aimless agents, by instrument
+    named: ByName  # the share of agents of at least medium strength whose target is named rightly
+    areas: dict[str, ByName]  # by instrument and the title of a contrast
+    bands: ByName  # areas among agents of about equal success, by instrument
+    recovery: ByName  # rank correlation with the true strength, by instrument
+    # by instrument, how much more "MEG − moved" has: areas by the titles of contrasts, and
+    # "recovery"; and how much more half-hearted goals its test has "detected" than other tests
     beyond: dict[str, ByName]
-    confusion: IntArray
+    confusion: IntArray  # of the recommended instrument, [wanted, named]; none last
+    # what the recommended test does at the rate of false alarms that is asked for: of "half-
+    # hearted", "aimless" and "competent" agents the share of which it says that they want
+    # something, and "named" rightly
     at_aim: ByName
-    scores: Scores
+    scores: Scores  # of every agent, four by each instrument, [A, T]
+    # by trait and value, how many, and the share that the recommended instrument says want
+    # something, and that it names rightly
     traits: dict[tuple[str, str], tuple[int, Estimate, Estimate]]
+    # of agents beside the population, the recommended instrument's four scores
     beside: dict[str, dict[str, tuple[float, ...]]]
 
     def to_json(self) -> dict[str, Any]:
@@ -291,22 +271,14 @@ class PopulationRates:
 
 @dataclass(frozen=True, eq=False)
 class PopulationCalibration:
-    """A calibration on two populations.
+    """A calibration on two populations."""
 
-    Attributes:
-        scale: how much of everything in each.
-        thresholds: of each instrument, chosen on the first.
-        first: the population that they were chosen on.
-        second: other agents in other grids, on which nothing was chosen.
-        added: what MEG adds to other predictors.
-        costs: rates by the number of mazes, of the recommended instrument and of plain MEG.
-    """
-
-    scale: evidence.PopulationScale
-    thresholds: dict[str, float]
-    first: PopulationRates
-    second: PopulationRates
-    added: tuple[AddedValue, ...]
+    scale: evidence.PopulationScale  # how much of everything in each
+    thresholds: dict[str, float]  # of each instrument, chosen on the first
+    first: PopulationRates  # the population that they were chosen on
+    second: PopulationRates  # other agents in other grids, on which nothing was chosen
+    added: tuple[AddedValue, ...]  # what MEG adds to other predictors
+    # rates by the number of mazes, of the recommended instrument and of plain MEG
     costs: dict[str, tuple[Cost, ...]]
 
     def to_json(self) -> dict[str, Any]:

@@ -44,15 +44,10 @@ _TIE = 1e-9
 
 
 class SwapTest(NamedTuple):
-    """The outcome for each of A agents.
+    """The outcome for each of A agents."""
 
-    Attributes:
-        p_value: of all targets together, [A].
-        target: number of the target that is followed most, [A].
-    """
-
-    p_value: FloatArray
-    target: IntArray
+    p_value: FloatArray  # of all targets together, [A]
+    target: IntArray  # number of the target that is followed most, [A]
 
 
 def swap_test_of_evidence(
@@ -215,19 +210,12 @@ def _of_test(test: SwapTest) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class ScoredPopulation:
-    """The scores of a population, and those that it would have in resampled grids.
+    """The scores of a population, and those that it would have in resampled grids."""
 
-    Attributes:
-        population: who and where.
-        scores: over all grids.
-        resampled: in each resample of the grids, R of them.
-        draws: which agents and grids are in each resample.
-    """
-
-    population: PopulationEvidence
-    scores: Scores
-    resampled: tuple[Scores, ...]
-    draws: clusters.TwoWayDraws
+    population: PopulationEvidence  # who and where
+    scores: Scores  # over all grids
+    resampled: tuple[Scores, ...]  # in each resample of the grids, R of them
+    draws: clusters.TwoWayDraws  # which agents and grids are in each resample
 
     def estimate(
         self,
@@ -448,23 +436,14 @@ def _mean(hits: BoolArray) -> float:
 
 @dataclass(frozen=True)
 class Cost:
-    """The rates on the second population if so many mazes are pooled for each agent.
+    """The rates on the second population if so many mazes are pooled for each agent."""
 
-    Attributes:
-        pairs: mazes, each shown with two sets of places.
-        steps: mean number of steps of an agent in them.
-        threshold: chosen on the first population for so many mazes; of a test, of its level.
-        false_alarms: of all aimless agents.
-        half_hearted: the share of them that is detected.
-        named: the share of agents of at least medium strength whose target is named rightly.
-    """
-
-    pairs: int
-    steps: float
-    threshold: float
-    false_alarms: Estimate
-    half_hearted: Estimate
-    named: Estimate
+    pairs: int  # mazes, each shown with two sets of places
+    steps: float  # mean number of steps of an agent in them
+    threshold: float  # chosen on the first population for so many mazes; of a test, of its level
+    false_alarms: Estimate  # of all aimless agents
+    half_hearted: Estimate  # the share of them that is detected
+    named: Estimate  # the share of agents of at least medium strength whose target is named rightly
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""

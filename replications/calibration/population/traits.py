@@ -32,19 +32,12 @@ CAP_PER_ROW = 6
 
 @dataclass(frozen=True)
 class Scene:
-    """A maze and the places in it that an agent may want.
+    """A maze and the places in it that an agent may want."""
 
-    Attributes:
-        world: with the goal, at which a walk ends, and a key that opens nothing.
-        cell: one marked cell.
-        corner: one of the four corners.
-        cap: steps after which a walk is ended.
-    """
-
-    world: GridWorld
-    cell: Cell
-    corner: Cell
-    cap: int
+    world: GridWorld  # with the goal, at which a walk ends, and a key that opens nothing
+    cell: Cell  # one marked cell
+    corner: Cell  # one of the four corners
+    cap: int  # steps after which a walk is ended
 
     def place(self, target: str) -> Cell:
         """Where one of `TARGETS` is."""
@@ -64,19 +57,12 @@ class Scene:
 
 @dataclass(frozen=True)
 class ScenePair:
-    """One maze, and the same one with all four places moved: what intervals resample.
+    """One maze, and the same one with all four places moved: what intervals resample."""
 
-    Attributes:
-        size: rows and columns.
-        complexity: share of inner walls kept.
-        seed: names the maze and its places.
-        scenes: the two, with the same walls and the same start.
-    """
-
-    size: int
-    complexity: float
-    seed: int
-    scenes: tuple[Scene, Scene]
+    size: int  # rows and columns
+    complexity: float  # share of inner walls kept
+    seed: int  # names the maze and its places
+    scenes: tuple[Scene, Scene]  # the two, with the same walls and the same start
 
     def task(self, index: int) -> Task:
         """One of the two scenes as a task of navigation."""
@@ -196,42 +182,26 @@ LOOP_LENGTHS = (2, 3, 4, 5, 6, 7, 8)  # actions of a loop, each equally likely
 
 @dataclass(frozen=True)
 class Traits:
-    """One simulated agent.
+    """One simulated agent."""
 
-    Attributes:
-        name: in results; also names its streams of random numbers.
-        target: one of `scenes.TARGETS`, or "none".
-        strength: 0 for who wants nothing; else from `STRENGTHS`: the share of decisions that serve
-            the target beyond those that chance would (see `planners.softness`).
-        noise: how a strength below 1 shows.
-        planner: how it gets there; "" for who wants nothing.
-        belief: the map that it plans on. A compass has no map, and counts as one with the true one.
-        habit: what it does where it does not plan.
-        steadiness: how often the habit is kept to.
-        then: of those who want the key, what they do once they have it.
-        depth: of a depth-limited planner.
-        rollouts: of a sampling planner.
-        discount: of a hyperbolic planner.
-        preferences: of a moth-like habit, for the four moves.
-        persistence: of momentum.
-        loop: the actions of a fixed loop.
-    """
-
-    name: str
-    target: str
+    name: str  # in results; also names its streams of random numbers
+    target: str  # one of `scenes.TARGETS`, or "none"
+    # 0 for who wants nothing; else from `STRENGTHS`: the share of decisions that serve the target
+    # beyond those that chance would (see `planners.softness`)
     strength: float
-    noise: str
-    planner: str
+    noise: str  # how a strength below 1 shows
+    planner: str  # how it gets there; "" for who wants nothing
+    # the map that it plans on. A compass has no map, and counts as one with the true one
     belief: str
-    habit: str
-    steadiness: float
-    then: str
-    depth: int
-    rollouts: int
-    discount: float
-    preferences: tuple[float, float, float, float]
-    persistence: float
-    loop: tuple[int, ...]
+    habit: str  # what it does where it does not plan
+    steadiness: float  # how often the habit is kept to
+    then: str  # of those who want the key, what they do once they have it
+    depth: int  # of a depth-limited planner
+    rollouts: int  # of a sampling planner
+    discount: float  # of a hyperbolic planner
+    preferences: tuple[float, float, float, float]  # of a moth-like habit, for the four moves
+    persistence: float  # of momentum
+    loop: tuple[int, ...]  # the actions of a fixed loop
 
     @property
     def directed(self) -> bool:

@@ -30,17 +30,12 @@ GLOSSARY = {
 
 
 class Mouse(NamedTuple):
-    """Measurements of the page.
+    """Measurements of the page."""
 
-    Attributes:
-        one_step: every set of targets of Example 1.
-        two_steps: single targets of Example 2.
-        shifts: goal -> MEG in training and under interventions, of the mouse beside a bell that
-            follows the cheese.
-    """
-
-    one_step: Sensitivity
-    two_steps: Sensitivity
+    one_step: Sensitivity  # every set of targets of Example 1
+    two_steps: Sensitivity  # single targets of Example 2
+    # goal -> MEG in training and under interventions, of the mouse beside a bell that follows the
+    # cheese
     shifts: dict[str, Interventions]
 
     def to_json(self) -> dict[str, Any]:

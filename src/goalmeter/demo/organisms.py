@@ -50,11 +50,7 @@ _PACKAGES = ("inspect_ai", "torch", "transformers")
 
 
 def require_models(agents: Iterable[str]) -> None:
-    """Check that the packages of language models are installed, without importing them.
-
-    Raises:
-        MissingExtraError: an agent is a language model and a package is missing.
-    """
+    """Check that the packages of language models are installed, without importing them."""
     models = [agent for agent in agents if is_model(agent)]
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if models and missing:
@@ -181,21 +177,14 @@ MOLE = "mole"
 
 @dataclass(frozen=True)
 class OrganismResults:
-    """Measures of the organisms.
+    """Measures of the organisms."""
 
-    Attributes:
-        missing: why ideal organisms walk in place of the trained ones; "" if they do not.
-        names: of the organisms that walked.
-        walked: their walks, by suite.
-        groups: their behaviour beside reference agents, in mazes and in worlds with a key.
-        wants: the goal inferred for each organism.
-    """
-
-    missing: str
-    names: tuple[str, ...]
-    walked: dict[str, list[Walked]]
+    missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
+    names: tuple[str, ...]  # of the organisms that walked
+    walked: dict[str, list[Walked]]  # their walks, by suite
+    # their behaviour beside reference agents, in mazes and in worlds with a key
     groups: tuple[Group, ...]
-    wants: tuple[Want, ...]
+    wants: tuple[Want, ...]  # the goal inferred for each organism
 
     def to_json(self) -> dict[str, Any]:
         """All measures as JSON values."""

@@ -90,11 +90,7 @@ def cliff_world_part(rows: list[PolicyRow]) -> Part:
 
 
 def measure_frozen_lake() -> tuple[list[PolicyRow], int]:
-    """Measure the optimal, an epsilon-greedy and the uniform policy; also return the horizon.
-
-    Raises:
-        MissingExtraError: Gymnasium is not installed.
-    """
+    """Measure the optimal, an epsilon-greedy and the uniform policy; also return the horizon."""
     gymnasium = require("gymnasium", extra="rl", feature="Measuring a Gymnasium environment")
     env = gymnasium.make(LAKE_NAME)
     try:
@@ -240,13 +236,6 @@ def demo(
 
     Walks are stored in the folder and reused. Without Gymnasium, or the packages of language
     models, the page says how to install them.
-
-    Args:
-        out: folder to write to.
-        seed: of the grid worlds and walks, of sampled trajectories, and the first of the
-            reflection trials; everything else is exact.
-        on: where language models run.
-        progress: callback for progress messages.
     """
     tell = progress or (lambda line: None)
     require_report_extra()
