@@ -1,11 +1,15 @@
-"""The prose of a study's page: captions, meanings, notes and paragraphs, in its file texts.toml."""
+"""Texts of a study's page, from its file texts.toml; files of a study without a page."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.report import Table, in_markdown, write_text
 
 
 def prose(study: str, name: str, **values: object) -> dict[str, Any]:
@@ -31,3 +35,10 @@ def data(study: str, name: str) -> dict[str, Any]:
 def _read(study: str) -> dict[str, Any]:
     path = Path(__file__).parent / study / "texts.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def write_tables(out: Path, tables: Sequence[Table], result: dict[str, Any]) -> Outcome:
+    """Write results.json and, as Markdown, tables.md; return the outcome of the command."""
+    write_text(out / "tables.md", in_markdown(tables))
+    file = write_text(out / "results.json", json_text(result) + "\n")
+    return Outcome(tables=tuple(tables), json=result | {"results": str(file.resolve())})

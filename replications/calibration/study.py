@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("calibration")
+    main("replicate", "calibration")
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +18,7 @@ import numpy as np
 
 from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.demo.organisms import IDEAL, MOLE, TRAINED, play_every, require_models
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.goal_directedness import Drawn, answers, learn
@@ -367,42 +368,27 @@ NOBODY = "none"
 WALKS = "walks"
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: Callable[[str], None] | None = None,
-    agents: str | None = None,
-) -> Outcome:
+OPTIONS = ("agents",)
+
+
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Measure agents whose goals are known, and write report.html and results.json.
 
     Two populations of simulated agents walk anew each time. The walks of organisms and reference
-    agents are kept in the folder; the same command goes on from there.
-
-    Args:
-        out: folder of the walks and of what is written.
-        seeds: grids of each size and complexity; None for 2. There are four times as many worlds
-            of each kind with a key, and for the populations as many mazes as are given, or 6.
-        seed: of grids and walks, and of the populations.
-        on: where populations walk and utilities are fitted, and with processes models are asked;
-            the numbers do not depend on it.
-        progress: told what is being done.
-        agents: names with commas between them: language models ("goalmeter/mouse"), ideal
-            organisms ("ideal-mouse") and reference agents; None for all organisms of both kinds,
-            and some reference agents; "none" for the populations alone.
+    agents are stored in the folder and reused. Seeds are grids of each size and complexity, 2 by
+    default; there are four times as many worlds of each kind with a key, and for the populations as
+    many mazes as are given, or 6. `agents` are language models ("goalmeter/mouse"), ideal organisms
+    ("ideal-mouse") and reference agents; "none" for the populations alone.
     """
-    subjects = _subjects(agents)
-    grids = _checked(seeds)
+    subjects = _subjects(options.agents)
+    grids = options.count(SCALE.grids, least=1)
     require_report_extra()
     _require_models(subjects)
-    out = Path(out)
     population = calibrate_population(
-        _population(seeds),
-        seed=seed,
-        on=on,
-        progress=progress,
+        _population(options.seeds),
+        seed=options.seed,
+        on=options.on,
+        progress=options.progress,
     )
     sections = population_page.sections(population)
     findings = came_of_it = population_page.findings(population)
@@ -412,17 +398,14 @@ def replicate(
             subjects,
             out / WALKS,
             scale=replace(SCALE, grids=grids),
-            seed=seed,
-            on=on,
-            progress=progress,
+            seed=options.seed,
+            on=options.on,
+            progress=options.progress,
         )
         sections += page_sections(calibration)
         findings = [*findings, *calibration.findings]
         result |= to_json(calibration)
     result["findings"] = findings
-    names = ",".join(subject.name for subject in subjects) or NOBODY
-    chosen = "" if agents is None else f" --agents {names}"
-    count = "" if seeds is None else f" --seeds {seeds}"
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
     return write_outcome(
@@ -430,7 +413,7 @@ def replicate(
         "Calibration of the instruments",
         sections,
         result,
-        command=f"{COMMAND}{count} --seed {seed}{chosen}",
+        command=options.command("calibration"),
         **say("page"),
         findings=findings,
         glossary=GLOSSARY,
@@ -438,30 +421,25 @@ def replicate(
     )
 
 
-def planned(
-    *, seeds: int | None = None, seed: int = 0, agents: str | None = None
-) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    subjects, scale = _subjects(agents), _population(seeds)
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    subjects, scale = _subjects(options.agents), _population(options.seeds)
     plans = [
-        players.plan_for(subject.name, suite, replace(SCALE, grids=_checked(seeds)), seed=seed)
+        players.plan_for(
+            subject.name,
+            suite,
+            replace(SCALE, grids=options.count(SCALE.grids, least=1)),
+            seed=options.seed,
+        )
         for suite in SCALE.suites
         for subject in subjects
     ]
-    mazes = [len(scale.pairs(each)) for each in population_seeds(seed)]
+    mazes = [len(scale.pairs(each)) for each in population_seeds(options.seed)]
     return {
         "mazes of populations": sum(mazes),
         "walks of populations": 2 * sum(mazes) * scale.walks * (scale.agents + len(BESIDE)),
         "walks of single agents": sum(len(plan.keys()) for plan in plans),
     }
-
-
-def _checked(seeds: int | None) -> int:
-    """How many grids of each size and complexity, if it can be so many."""
-    grids = SCALE.grids if seeds is None else seeds
-    if grids < 1:
-        raise InvalidParameterError(f"seeds is {grids}, expected at least 1")
-    return grids
 
 
 def _population(seeds: int | None) -> PopulationScale:

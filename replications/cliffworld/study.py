@@ -7,21 +7,20 @@ this module writes the sections of the page, the findings and the results.
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("meg-cliffworld")
+    main("replicate", "meg-cliffworld")
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from goalmeter import InvalidParameterError
 from goalmeter._errors import require
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages.meg import GLOSSARY
 from goalmeter.report import Section, percent, require_report_extra
-from goalmeter.runs import HERE
 from replications import ledger
 from replications.cliffworld import measurements
 from replications.cliffworld.measurements import Measured
@@ -120,31 +119,24 @@ LEDGER_PREFIX = "meg-cliffworld/"
 SEEDS = 5
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: Callable[[str], None] | None = None,
-) -> Outcome:
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Measure the paper's policies and write report.html, results.json and figures/*.svg.
 
-    `seeds` are runs of the neural measure for each policy; 0 leaves it out. `on` is not used:
-    what is measured takes all cores by itself.
+    Seeds are runs of the neural measure for each policy, 5 by default; 0 leaves it out. All of it
+    runs in this process, on all cores.
 
     Source: MEG paper (NeurIPS 2024), section 6, Figures 3 and 5, Appendix D.1 and D.2.
     """
-    seeds = _checked(seeds)
+    seeds = options.count(SEEDS, least=0)
     require_report_extra()
     if seeds:
         require("torch", extra="neural", feature="The neural measure (--seeds 0 leaves it out)")
-    by_length = measurements.measure(measurements.difficulty(), progress)
-    noisy = measurements.measure(measurements.noise(baselines=True), progress)
+    by_length = measurements.measure(measurements.difficulty(), options.progress)
+    noisy = measurements.measure(measurements.noise(baselines=True), options.progress)
     by_noise = [m for m in noisy if m.setting.epsilon in measurements.EPSILONS]
     if seeds:
-        run = range(seed, seed + seeds)
-        both = measurements.with_neural([*by_length, *by_noise], run, progress)
+        run = range(options.seed, options.seed + seeds)
+        both = measurements.with_neural([*by_length, *by_noise], run, options.progress)
         by_length, by_noise = both[: len(by_length)], both[len(by_length) :]
     by_kind = {kind: ledger.load(f"{LEDGER_PREFIX}{kind}/") for kind in ("known", "unknown")}
     published = [row for rows in by_kind.values() for row in rows]
@@ -174,7 +166,7 @@ def replicate(
         "Measuring goal-directedness in CliffWorld, reproduced",
         sections,
         _json(by_length, by_noise, published),
-        command=f"goalmeter replicate meg-cliffworld --seeds {seeds} --seed {seed}",
+        command=options.command("meg-cliffworld"),
         **say("page"),
         findings=_findings(published, [*by_length, *by_noise]),
         glossary=GLOSSARY,
@@ -182,24 +174,13 @@ def replicate(
     )
 
 
-def planned(*, seeds: int | None = None, seed: int = 0) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
     settings = len(measurements.difficulty()) + len(measurements.noise())
     return {
         "settings": settings + len(measurements.BASELINES),
-        "networks": settings * _checked(seeds),
+        "networks": settings * options.count(SEEDS, least=0),
     }
-
-
-def _checked(seeds: int | None) -> int:
-    """How many runs of the neural measure, if it can be so many."""
-    seeds = SEEDS if seeds is None else seeds
-    if seeds < 0:
-        raise InvalidParameterError(
-            f"seeds is {seeds}, expected 0 (no neural runs) or more; the paper's tables give the "
-            f"mean of several"
-        )
-    return seeds
 
 
 def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("goal-misgeneralisation")
+    main("replicate", "goal-misgeneralisation")
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,8 +13,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from goalmeter._errors import MOST_SEED, whole
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import (
     ColumnOf,
     Figure,
@@ -33,7 +33,7 @@ from goalmeter.report import (
     write_text,
 )
 from goalmeter.report.canvas import BLUE, MUTED, PAPER, VERMILION, canvas, to_svg
-from goalmeter.runs import HERE, carry_out
+from goalmeter.runs import carry_out
 from goalmeter.statistics import Verdict, verdict
 from replications.goal_misgeneralisation import measurements, training
 from replications.goal_misgeneralisation.measurements import (
@@ -61,7 +61,6 @@ from replications.goal_misgeneralisation.training import (
     Subject,
     subjects,
 )
-from replications.kinds import ProgressCallback
 from replications.prose import prose
 
 say = partial(prose, "goal_misgeneralisation")
@@ -424,48 +423,37 @@ TITLE = "Predict a wrong goal before it shows"
 AGENTS, TABLES, RUNS = "agents", "tables", "runs"
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-) -> Outcome:
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Train agents whose goal may be wrong, predict which pursue it, and evaluate them shifted.
 
-    Agents and measurements are stored as they finish; the same command resumes a run.
-
-    Args:
-        out: run directory, also of results.json, tables.md and report.html.
-        seeds: agents of each kind at each share; None for 3.
-        seed: seed of the first of them, and of the levels in which they are measured.
-        on: where trials run, as `runs` spells it; the numbers do not depend on it.
-        progress: callback for messages.
+    Agents and measurements are stored as they finish; the same command resumes a run. Seeds are
+    agents of each kind at each share, 3 by default; the first is also that of the levels in which
+    they are measured.
     """
-    agents = _agents(seeds, seed)
+    agents = _agents(options)
     require_report_extra()
-    out = Path(out)
-    trained = carry_out(training.study(agents, SCALE), on=on, out=out / AGENTS, progress=progress)
+    trained = carry_out(
+        training.study(agents, SCALE), on=options.on, out=out / AGENTS, progress=options.progress
+    )
     networks: dict[Subject, Network | None] = {agent: trained[agent.name] for agent in agents}
     tables = carry_out(
-        measurements.study_by_tables(networks, SCALE, seed),
-        on=on,
+        measurements.study_by_tables(networks, SCALE, options.seed),
+        on=options.on,
         out=out / TABLES,
-        progress=progress,
+        progress=options.progress,
     )
     runs = carry_out(
-        measurements.study_by_running(networks, SCALE, seed),
-        on=on,
+        measurements.study_by_running(networks, SCALE, options.seed),
+        on=options.on,
         out=out / RUNS,
-        progress=progress,
+        progress=options.progress,
     )
     return written(
-        out, [Scored(agent, tables[agent.name], runs[agent.name]) for agent in agents], seeds, seed
+        out, [Scored(agent, tables[agent.name], runs[agent.name]) for agent in agents], options
     )
 
 
-def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outcome:
+def written(out: Path, rows: list[Scored], options: StudyOptions) -> Outcome:
     """Write what came of all agents."""
     sections, findings = page_sections(rows), page_findings(rows)
     write_text(out / "tables.md", markdown(rows))
@@ -474,13 +462,12 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
         "findings": findings,
         "agents": [row.to_json() for row in rows],
     }
-    count = "" if seeds is None else f" --seeds {seeds}"
     return write_outcome(
         out,
         TITLE,
         sections,
         result,
-        command=f"{COMMAND}{count} --seed {seed}",
+        command=options.command("goal-misgeneralisation"),
         **say("page"),
         findings=findings,
         glossary=GLOSSARY,
@@ -488,12 +475,11 @@ def written(out: Path, rows: list[Scored], seeds: int | None, seed: int) -> Outc
     )
 
 
-def planned(*, seeds: int | None = None, seed: int = 0) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    return {"agents": len(_agents(seeds, seed))}
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    return {"agents": len(_agents(options))}
 
 
-def _agents(seeds: int | None, seed: int) -> list[Subject]:
-    count = whole(SEEDS if seeds is None else seeds, "seeds", least=1, most=1000)
-    first = whole(seed, "seed", least=0, most=MOST_SEED - count)
-    return subjects(range(first, first + count))
+def _agents(options: StudyOptions) -> list[Subject]:
+    count = options.count(SEEDS, least=1, most=1000)
+    return subjects(range(options.seed, options.seed + count))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("lm-navigation")
+    main("replicate", "lm-navigation")
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -16,6 +16,7 @@ import numpy as np
 
 from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import SUITES
 from goalmeter.navigation.frames import MARGIN
 from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES
@@ -37,7 +38,6 @@ from goalmeter.report import (
 )
 from goalmeter.report.charts import Panel, heat_map
 from goalmeter.report.numbers import DASH, points
-from goalmeter.runs import HERE
 from goalmeter.statistics import Estimate, verdict
 from goalmeter.statistics.verdicts import words as words_of
 from replications import ledger
@@ -355,36 +355,33 @@ def language_model_commands() -> list[str]:
 COMMAND = "goalmeter replicate lm-navigation"
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-    agents: str | None = None,
-    run: Sequence[str | Path] = (),
-) -> Outcome:
+OPTIONS = ("agents", "run")
+
+
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Walk reference agents through every suite, and write report.html, results.json, figures.
 
-    `seeds` is the number of grids of each size and complexity, None for 10 as in the paper; there
-    are ten times as many worlds with a key. `agents` are names with commas between them, optimal
-    and greedy among them; `run` are folders of navigation runs to put beside the published numbers.
+    Seeds are grids of each size and complexity, 10 by default, as in the paper; there are ten times
+    as many worlds with a key. `agents` are names, optimal and greedy among them; `run` are folders
+    of navigation runs to put beside the published numbers.
     """
-    names = measurements.checked_agents(agents)
-    grids = _checked(seeds)
+    names = measurements.checked_agents(options.agents)
+    grids = options.count(measurements.GRIDS, least=2)
     require_report_extra()
-    measured = _runs(run, progress)  # before the long part, since folders may be mistyped
-    references = measurements.of_agents(names, grids=grids, seed=seed, on=on, progress=progress)
+    measured = _runs(
+        options.run, options.progress
+    )  # before the long part, since folders may be mistyped
+    references = measurements.of_agents(
+        names, grids=grids, seed=options.seed, on=options.on, progress=options.progress
+    )
     sections = page_sections(references, measured)
     findings = findings_of(references)
-    options = "" if seeds is None else f" --seeds {seeds}"
     return write_outcome(
         out,
         "Behaviour of a language model in grid worlds, beside reference agents",
         sections,
         _json(references, measured, findings),
-        command=f"{COMMAND}{options} --seed {seed}",
+        command=options.command("lm-navigation"),
         **say("page"),
         findings=findings,
         glossary=GLOSSARY,
@@ -392,27 +389,16 @@ def replicate(
     )
 
 
-def planned(
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    agents: str | None = None,
-    run: Sequence[str | Path] = (),
-) -> dict[str, int]:
-    """How much `replicate` with these arguments will do; folders of `run` are only read."""
-    names, grids = measurements.checked_agents(agents), _checked(seeds)
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    names, grids = (
+        measurements.checked_agents(options.agents),
+        options.count(measurements.GRIDS, least=2),
+    )
     return {
         "parts (an agent in a suite)": len(names) * (len(SUITES) + 1),
-        "walks": measurements.walks(names, grids, seed),
+        "walks": measurements.walks(names, grids, options.seed),
     }
-
-
-def _checked(seeds: int | None) -> int:
-    """How many grids of each size and complexity, if it can be so many."""
-    grids = measurements.GRIDS if seeds is None else seeds
-    if grids < 2:
-        raise InvalidParameterError(f"seeds is {grids}, expected at least 2, for an interval")
-    return grids
 
 
 def _runs(folders: Sequence[str | Path], progress: ProgressCallback | None) -> dict[str, Estimates]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("lm-representation")
+    main("replicate", "lm-representation")
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import whole
-from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import measure as navigate
 from goalmeter.report import (
     Table,
     column,
     hundredths,
-    in_markdown,
     percent,
     table_of,
     words,
-    write_text,
 )
 from goalmeter.representation import (
     Explained,
@@ -49,12 +47,11 @@ from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.probes.registry import HIDDEN, Published, Ridge
 from goalmeter.representation.scenes import folds
 from goalmeter.representation.stages.decoding import Captured, captured
-from goalmeter.runs import HERE
 from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.kinds import BoolArray, IntArray, ProgressCallback
 from replications.ledger import Number
-from replications.prose import prose
+from replications.prose import prose, write_tables
 
 say = partial(prose, "lm_representation")
 
@@ -377,29 +374,16 @@ def _baseline(name: str, row: _Prefix) -> Estimate | None:
 GRIDS = 40
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-) -> Outcome:
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Read the maps and plans of the mouse as the paper reads those of GPT-OSS-20B.
 
-    Args:
-        out: folder for walks and activations, results.json and, as Markdown, tables.md.
-        seeds: mazes of each size and complexity; None for 40.
-        seed: of grids, fits and draws.
-        on: not used: the mouse is asked by this process.
-        progress: told what is finished.
+    Seeds are mazes of each size and complexity, 40 by default. All of it runs in this process.
     """
-    grids = _checked(seeds)
-    tell = progress or (lambda line: None)
-    results = compute(Path(out), grids=grids, seed=seed, tell=tell)
+    grids = options.count(GRIDS, least=4)
+    tell = options.progress or (lambda line: None)
+    results = compute(out, grids=grids, seed=options.seed, tell=tell)
     published = ledger.load(LEDGER_PREFIX)
     shown = all_tables(results, published)
-    write_text(Path(out) / "tables.md", in_markdown(shown))
     value = {
         "replication": NAME,
         "seeds": grids,
@@ -416,17 +400,12 @@ def replicate(
         "explained": results.explained.to_json(),
         "plans": {size: table.to_json() for size, table in results.plans.items()},
     }
-    file = write_text(Path(out) / "results.json", json_text(value) + "\n")
-    return Outcome(tables=shown, json=value | {"results": str(file.resolve())})
+    return write_tables(out, shown, value)
 
 
-def planned(*, seeds: int | None = None, seed: int = 0) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    return {"walks": len(SIZES) * len(COMPLEXITIES) * _checked(seeds)}
-
-
-def _checked(seeds: int | None) -> int:
-    return whole(GRIDS if seeds is None else seeds, "seeds", least=4, most=10_000)
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    return {"walks": len(SIZES) * len(COMPLEXITIES) * options.count(GRIDS, least=4)}
 
 
 def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("organism-use")
+    main("replicate", "organism-use")
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,23 +13,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import whole
-from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import (
     Table,
     column,
     hundredths,
-    in_markdown,
     percent,
     table_of,
     words,
-    write_text,
 )
 from goalmeter.representation import Network
 from goalmeter.representation.beliefs.used_cells import PlaceUse, told_apart, used_cells
-from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate
-from replications.kinds import ProgressCallback
 from replications.organism_use.questions import (
     COMPLEXITIES,
     FAR,
@@ -41,7 +38,7 @@ from replications.organism_use.questions import (
     decoding,
     questions_of,
 )
-from replications.prose import prose
+from replications.prose import prose, write_tables
 
 say = partial(prose, "organism_use")
 
@@ -220,49 +217,31 @@ ANSWERS = "answers"
 _TASK = "replications.organism_use.study:part"
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: ProgressCallback | None = None,
-    agents: str | None = None,
-) -> Outcome:
+OPTIONS = ("agents",)
+
+
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Change what organisms read of cells, and see whether they move otherwise.
 
-    Args:
-        out: folder for results.json and, as Markdown, for tables.md.
-        seeds: mazes of each size and complexity; None for 60.
-        seed: of grids and draws.
-        on: where they are asked, as `runs` spells it; the numbers do not depend on it.
-        progress: told what is finished.
-        agents: names of models with commas between them, to be asked instead of the organisms.
+    Seeds are mazes of each size and complexity, 60 by default; `agents` are models to be asked
+    instead of the organisms.
     """
-    grids, asked = _checked(seeds), _asked(agents)
-    study = _study(asked, grids, seed, agents)
-    values = carry_out(study, on=on, out=Path(out) / ANSWERS, progress=progress)
+    grids, asked = options.count(GRIDS, least=2), _asked(options.agents)
+    study = _study(asked, grids, options.seed, options.agents)
+    values = carry_out(study, on=options.on, out=out / ANSWERS, progress=options.progress)
     answers = [
         Answer(question, size, families, value)
         for (question, size, families), value in zip(asked, values.values(), strict=True)
     ]
     tables = all_tables(answers)
-    write_text(Path(out) / "tables.md", in_markdown(tables))
     result = {"seeds": grids, "answers": [answer.to_json() for answer in answers]}
-    file = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
+    return write_tables(out, tables, result)
 
 
-def planned(
-    *, seeds: int | None = None, seed: int = 0, agents: str | None = None
-) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    mazes = _checked(seeds) * len(COMPLEXITIES)
-    return {"questions": len(_asked(agents)), "mazes of a question": mazes}
-
-
-def _checked(seeds: int | None) -> int:
-    return whole(GRIDS if seeds is None else seeds, "seeds", least=2, most=10_000)
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    mazes = options.count(GRIDS, least=2) * len(COMPLEXITIES)
+    return {"questions": len(_asked(options.agents)), "mazes of a question": mazes}
 
 
 def _asked(agents: str | None) -> list[tuple[Question, int, tuple[str, ...]]]:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("organisms")
+    main("replicate", "organisms")
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from goalmeter import InvalidFileError, InvalidParameterError
-from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter import InvalidFileError
+from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.kinds import weights_of
 from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
@@ -24,13 +25,12 @@ from goalmeter.report import (
     ColumnOf,
     Table,
     column,
-    in_markdown,
     percent,
     table_of,
     words,
     write_text,
 )
-from goalmeter.runs import HERE, Study, carry_out
+from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate
 from replications.organisms.evaluation import (
     ANSWERS,
@@ -43,7 +43,7 @@ from replications.organisms.evaluation import (
     amounts,
     grades,
 )
-from replications.prose import prose
+from replications.prose import prose, write_tables
 
 say = partial(prose, "organisms")
 
@@ -169,31 +169,20 @@ _PARTS = (
 )
 
 
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: Callable[[str], None] | None = None,
-    agents: str | None = None,
-) -> Outcome:
+OPTIONS = ("agents",)
+
+
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Ask the organisms on grids whose contents no recipe teaches, at the paper's temperature.
 
-    Args:
-        out: folder for results.json, and, as Markdown, for tables.md and a model card of each.
-        seeds: mazes of each size and complexity that are walked through; None for 10. Sixteen
-            times as many are asked about, and there are twelve times as many worlds with a door and
-            six times as many without.
-        seed: of grids and answers.
-        on: where they are asked, as `runs` spells it; the numbers do not depend on it.
-        progress: told what is finished.
-        agents: names of organisms, or NAME=FOLDER for weights trained elsewhere, with commas
-            between them; None for all that are shipped.
+    Seeds are mazes of each size and complexity that are walked through, 10 by default. Sixteen
+    times as many are asked about, and there are twelve times as many worlds with a door and six
+    times as many without. `agents` are names of organisms, or NAME=FOLDER for weights trained
+    elsewhere. A model card of each is written besides the tables.
     """
-    count = _checked(seeds)
-    places = dict(_named(agents or ",".join(organism_names())))
-    rows = _rows(places, count, seed, on, progress)
+    count = options.count(GRIDS, least=2)
+    places = dict(_named(options.agents or ",".join(organism_names())))
+    rows = _rows(places, count, options)
     graded = {
         name: grades(parts, habitual=organism(name).habit is not None)
         for name, parts in rows.items()
@@ -214,28 +203,16 @@ def replicate(
     for name, marks in graded.items():
         if (places[name] / SETTINGS).is_file():
             recipe = read_settings(places[name])
-            write_text(Path(out) / "cards" / f"{name}.md", card(organism(name), marks, recipe))
+            write_text(out / "cards" / f"{name}.md", card(organism(name), marks, recipe))
     tables = (reached_table(graded), shares_table(graded), worlds_table(graded))
-    write_text(Path(out) / "tables.md", in_markdown(tables))
-    file = write_text(Path(out) / "results.json", json_text(result) + "\n")
-    return Outcome(tables=tables, json=result | {"results": str(file.resolve())})
+    return write_tables(out, tables, result)
 
 
-def planned(
-    *, seeds: int | None = None, seed: int = 0, agents: str | None = None
-) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    number = len(dict(_named(agents or ",".join(organism_names()))))
-    answers, walks = amounts(_checked(seeds))
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    number = len(dict(_named(options.agents or ",".join(organism_names()))))
+    answers, walks = amounts(options.count(GRIDS, least=2))
     return {"parts": number * len(_PARTS), "answers": number * answers, "walks": number * walks}
-
-
-def _checked(seeds: int | None) -> int:
-    """How many mazes of each size and complexity, if it can be so many."""
-    count = GRIDS if seeds is None else seeds
-    if count < 2:
-        raise InvalidParameterError(f"seeds is {count}, expected at least 2, for an interval")
-    return count
 
 
 def _named(text: str) -> Iterable[tuple[str, Path]]:
@@ -252,15 +229,13 @@ def _named(text: str) -> Iterable[tuple[str, Path]]:
 
 
 def _rows(
-    places: dict[str, Path],
-    grids: int,
-    seed: int,
-    on: str,
-    progress: Callable[[str], None] | None,
+    places: dict[str, Path], grids: int, options: StudyOptions
 ) -> dict[str, dict[tuple[str, int], list[Row]]]:
     """What came of every part of every organism."""
     parts = [(name, kind, size) for name in places for kind, size in _PARTS]
-    results = carry_out(_study(places, grids, seed), on=on, progress=progress)
+    results = carry_out(
+        _study(places, grids, options.seed), on=options.on, progress=options.progress
+    )
     rows = dict(zip(parts, results.values(), strict=True))
     order = sorted(_PARTS, key=lambda part: part[1])
     return {name: {part: rows[name, *part] for part in order} for name in places}

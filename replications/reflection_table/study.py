@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("reflection-table-1")
+    main("replicate", "reflection-table-1")
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 from goalmeter import InvalidParameterError
 from goalmeter._errors import require
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.pages.reflection_tables import UNTOLD, verdict
 from goalmeter.reflection.environments import BATTERY
@@ -39,14 +40,12 @@ from goalmeter.report import (
 from goalmeter.report.canvas import VERMILION
 from goalmeter.report.charts import DotPanel, Dots, dot_chart
 from goalmeter.report.numbers import between, true_minus
-from goalmeter.runs import HERE
 from goalmeter.statistics import Verdict
 from goalmeter.statistics.verdicts import FEWEST, LEVEL, TOO_FEW
 from replications.ledger import Number
 from replications.prose import prose
 from replications.reflection_table import measurements
 from replications.reflection_table.measurements import (
-    COMMAND,
     NEURAL,
     PUBLISHED_NAMES,
     STEPS,
@@ -320,46 +319,38 @@ def _points(rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 # --- Replicate ------------------------------------------------------------------------------------
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: Callable[[str], None] | None = None,
-    agents: str = "scripted",
-    steps: int | None = None,
-) -> Outcome:
+OPTIONS = ("agents", "steps")
+
+
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Measure agents of Table 1 and write report.html, results.json and figures/*.svg.
 
-    The runs are kept in `out`/runs, one an agent and length; what is there already is not run
-    again, and a run that was interrupted goes on. `seeds` None is 10, but 2 of neural agents for
-    1000 steps. `agents` to run now are "scripted", "neural", "all", or names with commas between
-    them; the others are shown as the ledger has them. `steps` runs one length of trials only.
+    The runs are stored in `out`/runs, one an agent and length, and resumed. There are 10 seeds by
+    default, but 2 of neural agents for 1000 steps. `agents` to run now are "scripted" (the
+    default), "neural", "all", or names; the others are shown as the ledger has them. `steps` runs
+    one length of trials only.
     """
     # All options are looked at before anything is played, which may take hours.
-    names = _checked(agents, seeds, steps)
+    names = _checked(options)
     require_report_extra()
     rows = measurements.table(
         names,
-        Path(out),
-        lengths=STEPS if steps is None else (steps,),
-        seeds=seeds,
-        seed=seed,
-        on=on,
-        progress=progress,
+        out,
+        lengths=STEPS if options.steps is None else (options.steps,),
+        seeds=options.seeds,
+        seed=options.seed,
+        on=options.on,
+        progress=options.progress,
     )
     ran = [row.result for row in rows if row.result is not None]
     shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
     sections = [*page_sections(rows), *reflection_page.sections(shown)]
-    chosen = {"seeds": seeds, "steps": steps}
-    options = "".join(f" --{name} {value}" for name, value in chosen.items() if value is not None)
     return write_outcome(
         out,
         "Self-reflection of agents: Table 1, reproduced",
         sections,
         _json(rows),
-        command=f"{COMMAND} --agents {agents}{options} --seed {seed}",
+        command=options.command("reflection-table-1"),
         **say("page", steps=shown[0].steps),
         findings=[*reflection_page.ended_early(ran), *findings(rows)],
         glossary=reflection_page.GLOSSARY,
@@ -414,29 +405,23 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
     }
 
 
-def planned(
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    agents: str = "scripted",
-    steps: int | None = None,
-) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    names = _checked(agents, seeds, steps)
-    lengths = STEPS if steps is None else (steps,)
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    names = _checked(options)
+    lengths = STEPS if options.steps is None else (options.steps,)
     runs = [(name, length) for name in names for length in lengths]
-    each = [default_seeds(*run) if seeds is None else seeds for run in runs]
+    each = [default_seeds(*run) if options.seeds is None else options.seeds for run in runs]
     return {"runs": len(runs), "trials": len(BATTERY) * sum(each)}
 
 
-def _checked(agents: str, seeds: int | None, steps: int | None) -> tuple[str, ...]:
+def _checked(options: StudyOptions) -> tuple[str, ...]:
     """The names of the agents, if all options can be used."""
-    names = measurements.chosen(agents)
-    if seeds is not None and seeds < 2:
-        raise InvalidParameterError(f"seeds is {seeds}, expected at least 2, for a standard error")
-    if steps is not None and steps not in STEPS:
+    names = measurements.chosen(options.agents or "scripted")
+    options.count(measurements.SEEDS, least=2)
+    if options.steps not in (None, *STEPS):
         raise InvalidParameterError(
-            f"steps is {steps}, expected {' or '.join(map(str, STEPS))}, the lengths of Table 1"
+            f"steps is {options.steps}, expected {' or '.join(map(str, STEPS))}, the lengths of "
+            f"Table 1"
         )
     if set(names) & set(NEURAL):
         require("stable_baselines3", extra="sb3", feature="Measuring the neural agents")

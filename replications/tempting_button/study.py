@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from goalmeter.commands.replicate import main
+    from goalmeter.__main__ import main
 
-    main("tempting-button")
+    main("replicate", "tempting-button")
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ import numpy as np
 
 from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import Figure, Section, Table, require_report_extra
 from goalmeter.report.canvas import VERMILION
 from goalmeter.report.charts import STROKES, Curve, curve_chart
-from goalmeter.runs import HERE
 from goalmeter.statistics import Verdict
 from goalmeter.statistics.verdicts import TOO_FEW
 from replications.kinds import FloatArray
@@ -232,40 +232,35 @@ def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figu
 
 
 # --- Replicate ------------------------------------------------------------------------------------
-def replicate(
-    out: str | Path,
-    *,
-    seeds: int | None = None,
-    seed: int = 0,
-    on: str = HERE,
-    progress: Callable[[str], None] | None = None,
-    steps: int = measurements.STEPS,
-) -> Outcome:
+OPTIONS = ("steps",)
+
+
+def replicate(out: Path, options: StudyOptions) -> Outcome:
     """Play TemptingButton with the published settings and write report.html and results.json.
 
     The trials are kept in the folder as they are finished; the same command goes on from there.
-    `seeds` None is 10, some 15 minutes on two cores; `steps` are percepts, the first included.
+    There are 10 seeds by default, some 15 minutes on two cores; steps are percepts, the first
+    included.
 
     Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
-    count = _checked(seeds, steps)
+    steps, count = _scale(options)
     require_report_extra()
-    out = Path(out)
     traces = measurements.play(
         out,
         measurements.PLAYERS,
         steps=steps,
-        seeds=range(seed, seed + count),
-        on=on,
-        progress=progress,
+        seeds=range(options.seed, options.seed + count),
+        on=options.on,
+        progress=options.progress,
     )
     sections = page_sections(traces)
     findings = page_findings(traces)
     result = {
         "replication": "tempting-button",
         "steps": steps,
-        "seeds": list(range(seed, seed + count)),
+        "seeds": list(range(options.seed, options.seed + count)),
         "findings": findings,
         "agents": [
             {"key": player.key, "name": player.label}
@@ -279,7 +274,7 @@ def replicate(
         "The tempting button, reproduced",
         sections,
         result,
-        command=f"goalmeter replicate tempting-button --seeds {count} --seed {seed}",
+        command=options.command("tempting-button"),
         **say("page"),
         findings=findings,
         glossary=GLOSSARY,
@@ -288,17 +283,15 @@ def replicate(
     )
 
 
-def planned(
-    *, seeds: int | None = None, seed: int = 0, steps: int = measurements.STEPS
-) -> dict[str, int]:
-    """How much `replicate` with these arguments will do."""
-    return {"trials": len(measurements.PLAYERS) * _checked(seeds, steps), "steps of each": steps}
+def planned(options: StudyOptions) -> dict[str, int]:
+    """How much `replicate` with these options will do."""
+    steps, count = _scale(options)
+    return {"trials": len(measurements.PLAYERS) * count, "steps of each": steps}
 
 
-def _checked(seeds: int | None, steps: int) -> int:
-    """How many seeds, if they and the steps can be so many."""
-    count = measurements.SEEDS if seeds is None else seeds
-    for name, value, least in (("seeds", count, 1), ("steps", steps, 2)):
-        if value < least:
-            raise InvalidParameterError(f"{name} is {value}, expected at least {least}")
-    return count
+def _scale(options: StudyOptions) -> tuple[int, int]:
+    """The steps of a trial, and the number of seeds."""
+    steps = measurements.STEPS if options.steps is None else options.steps
+    if steps < 2:
+        raise InvalidParameterError(f"steps is {steps}, expected at least 2")
+    return steps, options.count(measurements.SEEDS, least=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
+from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.demo.organisms import IDEAL, TRAINED, require_models
 from goalmeter.organisms.kinds import ORGANISMS
 from goalmeter.report import Table
@@ -22,7 +23,10 @@ from replications.calibration.instruments import QUESTIONS
 from replications.calibration.population import scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.result import calibrate_population
-from replications.calibration.study import AGENTS, replicate
+from replications.calibration.study import AGENTS
+
+replicate = partial(run_study, "calibration")
+
 
 NAMES = "ideal-mouse,ideal-mole,key-seeker,random"
 FEW = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)

@@ -13,6 +13,7 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.commands.replicate import dry_run
+from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.known import known_utility
 from replications.goal_misgeneralisation import levels as drawing
@@ -303,7 +304,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
     monkeypatch.setattr(study, "SCALE", SMALL)
     monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
     assert dry_run("goal-misgeneralisation", seeds=1).json["planned"] == {"agents": 12}
-    whole = study.replicate(tmp_path / "a", seeds=1)
+    whole = run_study("goal-misgeneralisation", tmp_path / "a", seeds=1)
     # A run that was killed when some agents were trained and some of these measured goes on.
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     for folder, number in ((study.AGENTS, 11), (study.TABLES, 10), (study.RUNS, 10)):
@@ -313,7 +314,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
         file.write_text("".join(lines[:number]), encoding="utf-8")
     for name in WRITTEN:
         (tmp_path / "b" / name).unlink()
-    again = study.replicate(tmp_path / "b", seeds=1, on="processes:1")
+    again = run_study("goal-misgeneralisation", tmp_path / "b", seeds=1, on="processes:1")
     assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
     for name in WRITTEN:
         first, second = ((tmp_path / run / name).read_bytes() for run in "ab")
@@ -332,4 +333,4 @@ def test_small_replication_goes_on_where_it_was_stopped(
 @pytest.mark.parametrize("seeds", [0, 1001])
 def test_seeds_out_of_range(seeds: int, tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="seeds is"):
-        study.replicate(tmp_path / "out", seeds=seeds)
+        run_study("goal-misgeneralisation", tmp_path / "out", seeds=seeds)

@@ -13,6 +13,7 @@ import pytest
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.planner import State, planned
 from goalmeter.navigation import suite, walks
 from goalmeter.navigation.frames import frames
@@ -24,7 +25,9 @@ from replications import ledger
 from replications.ledger import update
 from replications.lm_navigation import measurements
 from replications.lm_navigation.measurements import Estimates
-from replications.lm_navigation.study import replicate
+
+replicate = partial(run_study, "lm-navigation")
+
 
 ROWS = ledger.load(measurements.LEDGER_PREFIX)
 AGENTS = "optimal,greedy"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from goalmeter.commands.replicate import replicate as run_study
+
 pytest.importorskip("transformers")
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
@@ -40,7 +42,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
         patch.setattr(study, "MLP", Published(hidden=8, epochs=2))
         patch.setattr(study, "LINEAR", Published(epochs=2))
         patch.setattr(study, "DECODER", PlanDecoder(1, width=16, heads=2))
-        return out, study.replicate(out, seeds=16)
+        return out, run_study("lm-representation", out, seeds=16)
 
 
 def test_every_published_number_of_a_size_has_ours_beside_it(outcome: tuple[Path, Any]) -> None:
@@ -85,4 +87,4 @@ def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
 def test_too_few_mazes_are_refused(tmp_path: Path) -> None:
     """Before anything walks."""
     with pytest.raises(InvalidParameterError, match="seeds is 3, expected at least 4"):
-        study.replicate(tmp_path, seeds=3)
+        run_study("lm-representation", tmp_path, seeds=3)

@@ -4,20 +4,23 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import replicate as run_study
 from replications import ledger
 from replications.cliffworld import measurements, study
 from replications.cliffworld.measurements import (
     comparison_table,
     measure_chart,
 )
-from replications.cliffworld.study import replicate
+
+replicate = partial(run_study, "meg-cliffworld")
+
 
 ROOT = Path(__file__).resolve().parents[2]
 

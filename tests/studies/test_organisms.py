@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from goalmeter.agents import grid_agents
 from goalmeter.agents.inspect_providers import read_back
 from goalmeter.agents.local_models import Chosen, Prompt, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.commands.replicate import study as find_study
 from goalmeter.gridworld.generators import Draws, maze
 from goalmeter.gridworld.planner import State, planned
@@ -28,7 +30,9 @@ from goalmeter.organisms.lessons import IDS, TEMPERATURE, VOCABULARY, answer, ha
 from goalmeter.statistics.clusters import Estimate
 from replications.organisms import evaluation
 from replications.organisms.evaluation import TARGETS, Target, grades
-from replications.organisms.study import replicate
+
+replicate = partial(run_study, "organisms")
+
 
 # Marks of which a test replaces those that it asks about.
 MARKS = grades(

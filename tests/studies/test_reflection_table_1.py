@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,15 @@ from goalmeter import GoalmeterError
 from goalmeter.agents.history import RealityCheck
 from goalmeter.agents.scripted import QLearner
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection import Reflection, Trial, measure
 from goalmeter.reflection.result import reflection_of
 from replications import ledger
 from replications.ledger import update
 from replications.reflection_table import measurements, study
 from replications.reflection_table.measurements import Row, effects
-from replications.reflection_table.study import replicate
+
+replicate = partial(run_study, "reflection-table-1")
 
 
 def unrun(row: ledger.Number) -> ledger.Number:

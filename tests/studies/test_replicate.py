@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.commands.replicate import REPLICATIONS, dry_run, find_replications, study
+from goalmeter.commands.replicate import REPLICATIONS, dry_run, find_replications, replicate
 from goalmeter.runs import Study
 from replications.tempting_button import measurements as button
 
@@ -56,7 +56,7 @@ def test_the_first_count_is_the_number_of_trials(
 
     monkeypatch.setattr(f"replications.{module}.carry_out", started)
     with pytest.raises(StartedError) as reached:
-        study(name).replicate(tmp_path / "out", **options)
+        replicate(name, tmp_path / "out", **options)
     first = next(iter(dry_run(name, **options).json["planned"].values()))
     assert reached.value.args == (first,)
 

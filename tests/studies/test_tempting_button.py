@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from goalmeter import GoalmeterError
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.registry import history_agent as named_agent
 from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import run_trial
 from replications.tempting_button import measurements, study
@@ -25,7 +27,8 @@ from replications.tempting_button.measurements import (
     play,
     trial,
 )
-from replications.tempting_button.study import replicate
+
+replicate = partial(run_study, "tempting-button")
 
 
 def trace_of(answers: str, buttons: str) -> Trace:

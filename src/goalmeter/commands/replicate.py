@@ -1,19 +1,17 @@
 """`goalmeter replicate`: run a study of the folder `replications` of a checkout.
 
-A study is a module `replications/FOLDER/study.py` with two functions:
-
-- `replicate(out, *, seeds, seed, on, progress)`, with options of its own after these, which runs it
-  and returns an `Outcome`;
-- `planned(*, seeds, seed, ...)`, with the same options, which returns how much of what it will do.
+A study is a module `replications/FOLDER/study.py` with two functions of `StudyOptions`:
+`replicate(out, options)` runs it and returns an `Outcome`; `planned(options)` returns how much of
+what it will do, by name. `OPTIONS` names the options of this study alone.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -41,6 +39,42 @@ REPLICATIONS = {
 VARIABLE = "GOALMETER_REPLICATIONS"
 
 
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """Options of a study.
+
+    Attributes:
+        seeds: number of seeds; None for the study's default.
+        seed: the first seed.
+        on: where trials run.
+        progress: callback for progress messages.
+        agents: names with commas between them, for studies that have agents to choose.
+        steps: length of the trials, for studies in which it can be chosen.
+        run: run directories to show, for studies that can.
+    """
+
+    seeds: int | None = None
+    seed: int = 0
+    on: str = HERE
+    progress: Callable[[str], None] | None = None
+    agents: str | None = None
+    steps: int | None = None
+    run: Sequence[str | Path] = ()
+
+    def count(self, default: int, *, least: int, most: int = 10_000) -> int:
+        """Return the number of seeds, if there can be so many."""
+        count = default if self.seeds is None else self.seeds
+        if not least <= count <= most:
+            raise InvalidParameterError(f"seeds is {count}, expected at least {least}")
+        return count
+
+    def command(self, name: str) -> str:
+        """Return the command of a study with these options, for the foot of its page."""
+        given = {name: getattr(self, name) for name in ("agents", "seeds", "steps", "seed")}
+        options = (f" --{name} {value}" for name, value in given.items() if value is not None)
+        return f"goalmeter replicate {name}{''.join(options)}"
+
+
 def replicate(
     name: str,
     out: str | Path | None = None,
@@ -63,11 +97,12 @@ def replicate(
         **options: of this study alone; those that are None were not given.
     """
     chosen = {option: value for option, value in options.items() if value is not None}
-    run = study(name, chosen).replicate
+    module = study(name, chosen)
     check_place(on)
     folder = Path("runs") / name if out is None else Path(out)
     check_writable(folder / "report.html")
-    outcome: Outcome = run(folder, seeds=seeds, seed=seed, on=on, progress=progress, **chosen)
+    given = StudyOptions(seeds=seeds, seed=seed, on=on, progress=progress, **chosen)
+    outcome: Outcome = module.replicate(folder, given)
     return outcome
 
 
@@ -82,7 +117,8 @@ def dry_run(
 ) -> Outcome:
     """Count what `replicate` with these arguments will do, without starting it."""
     chosen = {option: value for option, value in options.items() if value is not None}
-    planned: dict[str, int] = study(name, chosen).planned(seeds=seeds, seed=seed, **chosen)
+    given = StudyOptions(seeds=seeds, seed=seed, on=on, **chosen)
+    planned: dict[str, int] = study(name, chosen).planned(given)
     table = Table(
         caption=f"What {name} will do",
         columns=(Column("", numeric=False), Column("number")),
@@ -104,7 +140,7 @@ def study(name: str, options: Iterable[str] = ()) -> ModuleType:
     module = import_module(f"replications.{REPLICATIONS[name]}.study")
     # Options are one list on the command line, and each study has some of them.
     for option in options:
-        if option not in signature(module.replicate).parameters:
+        if option not in getattr(module, "OPTIONS", ()):
             raise InvalidParameterError(f"{name} has no option --{option}; leave it out")
     return module
 
@@ -120,11 +156,3 @@ def find_replications(name: str) -> None:
     # Worker processes inherit the path.
     if str(folder.parent) not in sys.path:
         sys.path.append(str(folder.parent))
-
-
-def main(name: str) -> None:
-    """Run a study as a script, with the options of `goalmeter replicate`."""
-    from goalmeter.__main__ import main as goalmeter_main
-
-    sys.argv = ["goalmeter", "replicate", name, *sys.argv[1:]]
-    goalmeter_main()
