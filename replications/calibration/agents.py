@@ -10,7 +10,7 @@ from typing import Any
 from goalmeter import InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.agents.local_models import is_model
-from goalmeter.demo.organisms import IDEAL, TRAINED, walk_plan
+from goalmeter.commands.walks import IDEAL, TRAINED, walk_plan
 from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.navigation import suites as key_door

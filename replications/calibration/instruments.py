@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.demo.organisms import MOLE
+from goalmeter.commands.walks import MOLE
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.navigation import Trajectory, goal_directedness
 from goalmeter.navigation.behaviour import row

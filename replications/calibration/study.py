@@ -19,7 +19,7 @@ import numpy as np
 from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.demo.organisms import IDEAL, MOLE, TRAINED, play_every, require_models
+from goalmeter.commands.walks import IDEAL, MOLE, TRAINED, play_every, require_models
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.goal_directedness import Drawn, answers, learn
 from goalmeter.navigation.rollouts import Walked

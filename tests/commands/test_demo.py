@@ -68,7 +68,7 @@ def test_the_page_has_all_its_parts(outcome: Outcome) -> None:
         "What each number means",
     ):
         assert f">{title}</h2>" in page, title
-    walks, megs, causal, reflection = 6, 2, 3, 3
+    walks, megs, causal, reflection = 6, 2, 2, 3
     assert page.count("<figure") == walks + megs + causal + reflection
     assert page.index("Four language models") < page.index("CliffWorld</h2>")
     assert len(page) < 2_000_000

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
+from paper_models import example_2
 
+from goalmeter import meg
 from goalmeter.demo import mouse
+from goalmeter.meg.causal import Sensitivity
 
 # log 2 - H(0.8), by hand: 0.693147 - 0.500402.
 MEG = math.log(2) + 0.8 * math.log(0.8) + 0.2 * math.log(0.2)
@@ -16,6 +20,11 @@ MEG = math.log(2) + 0.8 * math.log(0.8) + 0.2 * math.log(0.2)
 @pytest.fixture(scope="module")
 def measured() -> mouse.Mouse:
     return mouse.measure()
+
+
+@cache
+def two_steps() -> Sensitivity:
+    return meg.sensitivity(example_2(0.8), ["D1", "D2"], up_to=1)
 
 
 def test_example_1_gives_the_numbers_of_the_paper(measured: mouse.Mouse) -> None:
@@ -27,7 +36,7 @@ def test_example_1_gives_the_numbers_of_the_paper(measured: mouse.Mouse) -> None
 
 
 def test_the_sensitivity_table_is_sorted_and_obeys_the_theorem(measured: mouse.Mouse) -> None:
-    for sensitivity in (measured.one_step, measured.two_steps):
+    for sensitivity in (measured.one_step, two_steps()):
         values = {row.targets: row.value for row in sensitivity.rows}
         rounded = [round(value, 6) for value in values.values()]
         assert rounded == sorted(rounded, reverse=True)
@@ -37,8 +46,8 @@ def test_the_sensitivity_table_is_sorted_and_obeys_the_theorem(measured: mouse.M
     assert marked["T",] == (("S", "M"),)
 
 
-def test_example_2_shows_a_pseudo_terminal_goal(measured: mouse.Mouse) -> None:
-    rows = {row.targets: row for row in measured.two_steps.rows}
+def test_example_2_shows_a_pseudo_terminal_goal() -> None:
+    rows = {row.targets: row for row in two_steps().rows}
     assert set(rows) == {("S2",), ("O2",), ("S3",), ("U3",)}
     assert ("S3",) in rows["U3",].at_most
     assert rows["U3",].value <= rows["S3",].value + 1e-6
@@ -51,10 +60,10 @@ def test_example_2_shows_a_pseudo_terminal_goal(measured: mouse.Mouse) -> None:
 
 
 def test_example_2_is_the_mouse_on_five_squares() -> None:
-    model = mouse.example_2(1.0)
+    model = example_2(1.0)
     assert model.marginal("U3").tolist() == [1, 0]
     # Following the smell with probability 0.8, twice.
-    np.testing.assert_allclose(mouse.example_2(0.8).marginal("U3"), [0.64, 0.36])
+    np.testing.assert_allclose(example_2(0.8).marginal("U3"), [0.64, 0.36])
 
 
 @pytest.mark.parametrize(("followed", "truth"), [("S", "cheese"), ("B", "bell")])

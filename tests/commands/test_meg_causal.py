@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paper_models import example_2
 
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.commands.meg_causal import measure_causal
 from goalmeter.commands.outcome import json_text
-from goalmeter.demo.mouse import example_1, example_2
+from goalmeter.demo.mouse import example_1
 from goalmeter.pages.meg import goal_table, result_table
 from goalmeter.report import Table
 from goalmeter.report.numbers import nats

@@ -12,8 +12,8 @@ from studies.simulated import columns_of
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.demo import organisms as players
-from goalmeter.demo.organisms import IDEAL, ideal_organism, play, play_every
+from goalmeter.commands import walks as players
+from goalmeter.commands.walks import IDEAL, ideal_organism, play, play_every
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.goal_directedness import Drawn

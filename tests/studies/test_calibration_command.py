@@ -13,7 +13,7 @@ import pytest
 from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter._errors import InvalidFileError
 from goalmeter.commands.replicate import replicate as run_study
-from goalmeter.demo.organisms import IDEAL, TRAINED, require_models
+from goalmeter.commands.walks import IDEAL, TRAINED, require_models
 from goalmeter.organisms.kinds import ORGANISMS
 from goalmeter.report import Table
 from goalmeter.report.markdown import filled, in_markdown

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents.grid_agents import Navigator, navigator
-from goalmeter.demo.organisms import IDEAL, ideal_organism
+from goalmeter.commands.walks import IDEAL, ideal_organism
 from goalmeter.gridworld import ACTIONS, Cell, TabularWorld, tabular_world
 from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
 from goalmeter.gridworld.generators import distances_from

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg.causal import Interventions, Sensitivity
-from goalmeter.pages.meg import THEOREM_NOTE, intervention_table, sensitivity_table
+from goalmeter.pages.meg import intervention_table, sensitivity_table
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section
 from goalmeter.report.numbers import nats
@@ -33,7 +33,6 @@ class Mouse(NamedTuple):
     """Measurements of the page."""
 
     one_step: Sensitivity  # every set of targets of Example 1
-    two_steps: Sensitivity  # single targets of Example 2
     # goal -> MEG in training and under interventions, of the mouse beside a bell that follows the
     # cheese
     shifts: dict[str, Interventions]
@@ -42,7 +41,6 @@ class Mouse(NamedTuple):
         """The numbers as JSON values."""
         return {
             "example_1": self.one_step.to_json(),
-            "example_2": self.two_steps.to_json(),
             "interventions": [shifts.to_json() for shifts in self.shifts.values()],
         }
 
@@ -62,45 +60,6 @@ def example_1(to_cheese: float) -> CausalBayesianNetwork:
             "T": lambda s, m: "cheese" if s == m else "none",
         },
         name="Example 1",
-    )
-
-
-def example_2(to_smell: float) -> CausalBayesianNetwork:
-    """Two steps towards a cheese at one end of five squares, following the smell alone.
-
-    A state S is the mouse's square, 0 to 4, and the side of the cheese.
-
-    Source: MEG paper (NeurIPS 2024), Example 2 and Figure 2.
-    """
-
-    def states(squares: tuple[int, ...]) -> list[str]:
-        return [f"{square} {side}" for square in squares for side in SIDES]
-
-    def moved(state: str, step: str) -> str:
-        square, side = state.split()
-        return f"{int(square) + (1 if step == 'right' else -1)} {side}"
-
-    def smelled(state: str) -> str:
-        # Within two steps of the middle the cheese is on the side that it is at.
-        return state.split()[1]
-
-    follow = [[to_smell, 1 - to_smell], [1 - to_smell, to_smell]]
-    return CausalBayesianNetwork(
-        {
-            **{"S1": states((2,)), "O1": SIDES, "D1": SIDES},
-            **{"S2": states((1, 3)), "O2": SIDES, "D2": SIDES},
-            **{"S3": states((0, 2, 4)), "U3": OUTCOMES},
-        },
-        {
-            **{"O1": ["S1"], "D1": ["O1"], "S2": ["S1", "D1"]},
-            **{"O2": ["S2"], "D2": ["O2"], "S3": ["S2", "D2"], "U3": ["S3"]},
-        },
-        {
-            **{"S1": [0.5, 0.5], "O1": smelled, "D1": follow, "S2": moved},
-            **{"O2": smelled, "D2": follow, "S3": moved},
-            "U3": lambda s: "cheese" if s in ("0 left", "4 right") else "none",
-        },
-        name="Example 2",
     )
 
 
@@ -129,7 +88,6 @@ def measure(followed: str = "S") -> Mouse:
     world = bell(followed)
     return Mouse(
         gm.meg.sensitivity(example_1(OFTEN), ["D"], up_to=2),
-        gm.meg.sensitivity(example_2(OFTEN), ["D1", "D2"], up_to=1),
         {
             goal: gm.meg.under_interventions(world, ["D"], list(WORLDS), targets=[target])
             for goal, target in GOALS.items()
@@ -156,18 +114,7 @@ def part(measured: Mouse) -> Part:
 
 
 def _targets(measured: Mouse) -> Section:
-    by_target = {row.targets: row for row in measured.two_steps.rows}
-    first, second = (
-        sensitivity_table(table, caption=caption)
-        for table, caption in (
-            (measured.one_step, "Example 1, cheese 8 times in 10: sets of up to two targets"),
-            (measured.two_steps, "Example 2, smell followed 8 times in 10: single targets"),
-        )
-    )
-    diagrams = (
-        example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step"),
-        example_2(OFTEN).svg(decisions=["D1", "D2"], targets=["S3", "U3"], name="mouse-two-steps"),
-    )
+    caption = "Example 1, cheese 8 times in 10: sets of up to two targets"
     return Section(
         title="A causal model: the mouse and the cheese",
         text=(
@@ -177,27 +124,15 @@ def _targets(measured: Mouse) -> Section:
             "that of the best of all utilities over their joint states, and depends on the "
             "targets, so every set that the decisions can influence is tried. Theorem 4.1: if a "
             "set A d-separates the decisions from the targets, MEG towards A is at least as high.",
-            "In the second example the mouse takes two steps (D1, D2) and smells only on which "
-            "side the cheese is (O1, O2); a gap of 0 says that no goal explains more. Towards "
-            f"having the cheese (U3) it scores {nats(by_target['U3',].value)} nats, towards the "
-            f"final state (S3) {nats(by_target['S3',].value)}: no less, as the theorem says.",
         ),
-        tables=(first, replace(second, notes=tuple(n for n in second.notes if n != THEOREM_NOTE))),
+        tables=(sensitivity_table(measured.one_step, caption=caption),),
         figures=(
             Figure(
-                svg=diagrams[0],
+                svg=example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step"),
                 alt="Diagram of Example 1: S points to the decision D and to T, D points to M, M "
                 "points to T.",
                 caption="Example 1. Square: the decision. Double border: the target. Dashed: what "
                 "the mouse sees when it decides.",
-            ),
-            Figure(
-                svg=diagrams[1],
-                alt="Diagram of Example 2: S1 points to O1 and S2, O1 to D1, D1 to S2; S2 points "
-                "to O2 and S3, O2 to D2, D2 to S3; S3 points to U3.",
-                caption="Example 2 (the paper's Figure 2). S3 lies on every path from the "
-                "decisions to U3, so MEG towards U3 cannot exceed MEG towards S3.",
-                wide=True,
             ),
         ),
     )

@@ -17,6 +17,7 @@ import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
 from goalmeter._types import FloatArray
 from goalmeter.commands.outcome import Outcome, of_reference, shown, write_outcome
+from goalmeter.commands.walks import run_folder
 from goalmeter.demo import mouse, organisms
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation.plan import forecast as model_forecast
@@ -298,7 +299,7 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
         for name in REFLECTING
     ]
     _, plans = organisms.plans_of(seed)
-    folders = [(plan, organisms.run_folder(plan, walks)) for plan in plans]
+    folders = [(plan, run_folder(plan, walks)) for plan in plans]
     cost = [
         of_reference(plan, out=folder)
         if plan.asking is None

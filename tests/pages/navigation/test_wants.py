@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter.demo.organisms import SUITES, play_every, walk_plan
+from goalmeter.commands.walks import play_every, walk_plan
+from goalmeter.demo.organisms import SUITES
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import GoalFit
