@@ -199,6 +199,7 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_how_many_processes_fit() -> None:
     walks = {name: walks_in(ASIDE, name, suite="key-no-door") for name in ("optimal", "random")}
     alone, shared = (

@@ -39,6 +39,7 @@ from replications.calibration.population.traits import (
 # --- Who is drawn ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_traits_come_as_often_as_the_distribution_says() -> None:
     drawn = population(3000, seed=3)
     directed = [each for each in drawn if each.directed]

@@ -142,6 +142,7 @@ def test_the_fit_of_a_swap_is_that_of_swapped_evidence() -> None:
         assert test.p_value[who] == (largest >= largest[0] - 1e-9).sum() / 81
 
 
+@pytest.mark.slow
 def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() -> None:
     """An aimless-only population, half of it with the habits that get about best."""
     aimless = [drawn for drawn in population(400, seed=11) if not drawn.directed][:80]
@@ -192,6 +193,7 @@ def small() -> PopulationEvidence:
     return measure_population(SMALL, seed=5, beside=BESIDE)
 
 
+@pytest.mark.slow
 def test_walks_do_not_depend_on_how_many_processes_share_them(small: PopulationEvidence) -> None:
     shared = measure_population(SMALL, seed=5, beside=BESIDE, on="processes:2")
     assert shared.traits == small.traits and shared.pairs == small.pairs
@@ -232,6 +234,7 @@ def test_a_calibration_on_two_populations(
     assert population["false_alarms"][MEG]["value"] == pytest.approx(alarms)
 
 
+@pytest.mark.slow
 def test_an_interval_includes_the_choice_of_the_threshold(
     small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:

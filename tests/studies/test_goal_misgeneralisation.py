@@ -295,6 +295,7 @@ def test_what_is_no_network_is_refused(value: Any) -> None:
 # --- The whole, in small --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_small_replication_goes_on_where_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

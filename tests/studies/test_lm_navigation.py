@@ -179,6 +179,7 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
         replicate(run.parent / "out", run=[run, run])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [9, 11])
 def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None:
     """Signs flip between three sets of grids; verdicts may lose certainty, and never turn round."""

@@ -22,6 +22,7 @@ from replications.lm_representation import study
 
 # Inspect calls its own libraries in ways that they have given up.
 pytestmark = [
+    pytest.mark.slow,  # probes and decoders are trained
     # What all of its tests look at is made once, by one worker.
     pytest.mark.xdist_group("lm-representation"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),

@@ -132,6 +132,7 @@ def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]])
     assert made["mole", "unseen, size 7"] == "no"
 
 
+@pytest.mark.slow
 def test_what_decodes_of_a_kind_of_cells_stands_beside_controls(network: Network) -> None:
     """A network with random weights lets listed cells be read too, and position does not."""
     read = decoding(network, "seen", layer=1, size=7, grids=20, seed=0)
