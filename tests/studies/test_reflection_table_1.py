@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -130,9 +131,9 @@ def test_what_was_run_is_not_run_again(
     before = {path: path.read_bytes() for path in folder.rglob("trials.jsonl")}
     assert len(before) == 3
     calls: list[str] = []
-    monkeypatch.setattr(
-        "goalmeter.reflection.measure.run_trial", lambda *args, **kwargs: calls.append("played")
-    )
+    # By its name, since the package has a function of the name of the module.
+    module = import_module("goalmeter.reflection.measure")
+    monkeypatch.setattr(module, "run_trial", lambda *args, **kwargs: calls.append("played"))
     rows = measurements.table(["rc(random)"], folder, lengths=[500], seeds=5)
     (row,) = [row for row in rows if row.result is not None]
     assert calls == [] and row.result is not None
