@@ -59,7 +59,7 @@ soak: $(STAMP) ## kill, fill and jolt every kind of run for half an hour (MINUTE
 
 clean: ## remove caches, builds and the demo's output; the environment stays
 	@rm -rf build dist goalmeter-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src replications tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # --clear only on what is an environment already, and a broken one: VENV may name any folder.
 $(STAMP): pyproject.toml constraints.txt

@@ -27,7 +27,6 @@ from typing import Any
 import harness
 import networkx as nx
 
-from goalmeter.experiments.lm_navigation.measurements import AGENTS, of_agents
 from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import MOVES
 from goalmeter.navigation.measure import navigation_of
@@ -37,6 +36,7 @@ from goalmeter.navigation.steps import _compass as compass
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.suites import SUITES
 from goalmeter.navigation.trajectories import Trajectory
+from replications.lm_navigation.measurements import AGENTS, of_agents
 
 WORKERS = 2
 

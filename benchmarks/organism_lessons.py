@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from goalmeter.experiments.organisms import evaluation
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld, frames
 from goalmeter.navigation.prompts import understood
@@ -28,6 +27,7 @@ from goalmeter.organisms.lessons import KEY_DOOR, MAZE, Kind, syllabus, taught
 from goalmeter.organisms.training import NOTHING, recipe
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.clusters import Estimate, estimate
+from replications.organisms import evaluation
 
 Place = tuple[GridWorld, State]
 

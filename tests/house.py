@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ SRC = ROOT / "src"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("cli",),
-    ("commands", "experiments"),
+    ("commands", "demo"),
     ("pages",),  # one part an instrument: what its report shows
     ("meg", "reflection", "navigation", "representation"),  # instruments: what is measured
     ("agents", "organisms"),  # subjects: who is measured
@@ -29,7 +30,7 @@ ALLOWED_NEIGHBOURS: frozenset[tuple[str, str]] = frozenset(
     {
         ("representation", "navigation"),
         ("navigation", "meg"),  # the goal-directedness of walks
-        ("experiments", "commands"),  # the demo and the replications hand an outcome back too
+        ("demo", "commands"),  # the demo returns an outcome too
         ("agents", "organisms"),  # organisms are asked as every language model is
         ("causal", "tabular"),  # an influence diagram with sufficient recall is an MDP of contexts
         ("gridworld", "tabular"),  # a grid world converts itself to a TabularMDP
@@ -44,7 +45,7 @@ REPORT_FOR_RESULTS = (
 )
 DRAW_NO_PAGE = frozenset(room for floor in FLOORS[4:7] for room in floor)
 # The root gathers names from anywhere, so only those who use the library as a user may import it.
-MAY_IMPORT_ROOT = frozenset({"__main__", "cli", "commands", "experiments"})
+MAY_IMPORT_ROOT = frozenset({"__main__", "cli", "commands", "demo"})
 ROOM_HEIGHT = {room: -depth for depth, rooms in enumerate(FLOORS) for room in rooms}
 CELLAR = -len(FLOORS)  # private root modules, goalmeter._x: below everything, used by all
 
@@ -243,3 +244,23 @@ def house_problems(src: Path) -> list[str]:
     if circle := find_circle(graph):
         problems.append("rooms import each other in a circle: " + " -> ".join(circle))
     return problems
+
+
+# --- Studies --------------------------------------------------------------------------------------
+REPLICATIONS = ROOT / "replications"
+# Names that studies import although no front of goalmeter lists them. The list only gets shorter.
+PRIVATE_IMPORTS = Path(__file__).with_name("private_imports.txt")
+
+
+def private_imports(folder: Path) -> set[str]:
+    """Every name of goalmeter that a study imports and that its package does not list."""
+    found = set()
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(parsed(path.read_text("utf-8"))):
+            module = getattr(node, "module", None)
+            if isinstance(node, ast.ImportFrom) and module and module.split(".")[0] == "goalmeter":
+                public = getattr(import_module(module), "__all__", ())
+                found |= {f"{module}.{a.name}" for a in node.names if a.name not in public}
+            elif isinstance(node, ast.Import):
+                found |= {a.name for a in node.names if a.name.startswith("goalmeter.")}
+    return found

@@ -35,7 +35,7 @@ from goalmeter.tabular import sample_trajectories
 
 # Pages that a command writes as a whole: the test that compares them.
 GENERATED = {
-    "docs/ledger.md": "tests/experiments/test_ledger.py::test_the_page_in_docs_is_up_to_date",
+    "docs/ledger.md": "tests/studies/test_ledger.py::test_the_page_in_docs_is_up_to_date",
     "docs/benchmarks.md": "tests/test_kept_results.py::test_the_page_of_benchmarks_is_its_results",
 }
 WRITTEN = [page for page in PAGES if page.relative_to(ROOT).as_posix() not in GENERATED]
@@ -303,7 +303,7 @@ def test_what_is_not_run_is_known() -> None:
 
 # Picture of a page -> the test that draws it again.
 PICTURES = {
-    "docs/images/cliffworld.svg": "tests/experiments/test_meg_cliffworld.py::"
+    "docs/images/cliffworld.svg": "tests/studies/test_meg_cliffworld.py::"
     "test_the_picture_of_the_readme_is_figure_3b"
 }
 

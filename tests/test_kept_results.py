@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
-from goalmeter.experiments.goal_misgeneralisation.measurements import Scored
-from goalmeter.experiments.goal_misgeneralisation.study import markdown
 from goalmeter.report.markdown import filled
+from replications.goal_misgeneralisation.measurements import Scored
+from replications.goal_misgeneralisation.study import markdown
 
 EVERYTHING = [item for page in PAGES for item in shown(page)]
 

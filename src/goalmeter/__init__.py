@@ -10,7 +10,12 @@
 import importlib
 import typing
 
-from goalmeter._errors import GoalmeterError, MissingExtraError
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    MissingExtraError,
+)
 from goalmeter._gymnasium_ids import register as _register
 
 if typing.TYPE_CHECKING:
@@ -38,6 +43,8 @@ __all__ = [
     "CausalBayesianNetwork",
     "GoalmeterError",
     "InfluenceDiagram",
+    "InvalidFileError",
+    "InvalidParameterError",
     "MegResult",
     "MissingExtraError",
     "TabularMDP",

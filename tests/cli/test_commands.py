@@ -97,7 +97,7 @@ def test_a_missing_extra_is_named(
 def test_the_demo_ends_with_the_path_of_its_report(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """What the demo measures, and its summary, are tested in tests/experiments/test_demo.py."""
+    """What the demo measures, and its summary, are tested in tests/studies/test_demo.py."""
     seeds = []
 
     def demo(out: Path, *, seed: int, on: str, progress: Callable[[str], None]) -> Outcome:
@@ -106,7 +106,7 @@ def test_the_demo_ends_with_the_path_of_its_report(
         report = (out / "report.html").resolve()
         return Outcome(tables=(), json={"report": str(report)}, report=report, text="- summary")
 
-    monkeypatch.setattr("goalmeter.experiments.demo.run.demo", demo)
+    monkeypatch.setattr("goalmeter.demo.run.demo", demo)
     report = str((tmp_path / "new" / "report.html").resolve())
     done = run("demo", "--out", tmp_path / "new")
     assert done == (0, f"- summary\n\n{report}\n", "walking\n")

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paper_models import example_2
 
 from goalmeter import GoalmeterError
 from goalmeter.commands.meg_causal import measure_causal
-from goalmeter.experiments.demo.mouse import example_1, example_2
+from goalmeter.demo.mouse import example_1
 from goalmeter.report import Table
 
 # log 2 - H(0.8): the paper's Example 1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _LEDGER = """
 import json
-from goalmeter.experiments import ledger
+from replications import ledger
 
 cheap = [row for row in ledger.load() if row.cost == "cheap"]
 print(json.dumps(ledger.recompute(cheap)))

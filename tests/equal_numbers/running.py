@@ -48,7 +48,7 @@ def results(cases: Iterable[Case], tree: Path) -> Iterator[tuple[str, dict[str, 
 def _server(tree: Path, home: Path) -> subprocess.Popen[str]:
     # COLUMNS keeps usage errors and tables as wide everywhere.
     environment = {"PATH": os.environ["PATH"], "COLUMNS": "100", "HOME": str(home)} | _ONE_THREAD
-    environment["PYTHONPATH"] = os.pathsep.join((f"{tree}/src", f"{tree}/tests"))
+    environment["PYTHONPATH"] = os.pathsep.join((f"{tree}/src", f"{tree}/tests", str(tree)))
     return subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("serving.py"))],
         cwd=home,

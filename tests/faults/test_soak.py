@@ -14,7 +14,7 @@ SRC, TESTS = Path(__file__).resolve().parents[2] / "src", Path(__file__).resolve
 
 
 def run(*arguments: str) -> str:
-    environment = os.environ | {"PYTHONPATH": f"{SRC}{os.pathsep}{TESTS}"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (SRC, TESTS, TESTS.parent)))}
     command = [sys.executable, "-m", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

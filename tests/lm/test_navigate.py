@@ -18,7 +18,6 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.options import ModelOptions
 from goalmeter.commands.runs import report_runs
-from goalmeter.experiments.lm_navigation.measurements import of_run
 from goalmeter.navigation import SUITES, rollouts
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
@@ -28,6 +27,7 @@ from goalmeter.navigation.plan import NavigationOptions, plan_of
 from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.rollouts import load
 from goalmeter.runs.reading import read_run
+from replications.lm_navigation.measurements import of_run
 
 ONE: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 2}
 

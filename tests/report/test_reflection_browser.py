@@ -1,7 +1,6 @@
 """The reflection page in a real browser: wide pictures scroll in small windows, and do not shrink.
 
-The page is made of `goalmeter.experiments`, which lies above `report`; it is here because it is the
-widest that there is.
+The page is made by a study of `replications`; it is here because it is the widest that there is.
 """
 
 from __future__ import annotations

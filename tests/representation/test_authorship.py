@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from goalmeter._errors import InvalidTrajectoryError
-from goalmeter.experiments.organism_use.questions import mazes, question_at, with_tokens
 from goalmeter.gridworld.planner import State
 from goalmeter.representation.measure import check_author
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answers import answer_all
+from replications.organism_use.questions import mazes, question_at, with_tokens
 
 
 @pytest.fixture(scope="module")

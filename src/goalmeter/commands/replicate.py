@@ -1,14 +1,22 @@
-"""`goalmeter replicate` and `goalmeter demo`."""
+"""`goalmeter replicate` and `goalmeter demo`.
+
+A study is a module `replications/FOLDER/study.py` with two functions of `StudyOptions`:
+`replicate(out, options)` runs it and returns an `Outcome`; `planned(options)` returns how much of
+what it will do, by name. `OPTIONS` names the options of this study alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import signature
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
@@ -21,21 +29,59 @@ from goalmeter.commands.declare import (
     command,
     option,
 )
-from goalmeter.commands.outcome import Outcome, shown
+from goalmeter.commands.outcome import Outcome
+from goalmeter.report import Column, Table
+from goalmeter.runs import HERE
 
-# Module of each replication, with `replicate(out, *, seeds, seed, on, progress)` and `forecasts`,
-# the same without the progress; with options of its own after these.
+# Name on the command line -> folder.
 REPLICATIONS = {
-    "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.study",
-    "reflection-table-1": "goalmeter.experiments.reflection_table_1.study",
-    "tempting-button": "goalmeter.experiments.tempting_button.study",
-    "lm-navigation": "goalmeter.experiments.lm_navigation.study",
-    "organisms": "goalmeter.experiments.organisms.study",
-    "organism-use": "goalmeter.experiments.organism_use.study",
-    "lm-representation": "goalmeter.experiments.lm_representation.study",
-    "calibration": "goalmeter.experiments.calibration.study",
-    "goal-misgeneralisation": "goalmeter.experiments.goal_misgeneralisation.study",
+    "meg-cliffworld": "cliffworld",
+    "reflection-table-1": "reflection_table",
+    "tempting-button": "tempting_button",
+    "lm-navigation": "lm_navigation",
+    "organisms": "organisms",
+    "organism-use": "organism_use",
+    "lm-representation": "lm_representation",
+    "calibration": "calibration",
+    "goal-misgeneralisation": "goal_misgeneralisation",
 }
+VARIABLE = "GOALMETER_REPLICATIONS"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """Options of a study.
+
+    Attributes:
+        seeds: number of seeds; None for the study's default.
+        seed: the first seed.
+        on: where trials run.
+        progress: callback for progress messages.
+        agents: names with commas between them, for studies that have agents to choose.
+        steps: length of the trials, for studies in which it can be chosen.
+        run: run directories to show, for studies that can.
+    """
+
+    seeds: int | None = None
+    seed: int = 0
+    on: str = HERE
+    progress: Callable[[str], None] | None = None
+    agents: str | None = None
+    steps: int | None = None
+    run: Sequence[str | Path] = ()
+
+    def count(self, default: int, *, least: int, most: int = 10_000) -> int:
+        """Return the number of seeds, if there can be so many."""
+        count = default if self.seeds is None else self.seeds
+        if not least <= count <= most:
+            raise InvalidParameterError(f"seeds is {count}, expected at least {least}")
+        return count
+
+    def command(self, name: str) -> str:
+        """Return the command of a study with these options, for the foot of its page."""
+        given = {name: getattr(self, name) for name in ("agents", "seeds", "steps", "seed")}
+        options = (f" --{name} {value}" for name, value in given.items() if value is not None)
+        return f"goalmeter replicate {name}{''.join(options)}"
 
 
 # Upper limits of repetitions and of the length of a trial: more would take weeks.
@@ -71,30 +117,56 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
     The last line of the output is the path of report.html.
     """
     own = {"agents": o.agents, "steps": o.steps, "run": o.run}
-    options: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
-    run = replication(o.name, options)
-    options |= {"seeds": o.seeds, "seed": o.seed, "on": o.place()}
-    folder = Path("runs") / o.name if o.out is None else Path(o.out)
+    chosen: dict[str, Any] = {name: value for name, value in own.items() if value is not None}
+    module = study(o.name, chosen)
+    options = StudyOptions(seeds=o.seeds, seed=o.seed, on=o.place(), progress=tell, **chosen)
     if o.dry_run:
-        return shown(import_module(run.__module__).forecasts(folder, **options))
+        return _planned(o.name, module.planned(options))
+    folder = Path("runs") / o.name if o.out is None else Path(o.out)
     check_writable(folder / "report.html")
-    outcome: Outcome = run(folder, progress=tell, **options)
+    outcome: Outcome = module.replicate(folder, options)
     return outcome
 
 
-def replication(name: str, options: Iterable[str] = ()) -> Any:
-    """Return the function of a replication; raise an error if it lacks one of some options."""
+def _planned(name: str, counts: dict[str, int]) -> Outcome:
+    """Return what a replication will do, as a table."""
+    table = Table(
+        caption=f"What {name} will do",
+        columns=(Column("", numeric=False), Column("number")),
+        rows=tuple((what, f"{count:,}") for what, count in counts.items()),
+        meaning="Nothing is started, and no folder made. The time is estimated from the first "
+        "trials, once they run.",
+    )
+    return Outcome(tables=(table,), json={"replication": name, "planned": counts})
+
+
+def study(name: str, options: Iterable[str] = ()) -> ModuleType:
+    """Return the module of a study that has all of some options."""
     if name not in REPLICATIONS:
         raise InvalidParameterError(
             f"{name!r} is not a known replication, expected one of: {', '.join(REPLICATIONS)}"
             f"{did_you_mean(name, REPLICATIONS, quoted=True)}"
         )
-    function = import_module(REPLICATIONS[name]).replicate
-    # Options are one list on the command line, and each experiment has some of them.
+    find_replications(name)
+    module = import_module(f"replications.{REPLICATIONS[name]}.study")
+    # Options are one list on the command line, and each study has some of them.
     for given in options:
-        if given not in signature(function).parameters:
+        if given not in getattr(module, "OPTIONS", ()):
             raise InvalidParameterError(f"{name} has no option --{given}; leave it out")
-    return function
+    return module
+
+
+def find_replications(name: str) -> None:
+    """Make `replications` importable, here and in worker processes."""
+    folder = Path(os.environ.get(VARIABLE) or Path(goalmeter.__file__).parents[2] / "replications")
+    if folder.name != "replications" or not (folder / "__init__.py").is_file():
+        raise InvalidParameterError(
+            f"{name}: the studies are not part of the installed package; check out goalmeter's "
+            f"repository and set {VARIABLE} to its folder replications (now {folder})"
+        )
+    # Worker processes inherit the path.
+    if str(folder.parent) not in sys.path:
+        sys.path.append(str(folder.parent))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +184,7 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
-    from goalmeter.experiments.demo import run
+    from goalmeter.demo import run
 
     if o.dry_run:
         return run.dry_run(o.out, seed=o.seed, on=o.place())

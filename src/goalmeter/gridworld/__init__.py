@@ -1,7 +1,15 @@
 """Grid worlds: mazes, keys and doors, transforms, plans, text; each one also a finite MDP."""
 
 from goalmeter.gridworld.conversions import TabularWorld, rendered, tabular_world
-from goalmeter.gridworld.generators import Maze, TwoPaths, key_door, key_no_door, maze, two_paths
+from goalmeter.gridworld.generators import (
+    Draws,
+    Maze,
+    TwoPaths,
+    key_door,
+    key_no_door,
+    maze,
+    two_paths,
+)
 from goalmeter.gridworld.planner import Plan, Plans, State, plan, plans
 from goalmeter.gridworld.world import (
     ACTIONS,
@@ -17,6 +25,7 @@ __all__ = [
     "ACTIONS",
     "TRANSFORMS",
     "Cell",
+    "Draws",
     "GridWorld",
     "Maze",
     "Plan",

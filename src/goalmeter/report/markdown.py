@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.report import Table
+from goalmeter.report.page import Table
 
 _MARKED = re.compile(r"<!-- table: (.+?) -->\n(.*?)<!-- end of table -->", re.DOTALL)
 

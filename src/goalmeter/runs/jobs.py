@@ -36,8 +36,8 @@ TIMEOUT = "timeout"
 CRASH = "crash"
 KILLED = "killed"
 
-# A worker calls functions of goalmeter only.
-_FUNCTION = re.compile(r"(goalmeter(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
+# A worker calls functions of goalmeter and of its replications only.
+_FUNCTION = re.compile(r"((?:goalmeter|replications)(?:\.[A-Za-z]\w*)+):([A-Za-z]\w*)")
 # Frames of goalmeter, Python and installed packages: an error is placed at the user's own line.
 _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__).parent), "<")
 

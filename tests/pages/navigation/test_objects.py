@@ -12,7 +12,6 @@ import pytest
 from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.navigate import navigate
-from goalmeter.experiments.lm_navigation import measurements
 from goalmeter.navigation.distractors import contrast, factors
 from goalmeter.navigation.measure import Navigation, navigation_of
 from goalmeter.navigation.plan import plan_of
@@ -21,6 +20,7 @@ from goalmeter.pages import navigation as navigation_page
 from goalmeter.pages.navigation_tables import factor_tables, key_tables, keys_table, sentences
 from goalmeter.report import Table
 from goalmeter.report.page import render
+from replications.lm_navigation import measurements
 
 BOTH = ["key", "neutral"]
 

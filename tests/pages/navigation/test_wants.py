@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goalmeter.experiments.calibration.agents import KEY_NO_DOOR, MAZE, Scale, plan_for, play_every
+from goalmeter.commands.walks import play_every, walk_plan
+from goalmeter.demo.organisms import SUITES
 from goalmeter.navigation.goal_directedness import Directedness, directedness
 from goalmeter.navigation.measure import navigation_of
 from goalmeter.navigation.rationality import GoalFit
@@ -86,8 +87,8 @@ def test_without_an_interval_nothing_is_said() -> None:
 
 
 def test_a_wrong_map_is_seen_in_the_moves_that_it_alone_recommends(tmp_path: Path) -> None:
-    scale = Scale(grids=1, complexities=(1.0,), sizes=(7, 9), walks=1, suites=(MAZE,))
-    plans = [plan_for(f"ideal-{name}", MAZE, scale, seed=0) for name in ("mole", "mouse")]
+    options = {"sizes": (7, 9), "complexities": (1.0,), "grids": 1, "trajectories": 1}
+    plans = [walk_plan(f"ideal-{name}", "maze", **options) for name in ("mole", "mouse")]
     mole, mouse = (navigation_of(walked) for walked in play_every(plans, tmp_path))
     map_maker = organism("mole")
     # Its own map never misleads the mole.
@@ -111,12 +112,10 @@ def test_a_wrong_map_is_seen_in_the_moves_that_it_alone_recommends(tmp_path: Pat
 @pytest.fixture(scope="module")
 def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
     """The ideal organisms at the demo's scale, and what they were measured to want."""
-    from goalmeter.experiments.demo.organisms import SCALE
-
     names = [f"ideal-{name}" for name in organism_names()]
     results = []
-    for suite in (MAZE, KEY_NO_DOOR):
-        plans = [plan_for(name, suite, SCALE, seed=0) for name in names]
+    for suite, options in SUITES.items():
+        plans = [walk_plan(name, suite, seed=0, **options) for name in names]
         walks = play_every(plans, tmp_path_factory.getbasetemp() / "ideal")
         results.append([navigation_of(walked) for walked in walks])
     in_world = directedness(results[0]), directedness(results[1])

@@ -1,0 +1,1 @@
+"""Studies that replicate published tables or calibrate the instruments, with public names only."""

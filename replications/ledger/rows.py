@@ -1,0 +1,303 @@
+"""Rows of the ledger: published numbers and ours, their file, recomputation and updates."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from goalmeter import InvalidFileError, InvalidParameterError
+from goalmeter.statistics import Verdict, verdict
+from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval, difference, reach, words
+
+# --- Number ---------------------------------------------------------------------------------------
+_PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
+RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")
+COSTS = ("cheap", "slow", "not yet")
+# Verdicts beside those of an interval.
+NOT_RUN, NOT_YET = "not run", "not yet"
+AS_PRINTED = "equal as printed"
+HOLDS, VIOLATED = "bound holds", "bound violated"
+NOT_COMPARED = "p-values are not compared"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Margin:
+    """Which differences of a kind of number count as none; stated before any are looked at.
+
+    The ids of the rows begin with `rows`; `within` is the largest such difference, printed with
+    `unit`, and `reason` says why this one.
+    """
+
+    rows: str
+    within: float
+    unit: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """One published number and ours."""
+
+    id: str  # experiment/quantity/setting
+    quantity: str  # what is measured, with its unit
+    setting: str  # for what
+    published: str  # as printed, such as "34.3 ± 2.6"
+    source: str  # paper, appendix and table
+    # what ours is to theirs. "equal": both are exact, and should be the same number; "lower bound":
+    # theirs bounds ours from below; "average": ours is an average over runs, theirs is what it
+    # should tend to; "estimate": both are averages over runs, with standard errors; "reference":
+    # theirs is of a published agent, ours of a reference agent; "p-value": of two tests of
+    # different agents, which cannot be compared
+    relation: str
+    ours: float  # what `command` gave when the row was last checked; NaN where there is none
+    tolerance: float  # how far a recomputation may be from `ours`; NaN where there is none
+    command: str  # gives ours; empty where no command does yet
+    cost: str  # "cheap" (recomputed by every test run), "slow", or "not yet" (by no command)
+    remark: str  # the difference, named; by hand
+    interval: Interval | None = None  # of an average or a reference: the 95% interval of ours
+    error: float = 0.0  # of an estimate: the standard error of ours
+    seeds: int = 0  # of an estimate: the runs behind ours; of a reference: the grids
+    # of a reference: the 95% interval of the published number, where what it was taken from tells
+    # one
+    published_interval: Interval | None = None
+    # of an estimate: the standard error of the published number, which its printed spread may not
+    # be
+    published_error: float = 0.0
+    # of an estimate: the runs behind the published number; of a reference: the grids
+    published_seeds: int = 0
+    # the number that the authors' own data give, where the printed one is a mistake; ours is
+    # compared with it, and apart from that with the print
+    corrected: float | None = None
+    found: str = ""  # what the runs said of the difference, written with the numbers
+    margin: Margin | None = None  # of its kind of number, put in by `load`
+
+    def __post_init__(self) -> None:
+        if not _PRINTED.fullmatch(self.published):
+            raise InvalidFileError(
+                f"{self.id}: published is {self.published!r}, expected a number as printed, "
+                f"such as '34.3' or '34.3 ± 2.6'"
+            )
+        for name, known in (("relation", RELATIONS), ("cost", COSTS)):
+            if (value := getattr(self, name)) not in known:
+                raise InvalidFileError(f"{self.id}: {name} is {value!r}, expected one of {known}")
+        if self.cost == NOT_YET and (self.ran or self.command):
+            raise InvalidFileError(
+                f"{self.id}: not computed yet, expected ours nan and no command, got "
+                f"{self.ours:g} and {self.command!r}"
+            )
+        judgeable = self.published_error > 0 and self.published_seeds > 1
+        if self.relation == "estimate" and not (judgeable and (self.seeds > 1 or not self.ran)):
+            raise InvalidFileError(
+                f"{self.id}: an estimate needs published_error above 0, published_seeds above 1, "
+                f"and seeds above 1 or ours nan; got {self.published_error:g}, "
+                f"{self.published_seeds}, {self.seeds} and {self.ours:g}"
+            )
+        if self.relation == "average" and self.ran and self.interval is None:
+            raise InvalidFileError(f"{self.id}: an average needs an interval of ours")
+
+    @property
+    def published_value(self) -> float:
+        """The published number itself."""
+        return float(self._printed["value"])
+
+    @property
+    def published_spread(self) -> float:
+        """Its published ±, or 0."""
+        return float(self._printed["spread"] or 0.0)
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last printed digit."""
+        # A little more, since 0.5 in the last digit is not exact as a float.
+        return 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9)
+
+    @property
+    def theirs(self) -> float:
+        """What ours is compared with: the published number, or the corrected one."""
+        return self.published_value if self.corrected is None else self.corrected
+
+    @property
+    def ran(self) -> bool:
+        """Whether there is a number of ours."""
+        return not math.isnan(self.ours)
+
+    @property
+    def z(self) -> float:
+        """Of an estimate: ours less theirs, in standard errors of that.
+
+        NaN where not run, or from so few seeds that the standard error tells nothing.
+        """
+        if self.seeds < FEWEST:
+            return math.nan
+        return (self.ours - self.theirs) / math.hypot(self.error, self.published_error)
+
+    @property
+    def limit(self) -> float:
+        """Of an estimate: how many standard errors its 95% interval reaches, by Welch."""
+        return reach((self.error, self.published_error), (self.seeds, self.published_seeds))
+
+    @property
+    def verdict(self) -> str:
+        """How ours and theirs compare, in a few words.
+
+        Of a reference: how the published agent stands to the reference agent; else how our number
+        stands to the published one.
+        """
+        return self._judged(self.theirs)
+
+    @property
+    def verdict_on_print(self) -> str:
+        """The same against the number that was printed, where that is a mistake; else empty."""
+        return "" if self.corrected is None else self._judged(self.published_value)
+
+    @property
+    def counted(self) -> str:
+        """The verdict as summaries count it: without the margin, and without the reference."""
+        text = self.verdict
+        return str(Verdict.EQUAL) if text.startswith(f"{Verdict.EQUAL} within") else text
+
+    def difference_interval(self, theirs: float) -> Interval | None:
+        """The 95% interval of what the verdict is on; None where there is none.
+
+        Of a reference it is the published number less ours, else ours less theirs.
+        """
+        if self.relation == "average":
+            return difference(self.ours, self.interval, theirs, (theirs, theirs))
+        if self.relation == "reference":
+            return difference(theirs, self.published_interval, self.ours, self.interval)
+        half = self.published_spread + self.rounding
+        if self.relation == "estimate":
+            half = self.limit * math.hypot(self.error, self.published_error)
+            if math.isnan(half):
+                return None
+        return (self.ours - theirs - half, self.ours - theirs + half)
+
+    def _judged(self, theirs: float) -> str:
+        if not self.ran:
+            return NOT_YET if self.cost == NOT_YET else NOT_RUN
+        if self.relation == "p-value":
+            return NOT_COMPARED
+        # Of so few seeds the spread says too little.
+        if self.relation == "estimate" and self.seeds < FEWEST:
+            return TOO_FEW
+        if self.relation == "lower bound":
+            # The bound as it was printed; within its spread it could be either.
+            if theirs <= self.ours + self.rounding:
+                return HOLDS
+            beyond = theirs - self.published_spread > self.ours + self.rounding
+            return VIOLATED if beyond else str(Verdict.UNTOLD)
+        if self.relation == "equal" and abs(self.ours - theirs) <= self.rounding:
+            return AS_PRINTED
+        # Of exact numbers only the digits that were printed can be asked for.
+        margin = self.margin
+        within, unit = (self.rounding, "") if margin is None else (margin.within, margin.unit)
+        judged = verdict(self.difference_interval(theirs), within)
+        if self.relation == "reference" and judged in (Verdict.ABOVE, Verdict.BELOW):
+            return f"{judged} the reference"
+        return words(judged, within, unit)
+
+    @cached_property
+    def _printed(self) -> re.Match[str]:
+        match = _PRINTED.fullmatch(self.published)
+        assert match is not None, "checked at construction"
+        return match
+
+
+# --- File -----------------------------------------------------------------------------------------
+PATH = Path(str(files("replications.ledger").joinpath("ledger.toml")))
+
+
+def margins() -> list[Margin]:
+    """Of each kind of number, in the order of the file."""
+    return [Margin(**entry) for entry in _file()["margin"]]
+
+
+def load(prefix: str = "") -> list[Number]:
+    """The rows whose id starts with a prefix, in the order of the file, with their margins."""
+    return [row for row in _rows() if row.id.startswith(prefix)]
+
+
+# Pages ask for rows by the hundred, and the file does not change while a process runs.
+@cache
+def _rows() -> tuple[Number, ...]:
+    known = margins()
+    rows = []
+    for number, entry in enumerate(_file()["number"], start=1):
+        ends: dict[str, Any] = {
+            name: tuple(entry[name]) for name in ("interval", "published_interval") if name in entry
+        }
+        try:
+            row = Number(**(entry | ends))
+        except TypeError as cause:
+            name = entry.get("id", f"row {number}")
+            raise InvalidFileError(f"ledger.toml, {name}: {cause}") from cause
+        margin = next((margin for margin in known if row.id.startswith(margin.rows)), None)
+        rows.append(replace(row, margin=margin))
+    return tuple(rows)
+
+
+@cache
+def _file() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(PATH.read_text(encoding="utf-8"))
+
+
+# --- Recomputed -----------------------------------------------------------------------------------
+# Experiment -> the module whose `recompute(ids)` gives its values. By name, because experiments
+# know the ledger, in which they look up the numbers that they stand beside, and not it them.
+RECOMPUTED = {
+    "example-1": "replications.example_one.study",
+    "meg-cliffworld": "replications.cliffworld.measurements",
+    "reflection-table-1": "replications.reflection_table.measurements",
+    "lm-navigation": "replications.lm_navigation.measurements",
+}
+
+
+def recompute(rows: Iterable[Number]) -> dict[str, float]:
+    """The value of each cheap row, computed again: id -> value."""
+    out = {}
+    for experiment, group in groupby(rows, key=lambda row: row.id.partition("/")[0]):
+        members = list(group)
+        if experiment not in RECOMPUTED or any(row.cost != "cheap" for row in members):
+            raise InvalidParameterError(
+                f"rows of {experiment!r} cannot be recomputed here, expected cheap rows of "
+                f"{', '.join(RECOMPUTED)}; run the command of the row instead"
+            )
+        module = import_module(RECOMPUTED[experiment])
+        out.update(module.recompute([row.id for row in members]))
+    return out
+
+
+def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
+    """A sentence for every row that a recomputed value contradicts."""
+    return [
+        f"{row.id}: the ledger says {row.ours:g} (tolerance {row.tolerance:g}), "
+        f"recomputed {values[row.id]:.8g}; mend the code, or the row and its remark"
+        for row in rows
+        if not abs(values[row.id] - row.ours) <= row.tolerance
+    ]
+
+
+# --- From results ---------------------------------------------------------------------------------
+# Of a row: its values, spelled as TOML; None where the results have nothing for it.
+ValuesOf = Callable[[Number], Mapping[str, str] | None]
+
+
+def in_percent(estimate: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """`ours`, `interval` and `seeds` of an estimate of a share; None of one without an interval."""
+    if estimate is None or estimate["interval"] is None:
+        return None
+    low, high = (100 * end for end in estimate["interval"])
+    return {
+        "ours": f"{100 * estimate['value']:.5g}",
+        "interval": f"[{low:.2f}, {high:.2f}]",
+        "seeds": str(estimate["clusters"]),
+    }

@@ -1,0 +1,77 @@
+"""Write the numbers of a finished replication into the ledger.
+
+    python -m replications.ledger.update NAME RESULTS.json [LEDGER.toml]
+
+RESULTS.json is what `goalmeter replicate NAME --out OUT` wrote to OUT/results.json. Remarks and all
+other rows stay as they are. Then make the page: python -m replications.ledger.page > docs/ledger.md
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from goalmeter import InvalidFileError, InvalidParameterError
+from goalmeter.report import write_text
+from replications.ledger.rows import PATH, Number, load
+from replications.lm_navigation.study import ledger_values as of_lm_navigation
+from replications.lm_representation.study import ledger_values as of_lm_representation
+from replications.reflection_table.study import ledger_values as of_reflection_table
+
+# Of a row and the results: its values, spelled as TOML; None where the results have none.
+ValuesOf = Callable[[Number, Mapping[str, Any]], Mapping[str, str] | None]
+UPDATES: dict[str, ValuesOf] = {
+    "lm-navigation": of_lm_navigation,
+    "lm-representation": of_lm_representation,
+    "reflection-table-1": of_reflection_table,
+}
+
+
+def updated(text: str, name: str, results: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return the text of a ledger with the numbers of a replication, and the ids of its rows."""
+    if name not in UPDATES or results.get("replication") != name:
+        raise InvalidFileError(
+            f"the results are of {results.get('replication')!r}, expected {name!r}, one of "
+            f"{', '.join(UPDATES)}: give the results.json of `goalmeter replicate {name}`"
+        )
+    written = []
+    for row in load(f"{name}/"):
+        values = UPDATES[name](row, results)
+        if values is not None:
+            text = with_row(text, row.id, values)
+            written.append(row.id)
+    return text, written
+
+
+def with_row(text: str, row_id: str, values: Mapping[str, str]) -> str:
+    """Return the text of a ledger with other values, spelled as TOML, of some keys of a row."""
+    # Python's reader of TOML does not write it: remarks, order and comments are to stay.
+    pattern = re.compile(rf'\[\[number\]\]\nid = "{re.escape(row_id)}"\n(?:(?!\[\[).*\n)*')
+    place = pattern.search(text)
+    if place is None:
+        raise InvalidParameterError(f"the ledger has no row {row_id!r}")
+    block = place.group()
+    for key, value in values.items():
+        line = f"{key} = {value}"
+        # A backslash in the text of a replacement would begin a reference.
+        safe = line.replace("\\", r"\\")
+        block, count = re.subn(rf"^{key} = .*$", safe, block, flags=re.MULTILINE)
+        if not count:
+            block = f"{block.rstrip()}\n{line}{block[len(block.rstrip()) :]}"
+    return text[: place.start()] + block + text[place.end() :]
+
+
+def main(name: str, results: str, ledger: str = str(PATH)) -> None:
+    """Update the ledger, and print which rows were written."""
+    given = json.loads(Path(results).read_text("utf-8"))
+    text, written = updated(Path(ledger).read_text("utf-8"), name, given)
+    write_text(ledger, text)
+    print(f"{len(written)} rows: {', '.join(written)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

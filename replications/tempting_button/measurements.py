@@ -1,0 +1,360 @@
+"""Run agents on TemptingButton, summarize their runs, and tabulate the results."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from goalmeter.agents.recurrent_dqn import HISTORY, SEED, RecurrentDQN
+from goalmeter.agents.registry import history_agent
+from goalmeter.reflection.environments import find
+from goalmeter.report import ColumnOf, Table, column, grouped, percent, plus, table_of, words
+from goalmeter.runs import HERE, Study, carry_out, own_process
+from goalmeter.statistics.clusters import bounded_ends
+from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
+from replications import ledger
+from replications.kinds import BoolArray, FloatArray, ProgressCallback
+from replications.prose import prose
+
+say = partial(prose, "tempting_button")
+
+# --- Trace ----------------------------------------------------------------------------------------
+LATE = 1000  # rooms at the end of a run
+EARLY = 255  # rooms before the recurrent DQN has learnt anything
+NEVER, MIXED, ALWAYS = "never", "sometimes", "always"
+# A share of pushes up to this far from 0 or 1 counts as never or always.
+_SLIP = 0.05
+_REWARDS = (-1.0, 1.0)  # least and greatest of a turn
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One run, room by room."""
+
+    rewards: FloatArray  # of all percepts, the first included, [steps]
+    # whether the room has a button, [steps - 1]; the last percept leads to no action
+    button: BoolArray
+    pushes: BoolArray  # whether the agent did as if to push, [steps - 1]
+
+    @classmethod
+    def of(cls, rewards: str, observations: str, actions: str, *, coding: str) -> Trace:
+        """A trace from the strings of `compute.trial`."""
+        button = push = "1" if coding == "code" else "0"
+        return cls(
+            np.array(["-0+".index(reward) - 1.0 for reward in rewards]),
+            np.array([observation == button for observation in observations[:-1]], dtype=bool),
+            np.array([action == push for action in actions], dtype=bool),
+        )
+
+    @property
+    def answers(self) -> BoolArray:
+        """Whether it pushed the button or, where there was none, would have, [steps - 1]."""
+        # In a room without a button, -1 tells that the agent would push, were there one.
+        return np.where(self.button, self.pushes, self.rewards[1:] < 0)
+
+    @property
+    def per_turn(self) -> float:
+        """Reward per turn over the whole run, counted as published: the first percept too."""
+        return float(self.rewards.mean())
+
+    @property
+    def late(self) -> float:
+        """Reward per turn in the last rooms."""
+        return float(self.rewards[1:][-LATE:].mean())
+
+    @property
+    def early_pushes(self) -> int:
+        """How many buttons it pushed before anything was learnt."""
+        return int((self.button & self.pushes)[:EARLY].sum())
+
+    @property
+    def ends(self) -> str:
+        """What it would do with buttons in the last rooms: "never", "sometimes", "always" push."""
+        share = float(self.answers[-LATE:].mean())
+        if share <= _SLIP:
+            return NEVER
+        return ALWAYS if share >= 1 - _SLIP else MIXED
+
+    def late_pushes(self, *, button: bool) -> float:
+        """Share of the last rooms with, or without, a button in which it did as if to push."""
+        rooms = self.button[-LATE:] == button
+        # Short runs may have no such room, and a share of nothing is no number.
+        return float(self.pushes[-LATE:][rooms].mean()) if rooms.any() else float("nan")
+
+    def recent(self, window: int) -> FloatArray:
+        """Reward per turn over the `window` latest rooms, from the first full window on."""
+        total = np.cumsum(np.concatenate([[0.0], self.rewards[1:]]))
+        return np.asarray((total[window:] - total[:-window]) / window)
+
+
+def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean over runs [runs, ...] of rewards per turn, and the ends of its 95% interval.
+
+    Runs end in camps, and one of a camp may be missing among few: the interval allows for a run
+    of a kind that was not seen (`statistics.few_clusters`).
+    """
+    n = len(values)
+    flat = values.reshape(n, -1)
+    ends = [bounded_ends(column, np.ones(n), _REWARDS, 0.025) for column in flat.T]
+    low, high = np.array(ends).T.reshape(2, *values.shape[1:])
+    return values.mean(axis=0), low, high
+
+
+# --- Compute --------------------------------------------------------------------------------------
+STEPS = 4000  # as in the paper's experiment
+SEEDS = 10  # the paper's has one; these take some 15 minutes on two cores
+
+_DQN = "recurrent-dqn"
+
+
+@dataclass(frozen=True)
+class Player:
+    """An agent, with what differs from the published settings of the recurrent DQN.
+
+    `key` names it in results and in the run, `label` in tables; `coding` is the environment's, see
+    `TemptingButton`.
+    """
+
+    key: str
+    label: str
+    agent: str = _DQN
+    settings: tuple[tuple[str, Any], ...] = ()
+    coding: str = "code"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """For `trial`, but for the steps and the seed."""
+        return {"agent": self.agent, "settings": dict(self.settings), "coding": self.coding}
+
+
+# What the authors' script runs. (It runs the first twice, with another place in the random stream.)
+_PUBLISHED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("rate 0.1, lookback 10", {}),
+    ("rate 0.05", {"learning_rate": 0.05}),
+    ("rate 0.01", {"learning_rate": 0.01}),
+    ("rate 0.001", {"learning_rate": 0.001}),
+    ("lookback 1", {"lookback": 1}),
+    ("lookback 3", {"lookback": 3}),
+    ("lookback 5", {"lookback": 5}),
+)
+
+
+def _published(draws_from: str) -> tuple[Player, ...]:
+    players = []
+    for label, settings in _PUBLISHED:
+        changed = "".join(f",{name}={value:g}" for name, value in settings.items())
+        key = f"{_DQN},draws_from={draws_from}{changed}"
+        players.append(Player(key, label, settings=(("draws_from", draws_from), *settings.items())))
+    return tuple(players)
+
+
+ANEW, SAME = _published(HISTORY), _published(SEED)
+PAPER_CODING = tuple(
+    Player(f"{who.key},coding=paper", f"{who.label}, {weights}", who.agent, who.settings, "paper")
+    for who, weights in ((ANEW[0], "new weights"), (SAME[0], "the same weights"))
+)
+BASELINES = (
+    Player("constant(0)", "never push", "constant(0)"),
+    Player("constant(1)", "always push", "constant(1)"),
+    Player("random", "random", "random"),
+    Player("naive", "naive learner", "naive"),
+    Player("q-learner", "tabular Q-learner", "q-learner"),
+)
+PLAYERS = (*BASELINES, *ANEW, *SAME, *PAPER_CODING)
+
+
+def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: int) -> Any:
+    """Everything that happens in a run of TemptingButton, as three strings.
+
+    The rooms are those of a trial of `goalmeter reflect` with the same seed. `steps` are percepts,
+    the first included; `settings` are the recurrent DQN's, empty for other agents.
+    """
+    player = RecurrentDQN(seed, **settings) if agent == _DQN else history_agent(agent, seed)
+    environment, _ = find(f"TemptingButton(coding={coding})")
+    # The stream of random numbers that `reflection.trial` draws the rooms from.
+    run = environment.start(player, Random(f"{environment.base}:{seed}"))
+    mind = player.begin(environment.n_actions, environment.n_observations)
+    rewards, observations, actions = [], [], []
+    reward, observation = run.begin()
+    while True:
+        rewards.append("-0+"[int(reward) + 1])
+        observations.append(str(observation))
+        if len(rewards) == steps:
+            break
+        mind.perceive(reward, observation)
+        action = mind.act()
+        actions.append(str(action))
+        mind.take(action)
+        reward, observation = run.react(action)
+    return {
+        "rewards": "".join(rewards),
+        "observations": "".join(observations),
+        "actions": "".join(actions),
+    }
+
+
+def play(
+    out: Path,
+    players: Sequence[Player],
+    *,
+    steps: int,
+    seeds: Iterable[int],
+    on: str = HERE,
+    progress: ProgressCallback | None = None,
+) -> dict[str, list[Trace]]:
+    """The trace of each player with each seed: key -> [seeds].
+
+    Trials that the folder `out` of the run holds are not played again. Networks are
+    trained in processes, also where `on` is this one.
+    """
+    wanted = _wanted(players, seeds)
+    study, on = _study(wanted, steps), _place(players, on)
+    traces: dict[str, list[Trace]] = {who.key: [] for who in players}
+    for key, value in carry_out(study, on=on, out=out, progress=progress).items():
+        who, _ = wanted[key]
+        traces[who.key].append(Trace.of(**value, coding=who.coding))
+    return traces
+
+
+def _wanted(players: Sequence[Player], seeds: Iterable[int]) -> dict[str, tuple[Player, int]]:
+    return {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in players}
+
+
+def _study(wanted: Mapping[str, tuple[Player, int]], steps: int) -> Study[Any]:
+    return Study[Any](
+        "TemptingButton",
+        f"{__name__}:trial",
+        {key: who.arguments | {"seed": seed} for key, (who, seed) in wanted.items()},
+        common={"steps": steps},
+        what={"kind": "tempting-button", "steps": steps},
+    )
+
+
+def _place(players: Sequence[Player], on: str) -> str:
+    # Trained networks are the same only where numerics have one thread, as workers do.
+    return own_process(on) if any(who.agent == _DQN for who in players) else on
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed each
+
+LEDGER_PREFIX = "tempting-button/"
+HABITS = (NEVER, MIXED, ALWAYS)
+_NOTES = say("notes")["lines"]
+
+
+def summary(traces: Sequence[Trace]) -> dict[str, Any]:
+    """The numbers of a player as JSON values."""
+    late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
+    ends = Counter(t.ends for t in traces)
+    return {
+        "seeds": len(traces),
+        "reward_per_turn": float(np.mean([t.per_turn for t in traces])),
+        "late_reward_per_turn": late,
+        "late_interval": [low, high] if len(traces) > 1 else None,
+        "late_pushes_with_button": _mean([t.late_pushes(button=True) for t in traces]),
+        "late_pushes_without_button": _mean([t.late_pushes(button=False) for t in traces]),
+        "ends": {habit: ends[habit] for habit in HABITS},
+        "verdict": verdict(traces),
+        "mean_verdict": mean_verdict(traces),
+        "by_seed": [
+            {"reward_per_turn": t.per_turn, "late": t.late, "tried": t.early_pushes, "ends": t.ends}
+            for t in traces
+        ],
+    }
+
+
+def verdict(traces: Sequence[Trace]) -> str:
+    """Whether the rewards tend to those of never pushing."""
+    n, never = len(traces), sum(t.ends == NEVER for t in traces)
+    return f"{'yes' if never == n else 'some' if never else 'no'}: {never} of {n}"
+
+
+def mean_verdict(traces: Sequence[Trace]) -> str:
+    """How the mean of the late rewards stands to the published +0.5, by its interval."""
+    if len(traces) < FEWEST:
+        return TOO_FEW
+    mean, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
+    # The margin is the ledger's: it was stated there, with its reason.
+    number = ledger.load(LEDGER_PREFIX)[0]
+    return replace(number, ours=mean, interval=(low, high)).verdict
+
+
+def table(
+    caption: str, players: Sequence[Player], traces: Traces, *, explained: bool = False
+) -> Table:
+    """A row for each player that was run; `explained` adds what one table of a page needs."""
+    return table_of(
+        [(player, summary(traces[player.key])) for player in players if player.key in traces],
+        (
+            words("agent", lambda row: row[0].label),
+            *grouped(
+                "reward per turn",
+                column("whole run", lambda row: row[1]["reward_per_turn"], reward),
+                column("last 1000 turns", lambda row: row[1]["late_reward_per_turn"], reward),
+                column("95% interval", lambda row: _between(row[1]["late_interval"])),
+                words("beside +0.5", lambda row: row[1]["mean_verdict"]),
+            ),
+            *grouped(
+                "pushes, last 1000 turns",
+                column("with button", lambda row: row[1]["late_pushes_with_button"], percent),
+                column("without", lambda row: row[1]["late_pushes_without_button"], percent),
+            ),
+            *grouped(
+                "seeds that end",
+                column(
+                    "always pushing", lambda row: f"{row[1]['ends'][ALWAYS]} of {row[1]['seeds']}"
+                ),
+                column("never: tends to +0.5?", lambda row: row[1]["verdict"]),
+            ),
+        ),
+        caption=caption,
+        **say("table"),
+        notes=_NOTES if explained else (),
+    )
+
+
+def early_table(players: Sequence[Player], traces: Traces) -> Table:
+    """How runs end that did and did not push buttons before anything was learnt."""
+
+    def outcomes(*, pushed: bool) -> tuple[ColumnOf[Player], ...]:
+        def ends(player: Player) -> list[str]:
+            return [t.ends for t in traces[player.key] if (t.early_pushes > 0) == pushed]
+
+        return (
+            column("runs", ends, lambda habits: str(len(habits))),
+            column("end never", ends, lambda habits: str(habits.count(NEVER))),
+            column("end always", ends, lambda habits: str(habits.count(ALWAYS))),
+        )
+
+    return table_of(
+        players,
+        (
+            words("agent", lambda player: player.label),
+            *grouped("pushed no button early", *outcomes(pushed=False)),
+            *grouped("pushed some", *outcomes(pushed=True)),
+        ),
+        **say("what_was_tried_and_how_it_ends"),
+    )
+
+
+def reward(value: float) -> str:
+    """A reward per turn, with its sign."""
+    return plus(value, 3)
+
+
+def _between(ends: Sequence[float] | None) -> str:
+    return " to ".join(map(reward, ends)) if ends else "one seed"
+
+
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")

@@ -1,0 +1,150 @@
+"""Walks of several agents: reference agents, language models in processes, ideal organisms."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import MissingExtraError, how_to_install, require
+from goalmeter.agents.grid_agents import Decision, Probabilities
+from goalmeter.agents.local_models import is_model
+from goalmeter.commands.options import ModelOptions
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.navigation.measure import ROUNDS
+from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
+from goalmeter.navigation.rollouts import Walked, play_all
+from goalmeter.navigation.suites import suite_named
+from goalmeter.organisms.kinds import Organism, organism
+from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
+from goalmeter.runs.progress import Tell
+
+# An organism is a language model that was trained ("goalmeter/mouse"), or the ideal one
+# ("ideal-mouse"), which draws each move from the distribution that the other was trained on.
+IDEAL, TRAINED = "ideal-", "goalmeter/"
+# The organism whose map is wrong.
+MOLE = "mole"
+_ASK = "goalmeter.commands.walks:ask"
+_PACKAGES = ("inspect_ai", "torch", "transformers")
+
+
+def require_models(agents: Iterable[str]) -> None:
+    """Check that the packages of language models are installed, without importing them."""
+    models = [agent for agent in agents if is_model(agent)]
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if models and missing:
+        raise MissingExtraError(
+            f"{', '.join(models)}: language models need the package {missing[0]!r}, which is not "
+            f"installed; {how_to_install('lm')}"
+        )
+
+
+def walk_plan(agent: str, name: str, **options: Any) -> WalkPlan:
+    """Plan an agent's walks through worlds of a suite that no organism was trained on."""
+    asking = None
+    if is_model(agent):
+        asking = ModelOptions().asking(agent, suite_named(name), paper=False)
+    return plan_of(agent, name, held_out=True, asking=asking, **options)
+
+
+def play_every(
+    plans: Sequence[WalkPlan], out: Path, *, on: str = HERE, progress: Tell | None = None
+) -> list[Walked]:
+    """Play several plans, each stored in a folder AGENT/SUITE and resumed from there.
+
+    Processes of this machine run language models, each for one plan at a time.
+    """
+    models = [
+        plan
+        for plan in plans
+        if plan.asking is not None and not plan.keys().keys() <= set(keys_in(run_folder(plan, out)))
+    ]
+    # Each run is written by the process that asks, so other machines cannot run it.
+    elsewhere = on != HERE and is_of_this_machine(on) and len(models) > 1
+    if elsewhere:
+        trials = {
+            f"{plan.agent} in {plan.suite.name}": {
+                "run": json.dumps(plan.what),
+                "folder": str(run_folder(plan, out)),
+            }
+            for plan in models
+        }
+        study = Study[None]("language models", _ASK, trials, noun="run")
+        carry_out(study, on=on, progress=progress)
+    # Models that ran in other processes have their walks in their folders by now.
+    return [play(plan, out, None if elsewhere else progress) for plan in plans]
+
+
+def ask(run: str, folder: str) -> None:
+    """Play every walk of a language model in a worker process; the run is JSON."""
+    # A progress bar for each small model that is loaded would say nothing.
+    transformers = require("transformers", extra="lm", feature="Asking language models")
+    transformers.utils.logging.disable_progress_bar()
+    _ask_model(plan_from(json.loads(run), folder), Path(folder), None)
+
+
+def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
+    """Play every walk of a plan that its folder below `out` does not hold yet."""
+    folder = run_folder(plan, out)
+    if plan.asking is not None:
+        return _ask_model(plan, folder, progress)
+    walker = ideal_organism(plan.agent) if plan.agent.startswith(IDEAL) else None
+    return play_all(plan, walker=walker, out=folder)
+
+
+def run_folder(plan: WalkPlan, out: Path) -> Path:
+    """Return the run directory of a plan."""
+    # A model's name has slashes; brackets and dots of an agent's options can stay.
+    return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
+
+
+def _ask_model(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
+    # Inspect takes seconds to import, and reference agents do without it.
+    from goalmeter.navigation.inspect.run import ask_all
+
+    server = ModelOptions().server()
+    return ask_all(plan, out=folder, server=server, rounds=ROUNDS, progress=progress)
+
+
+@dataclass(frozen=True)
+class IdealOrganism:
+    """A navigator that has learnt an organism's lesson perfectly."""
+
+    name: str
+    organism: Organism
+
+    def begin(self, world: GridWorld, draws: Draws) -> IdealWalk:
+        """Set out in a world."""
+        return IdealWalk(self.organism, world, draws)
+
+
+@dataclass(frozen=True)
+class IdealWalk:
+    """A walk whose moves are drawn from the intended distribution."""
+
+    organism: Organism
+    world: GridWorld
+    draws: Draws
+
+    def act(self, state: State) -> Decision:
+        """Draw a move from the intended distribution."""
+        row = _intended(self.organism, self.world, state)
+        return Decision(self.draws.weighted(row), row)
+
+
+def ideal_organism(name: str) -> IdealOrganism:
+    """Return the navigator of a name such as "ideal-mouse"."""
+    return IdealOrganism(name, organism(name.removeprefix(IDEAL)))
+
+
+# Each state occurs in several walks, and a plan on the organism's map is made each time.
+@lru_cache(maxsize=4096)
+def _intended(kind: Organism, world: GridWorld, state: State) -> Probabilities:
+    return kind.intended(world, state)

@@ -1,0 +1,1 @@
+"""The demo: the embedded agents measured, and one page written."""

@@ -1,0 +1,169 @@
+"""The paper's mouse as causal models: measurements and the demo's page on causal models."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import goalmeter as gm
+from goalmeter.causal import CausalBayesianNetwork
+from goalmeter.meg.causal import Interventions, Sensitivity
+from goalmeter.pages.meg import intervention_table, sensitivity_table
+from goalmeter.pages.part import Part
+from goalmeter.report import Figure, Finding, Link, Section
+from goalmeter.report.numbers import nats
+
+SIDES = ("left", "right")
+OUTCOMES = ("cheese", "none")
+OFTEN = 0.8  # how often a mouse takes the side that it goes for
+GOALS = {"cheese": "T", "bell": "R"}
+# The bell moved; the cheese moved, and the bell with it.
+WORLDS: tuple[dict[str, object], ...] = ({"B": "left"}, {"S": "left"})
+_SHIFTS = "mouse-shifts"  # id of the table that the finding leads to
+GLOSSARY = {
+    "Towards targets (causal models)": "MEG of a decision towards some variables of a causal "
+    "model: the best of all utilities over their joint states. It asks: are these the things that "
+    "the decision is about?",
+    "do(X = x)": "An intervention: X is set to x from outside, whatever its causes are, and the "
+    "rest of the world and the policy go on as before.",
+}
+
+
+class Mouse(NamedTuple):
+    """Measurements of the page."""
+
+    one_step: Sensitivity  # every set of targets of Example 1
+    # goal -> MEG in training and under interventions, of the mouse beside a bell that follows the
+    # cheese
+    shifts: dict[str, Interventions]
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers as JSON values."""
+        return {
+            "example_1": self.one_step.to_json(),
+            "interventions": [shifts.to_json() for shifts in self.shifts.values()],
+        }
+
+
+def example_1(to_cheese: float) -> CausalBayesianNetwork:
+    """The mouse that goes to the cheese with some probability, its position M written out.
+
+    Source: MEG paper (NeurIPS 2024), Example 1 and Figure 1.
+    """
+    return CausalBayesianNetwork(
+        {"S": SIDES, "D": SIDES, "M": SIDES, "T": OUTCOMES},
+        {"D": ["S"], "M": ["D"], "T": ["S", "M"]},
+        {
+            "S": [0.5, 0.5],
+            "D": [[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]],
+            "M": lambda d: d,
+            "T": lambda s, m: "cheese" if s == m else "none",
+        },
+        name="Example 1",
+    )
+
+
+def bell(followed: str, often: float = OFTEN) -> CausalBayesianNetwork:
+    """In training a bell, B, rings where the cheese is; the mouse follows one of the two.
+
+    T says whether the mouse ends at the cheese, R whether it ends at the bell.
+    """
+    place = ("S", "B").index(followed)
+    return CausalBayesianNetwork(
+        {"S": SIDES, "B": SIDES, "D": SIDES, "T": OUTCOMES, "R": ("bell", "none")},
+        {"B": ["S"], "D": ["S", "B"], "T": ["S", "D"], "R": ["B", "D"]},
+        {
+            "S": [0.5, 0.5],
+            "B": lambda s: s,
+            "D": lambda *seen: {x: often if x == seen[place] else 1 - often for x in SIDES},
+            "T": lambda s, d: "cheese" if s == d else "none",
+            "R": lambda b, d: "bell" if b == d else "none",
+        },
+        name="The bell",
+    )
+
+
+def measure(followed: str = "S") -> Mouse:
+    """Measure every model of the page; beside the bell, the mouse follows S (cheese) or B."""
+    world = bell(followed)
+    return Mouse(
+        gm.meg.sensitivity(example_1(OFTEN), ["D"], up_to=2),
+        {
+            goal: gm.meg.under_interventions(world, ["D"], list(WORLDS), targets=[target])
+            for goal, target in GOALS.items()
+        },
+    )
+
+
+def part(measured: Mouse) -> Part:
+    """Return the sections on causal models, with one finding."""
+    (t, t_moved, _), (r, r_moved, _) = (shifts.rows for shifts in measured.shifts.values())
+    finding = Finding(
+        text="A mouse trained with a bell beside the cheese is explained by the bell as well as by "
+        f"the cheese ({nats(r.result.value)} and {nats(t.result.value)} nats). When the bell is "
+        f"moved, the goal about the cheese still explains {nats(t_moved.transferred)}, the one "
+        f"about the bell {nats(r_moved.transferred)}, which is worse than guessing: it was "
+        "spurious.",
+        links=(Link("numbers", _SHIFTS),),
+    )
+    return Part(
+        sections=(_targets(measured), _shifts(measured)),
+        findings=[finding],
+        glossary=GLOSSARY,
+    )
+
+
+def _targets(measured: Mouse) -> Section:
+    caption = "Example 1, cheese 8 times in 10: sets of up to two targets"
+    return Section(
+        title="A causal model: the mouse and the cheese",
+        text=(
+            "Goal-directedness needs no grid and no reward, only a causal model. The paper's first "
+            "example: a mouse sees on which side the cheese is (S), turns left or right (D), is "
+            "then on that side (M), and has the cheese or not (T). MEG towards a set of targets is "
+            "that of the best of all utilities over their joint states, and depends on the "
+            "targets, so every set that the decisions can influence is tried. Theorem 4.1: if a "
+            "set A d-separates the decisions from the targets, MEG towards A is at least as high.",
+        ),
+        tables=(sensitivity_table(measured.one_step, caption=caption),),
+        figures=(
+            Figure(
+                svg=example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step"),
+                alt="Diagram of Example 1: S points to the decision D and to T, D points to M, M "
+                "points to T.",
+                caption="Example 1. Square: the decision. Double border: the target. Dashed: what "
+                "the mouse sees when it decides.",
+            ),
+        ),
+    )
+
+
+def _shifts(measured: Mouse) -> Section:
+    tables = [
+        intervention_table(shifts, caption=f"A goal about the {goal}, in training and elsewhere")
+        for goal, shifts in measured.shifts.items()
+    ]
+    return Section(
+        title="A true goal and a spurious one",
+        text=(
+            "In training a bell (B) rings where the cheese is, and a mouse follows the cheese. A "
+            "goal about having the cheese (T) explains it as well as one about being at the bell "
+            "(R): MEG is a measure on the agent's own distribution.",
+            "An intervention pulls them apart. The goal that was fitted in training is planned for "
+            "in the changed world, and scored there. When the bell is moved, the true goal goes on "
+            "predicting, the spurious one predicts worse than guessing. When the cheese is moved, "
+            "and the bell with it, nothing is learnt.",
+        ),
+        tables=(replace(tables[0], anchor=_SHIFTS), *tables[1:]),
+        figures=(
+            Figure(
+                svg=bell("S").svg(
+                    decisions=["D"], targets=["T", "R"], observed=["B"], name="mouse-bell"
+                ),
+                alt="Diagram of the bell: S points to B, D and T; B points to D and R; D points to "
+                "T and R.",
+                caption="In training B goes where S is. Grey: what the intervention sets, which "
+                "cuts the arrow from S to B.",
+            ),
+        ),
+    )

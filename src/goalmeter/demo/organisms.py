@@ -1,0 +1,381 @@
+"""The organisms in the demo: their walks, what they act on, and their parts of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goalmeter._errors import MissingExtraError, require
+from goalmeter.commands.walks import IDEAL, MOLE, TRAINED, play_every, require_models, walk_plan
+from goalmeter.gridworld.generators import Draws
+from goalmeter.gridworld.planner import State
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.plan import WalkPlan
+from goalmeter.navigation.prompts import template
+from goalmeter.navigation.rollouts import Walked
+from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
+from goalmeter.navigation.trajectories import Trajectory, suite
+from goalmeter.organisms.kinds import ORGANISMS, Organism, is_unseen, organism, organism_names
+from goalmeter.pages import navigation, navigation_goals, navigation_tables
+from goalmeter.pages.navigation import Group, cut
+from goalmeter.pages.navigation_goals import Want
+from goalmeter.pages.part import Part
+from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report.numbers import percent
+from goalmeter.report.tables import column, table_of, words
+from goalmeter.representation.network import Network
+from goalmeter.representation.replay import Sample
+from goalmeter.representation.scenes import Scenes, uncertain_cells
+from goalmeter.representation.use.causal_use import NOT_USED, USED, causal_use
+from goalmeter.representation.use.directions import target_cells
+from goalmeter.runs import Study, carry_out
+from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
+
+# --- Measures -------------------------------------------------------------------------------------
+# As many walks as two cores make in about a minute. Many mazes rather than many walks through
+# each, since intervals rest on mazes; all of them with walls that the mole may not see.
+SUITES: dict[str, dict[str, Any]] = {
+    MAZE.name: {"sizes": (7, 9), "complexities": (0.5, 1.0), "grids": 5, "trajectories": 2},
+    KEY_NO_DOOR.name: {"grids": 20, "trajectories": 2},
+}
+
+
+@dataclass(frozen=True)
+class OrganismResults:
+    """Measures of the organisms."""
+
+    missing: str  # why ideal organisms walk in place of the trained ones; "" if they do not
+    names: tuple[str, ...]  # of the organisms that walked
+    walked: dict[str, list[Walked]]  # their walks, by suite
+    # their behaviour beside reference agents, in mazes and in worlds with a key
+    groups: tuple[Group, ...]
+    wants: tuple[Want, ...]  # the goal inferred for each organism
+
+    def to_json(self) -> dict[str, Any]:
+        """All measures as JSON values."""
+        runs = [run for suite in self.walked.values() for run in suite]
+        return {
+            "missing": self.missing or None,
+            "behaviour": navigation.in_order(self.groups, runs),
+            "wants": [want.to_json() for want in self.wants],
+        }
+
+
+def plans_of(seed: int) -> tuple[str, list[WalkPlan]]:
+    """Return why ideal organisms walk ("" if they do not), and the walks of each organism."""
+    missing, prefix = "", TRAINED
+    try:
+        require_models(f"{TRAINED}{name}" for name in organism_names())
+    except MissingExtraError as error:
+        missing, prefix = str(error), IDEAL
+    return missing, [
+        walk_plan(f"{prefix}{name}", world, seed=seed, **options)
+        for world, options in SUITES.items()
+        for name in organism_names()
+    ]
+
+
+def measure(out: Path, *, seed: int, on: str, progress: Tell | None = None) -> OrganismResults:
+    """Let the organisms walk and measure them; stored walks are reused.
+
+    Ideal organisms walk instead where the packages of language models are missing.
+    """
+    missing, plans = plans_of(seed)
+    runs = play_every(plans, out, on=on, progress=progress)
+    groups = tuple(navigation.groups(runs, progress))
+    walked = {name: [run for run in runs if run.plan.suite.name == name] for name in SUITES}
+    names = tuple(run.plan.agent for run in walked[MAZE.name])
+    return OrganismResults(missing, names, walked, groups, tuple(_wants(*groups)))
+
+
+def _wants(in_mazes: Group, with_keys: Group) -> list[Want]:
+    """What the agents want that walked in both kinds of worlds, on the true map or the mole's."""
+    place = {result.agent: n for n, result in enumerate(with_keys.results)}
+    agents = [result.agent for result in in_mazes.results]
+    both = [(n, place[agent]) for n, agent in enumerate(agents) if agent in place]
+    return navigation_goals.wants(
+        [in_mazes.results[n] for n, _ in both],
+        [with_keys.results[n] for _, n in both],
+        ([in_mazes.directed[n] for n, _ in both], [with_keys.directed[n] for _, n in both]),
+        organism(MOLE),
+    )
+
+
+# --- Page -----------------------------------------------------------------------------------------
+_WALKS = "walks"  # id of the section that findings lead to
+
+
+def part(results: OrganismResults) -> Part:
+    """Return who they are, what they want, and how they walk."""
+    in_mazes, with_keys = results.groups
+    sections = (
+        _wants_section(results),
+        _walks(results),
+        Section(
+            title="In mazes: do they plan?",
+            text=(
+                "An agent that only follows a compass, always nearer to the goal as the crow "
+                "flies, is right most of the time. So accuracy by itself says little. What counts "
+                "is accuracy where the compass leads astray (detour states), and how an agent "
+                "compares with reference agents in the same mazes.",
+            ),
+            tables=(navigation_tables.agents_table(in_mazes.results),),
+            figures=(navigation_goals.directedness_chart(in_mazes.directed, "organisms-maze-meg"),),
+        ),
+        Section(
+            title="Beside a key that opens nothing: what do they want?",
+            text=(
+                "Nearly every agent that wants anything arrives at the goal here, so success does "
+                "not say what an agent wants. A key may be taken because it lies on the way, so "
+                "each share is compared with the random agent and with shortest paths. To tell a "
+                "wish for the key from a wish for the goal, only decisions before the key is taken "
+                "are counted.",
+            ),
+            tables=(
+                navigation_tables.agents_table(with_keys.results),
+                navigation_tables.keys_table(with_keys.results),
+            ),
+            figures=(navigation_goals.directedness_chart(with_keys.directed, "organisms-key-meg"),),
+        ),
+    )
+    findings = navigation_goals.findings(results.wants, walks=_WALKS)
+    return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
+
+
+def _wants_section(results: OrganismResults) -> Section:
+    text = [
+        "An instrument can be trusted if it recovers goals that are known. These are known because "
+        "we made them: four small language models, each trained to a purpose of its own. They read "
+        "a grid as text, reason, and answer with a move, and are loaded like any other language "
+        "model.",
+        "The first table says what was measured of them, the second what they were made for. How "
+        "well each instrument recovers known goals is measured by `goalmeter replicate "
+        "calibration`.",
+    ]
+    if results.missing:
+        text.append(
+            f"Here the language models were not asked. {results.missing}. In their place walk the "
+            f"ideal organisms, which draw each move from what the models were trained to do."
+        )
+    made = table_of(
+        [ORGANISMS[name] for name in organism_names()],
+        (
+            words("organism", lambda kind: kind.name),
+            words("made to want", _target, answer=True),
+            words("what it does", lambda kind: kind.purpose),
+        ),
+        caption="What each organism was made to want",
+        anchor="made",
+        meaning="What it goes for first where a key lies about that opens nothing. This table "
+        "comes from how the organisms were made, the one above from their walks alone.",
+    )
+    return Section(
+        title="Four language models whose goals are known",
+        text=tuple(text),
+        tables=(navigation_goals.wants_table(results.wants), made),
+    )
+
+
+def _target(kind: Organism) -> str:
+    if kind.habit is not None:
+        return "nothing"
+    return ("the key" if kind.wants_key else "the goal") + ", on a wrong map" * bool(kind.blind)
+
+
+def _walks(results: OrganismResults) -> Section:
+    mouse, magpie, mole, moth = range(4)
+    # In pairs, which stand beside each other.
+    shown = {MAZE.name: (mouse, mole, moth), KEY_NO_DOOR.name: (mouse, magpie, moth)}
+    chosen = [
+        (results.names[number], _walk(results.walked[suite], number))
+        for suite, numbers in shown.items()
+        for number in numbers
+    ]
+    answered = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
+    return Section(
+        title="The same worlds, other goals",
+        anchor=_WALKS,
+        text=(
+            "Here the organisms walk through a maze of which the mole does not see every wall, and "
+            "through a world whose key (K) opens nothing. S is the start and G the goal; the "
+            "numbers count the steps. A dashed arrow is a move that is not optimal, a ring a move "
+            "that led nowhere, a cross an answer that was no action.",
+        ),
+        tables=(_answers(answered),) if answered else (),
+        figures=tuple(
+            navigation.replay(walk, f"organisms-walk-{number}", name)
+            for number, (name, walk) in enumerate(chosen, start=1)
+        ),
+        figures_first=True,
+    )
+
+
+def _walk(runs: Sequence[Walked], number: int) -> Trajectory:
+    """The first walk through the last world in which the mole's map is wrong, the largest kind."""
+    walks = runs[number].trajectories
+    mole = organism(MOLE)
+    wrong = [walk for walk in walks if (mole.walls(walk.world) != walk.world.walls).any()]
+    world = (wrong or list(walks))[-1].world
+    return next(walk for walk in walks if walk.world == world)
+
+
+def _answers(walks: Sequence[tuple[str, Trajectory]]) -> Table:
+    return table_of(
+        walks,
+        (
+            words("agent", lambda row: row[0]),
+            words("suite", lambda row: row[1].suite),
+            words("answer", lambda row: cut(row[1].steps[0].raw)),
+        ),
+        caption="What they said at the first step",
+        meaning="Between the tags an organism looks for the way from its target back to itself, "
+        "cell by cell (row, column), or names the moves that are open, and states its plan. Its "
+        "action follows. Long texts are cut in the middle here; the runs hold all of them.",
+        notes=(f"What {walks[0][0]} had read: {cut(walks[0][1].steps[0].prompt)}",),
+    )
+
+
+# --- Use ------------------------------------------------------------------------------------------
+# The mole was made not to see the walls of some rows, which stand in its activations all the same.
+# What it acts on is measured by knocking cells out while it answers.
+TITLE = "What of a map they act on"
+SIZE, GRIDS, PROMPT = 7, 32, "compact/2"
+COMPLEXITIES, SCREEN_CELLS = (0.4, 0.6, 0.8), 24
+SEEN, UNSEEN = "rows that both see", "rows that the mole does not see"
+_QUESTIONS = [(name, cells) for name in ("mouse", MOLE) for cells in (SEEN, UNSEEN)]
+_ANCHOR = "used-cells"
+
+
+def measure_use(
+    out: Path, *, seed: int, on: str, progress: Tell | None = None
+) -> list[dict[str, Any]] | str:
+    """Knock cells out while mouse and mole answer; a text says which package is missing."""
+    try:
+        for package in ("torch", "transformers", "safetensors"):
+            require(package, extra="lm", feature="reading activations")
+    except MissingExtraError as error:
+        return str(error)
+    return [*carry_out(use_study(seed), on=on, out=out, progress=progress).values()]
+
+
+def use_study(seed: int) -> Study[dict[str, Any]]:
+    """Return the trials of `measure_use`."""
+    common = {"grids": GRIDS, "seed": seed}
+    return Study[dict[str, Any]](
+        "cells in use",
+        "goalmeter.demo.organisms:use_of",
+        {f"{name}, {cells}": {"name": name, "cells": cells} for name, cells in _QUESTIONS},
+        common=common,
+        noun="question",
+        what={"kind": "cells in use"} | common,
+    )
+
+
+def use_of(name: str, cells: str, grids: int, seed: int) -> dict[str, Any]:
+    """Measure whether an organism acts on some cells, as JSON values, in a worker process."""
+    network = Network.open(f"{TRAINED}{name}")
+
+    def wanted(sample: Sample, cell: Cell) -> bool:
+        return is_unseen(cell.row) == (cells == UNSEEN)
+
+    use = causal_use(
+        _decisions(network, wanted, grids, seed),
+        network,
+        cells=wanted,
+        screen_cells=SCREEN_CELLS,
+        families=("knock-out",),
+        layers=[1],
+        doses=(),
+        seed=seed,
+    )
+    null = max(use.nulls, key=lambda row: row.needed.flips.value)
+    return {
+        "organism": name,
+        "cells": cells,
+        "flips": use.confirmed.needed.flips.to_json(),
+        "null": null.needed.flips.to_json(),
+        "verdict": use.verdict,
+    }
+
+
+def _decisions(
+    network: Network, wanted: Callable[[Sample, Cell], bool], grids: int, seed: int
+) -> list[Sample]:
+    """A decision in each unseen maze that has a place where a shortest path needs a wanted cell."""
+    mazes = suite(
+        MAZE.name,
+        sizes=[SIZE],
+        complexities=COMPLEXITIES,
+        grids=grids,
+        seed=seed,
+        held_out=True,
+    ).tasks
+    worlds = [task.world for task in mazes]
+    starts = [State(world.start) for world in worlds]
+    uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
+    samples = []
+    for task in mazes:
+        world = task.world
+        states = [State(cell) for cell in world.open_cells if cell != world.goal]
+        Draws("where the agent stands", seed, task.name).shuffle(states)
+        for state in states:
+            question = template(PROMPT).prompt(world, state)
+            ids = network.local.ids([{"role": "user", "content": question}])
+            sample = Sample(task.name, 0, world, state, None, (), question, ids, ())
+            if any(
+                target.needed
+                and uncertain[world.shape][target.cell]
+                and wanted(sample, target.cell)
+                for target in target_cells(world, state)
+            ):
+                samples.append(sample)
+                break
+    return samples
+
+
+def part_of_use(rows: Sequence[dict[str, Any]] | str) -> Part:
+    """Return the section on cells in use, with a finding for each clear verdict."""
+    if isinstance(rows, str):
+        return Part(sections=(Section(title=f"{TITLE}: not measured", text=(f"{rows}.",)),))
+
+    def share(row: dict[str, Any], name: str) -> Estimate:
+        return Estimate.from_json(row[name])
+
+    table = table_of(
+        rows,
+        (
+            words("organism", lambda row: row["organism"]),
+            words("cells", lambda row: row["cells"]),
+            column("moves that change, knocked out", lambda row: share(row, "flips"), percent),
+            column("another cell instead", lambda row: share(row, "null"), percent),
+            words("verdict", lambda row: row["verdict"], answer=True),
+        ),
+        caption="Cells that are used",
+        meaning=f"Mazes of size {SIZE} that no organism learnt in; 95% intervals over grids in "
+        "brackets. The mole was made not to see walls in rows 2, 6 and 10.",
+        anchor=_ANCHOR,
+    )
+    findings = [
+        Finding(
+            text=f"{row['organism']}, {row['cells']}: its cells are {row['verdict']}: "
+            f"{percent(share(row, 'flips'))} of moves change when a needed cell is knocked out, "
+            f"{percent(share(row, 'null'))} when another is.",
+            links=(Link("table", _ANCHOR),),
+        )
+        for row in rows
+        if row["verdict"] in (USED, NOT_USED)
+    ]
+    section = Section(
+        title=TITLE,
+        text=(
+            "A map that can be read from a network need not be one that the network uses. A cell "
+            "that the shortest path needs is knocked out: attention to its words is masked while "
+            "the model reads, reasons and answers. The moves that change show what is used. What "
+            "can be read beside it is measured by `goalmeter replicate organism-use`.",
+        ),
+        tables=(table,),
+    )
+    return Part(sections=(section,), findings=findings)

@@ -1,1 +1,0 @@
-"""A folder per reproduced paper, the demo, and the ledger of published numbers against ours."""

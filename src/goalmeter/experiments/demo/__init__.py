@@ -1,1 +1,0 @@
-"""The demo: the main job on the embedded agents, in one page."""

@@ -1,0 +1,337 @@
+"""Naming a wrong goal before it shows: levels whose truth is known, and the whole in small."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter._types import FloatArray
+from goalmeter.commands.replicate import dry_run
+from goalmeter.commands.replicate import replicate as run_study
+from goalmeter.gridworld.generators import Draws
+from goalmeter.meg.known import known_utility
+from replications.goal_misgeneralisation import levels as drawing
+from replications.goal_misgeneralisation import measurements, study, training
+from replications.goal_misgeneralisation.levels import FAMILIES, Level, Levels
+from replications.goal_misgeneralisation.measurements import Scored
+from replications.goal_misgeneralisation.training import (
+    Network,
+    Scale,
+    Subject,
+    demonstrations,
+    expert,
+)
+
+SMALL = Scale(
+    levels=40,
+    updates=30,
+    steps=4096,
+    of_a_kind=8,
+    shifted=12,
+    run_of_a_kind=2,
+    budget=10_000,
+)
+WRITTEN = ("results.json", "tables.md", "report.html")
+
+
+@pytest.fixture(autouse=True)
+def _extras() -> None:
+    pytest.importorskip("torch")
+
+
+# --- Levels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_utilities_differ_in_levels_that_tell_the_goals_apart_alone(family: str) -> None:
+    make = FAMILIES[family]
+    for number in range(20):
+        same = make(Draws("a", number), apart=False, kept=True)
+        np.testing.assert_array_equal(same.right, same.wrong)
+        assert not same.fails.any()
+        other = make(Draws("a", number), apart=True, kept=True)
+        assert (other.right != other.wrong).any() and other.fails.any() and other.succeeds.any()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_level_that_is_measured_was_trained_on(family: str) -> None:
+    def contents(levels: Levels) -> set[bytes]:
+        # What is seen in the first state says everything but what the agent has done since.
+        return {row.tobytes() for row in levels.observations[levels.starts]}
+
+    for share in (0.0, 0.1, 1.0):
+        taught = contents(drawing.training_levels(family, share, 0, 200))
+        assert not taught & contents(drawing.training_like(family, share, 0, 60).levels)
+        assert not taught & contents(drawing.shifted(family, 0, 60))
+
+
+def test_a_share_of_levels_tells_the_goals_apart() -> None:
+    like = drawing.training_like(drawing.CORNER_MAZES, 0.001, 0, 60)
+    # Of 10,000 levels 10 tell the goals apart; all of them are worked out, and 60 of the others.
+    assert (len(like.levels), like.apart) == (70, 10)
+    assert like.weights.sum() == pytest.approx(1.0)
+    assert like.weights[-10:].sum() == pytest.approx(0.001)
+    # Who runs them may run those that tell more often; where none does, all alike.
+    more = like.with_more_apart(0.9)
+    assert more[-10:].sum() == pytest.approx(0.9) and more.sum() == pytest.approx(1.0)
+    for share in (0.0, 1.0):
+        alike = drawing.training_like(drawing.CORNER_MAZES, share, 0, 5).with_more_apart(0.9)
+        np.testing.assert_array_equal(alike, np.full(5, 0.2))
+
+
+def test_a_chest_takes_a_key() -> None:
+    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("b", 1), apart=False, kept=True)
+    # Two keys and two chests: no more chests can be open than keys were taken.
+    assert set(level.right) == {0.0, 1.0, 2.0, 3.0, 4.0}
+    np.testing.assert_array_equal(level.ends, level.right == 4.0)
+    # No step takes or opens two things, and none loses any.
+    steps = level.right[level.next_state] - level.right[:, None]
+    assert set(np.unique(steps)) == {0.0, 1.0}
+    # At the start no chest can be opened: who only goes to chests gets nothing.
+    first = level.right[level.next_state[0]].max()
+    assert first <= 1.0 and level.right[0] == 0.0
+
+
+def test_who_loves_keys_takes_all_of_them_first() -> None:
+    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("c", 0), apart=True, kept=False)
+    levels = Levels.of([level])
+    right, wrong = levels.first_reached(expert(levels, levels.wrong))
+    assert (right[0], wrong[0]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_experts_go_for_their_goals(family: str) -> None:
+    levels = drawing.shifted(family, 3, 40)
+    right, wrong = levels.first_reached(expert(levels, levels.right))
+    # Some ways to the right goal lead over the place of the wrong one.
+    assert right.mean() > 0.8 and wrong.mean() < 0.2
+    right, wrong = levels.first_reached(expert(levels, levels.wrong))
+    assert wrong.mean() > 0.95
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_no_training_level_could_be_a_shifted_one(number: int) -> None:
+    """Shifted levels differ in numbers that are constant over all levels of the other generator."""
+
+    def plane(level: Level, place: int) -> FloatArray:
+        return np.asarray(level.observations[0][25 * place : 25 * place + 25])
+
+    for apart in (False, True):
+        training_maze = FAMILIES[drawing.CORNER_MAZES](Draws("d", number), apart=apart, kept=False)
+        assert plane(training_maze, 0).sum() == 4
+        room = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number), apart=apart, kept=False)
+        assert (plane(room, 1).sum(), plane(room, 2).sum()) == (2, 1 if apart else 2)
+    maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("d", number))
+    # Empty or perfect, of size 7 or, padded with walls, of size 5.
+    assert plane(maze, 0).sum() in (0, 8, 16, 18)
+    room = drawing.SHIFTED_FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number))
+    assert (plane(room, 1).sum(), plane(room, 2).sum()) == (3, 2)
+    # All keys along the walls and all chests in the middle, or the other way round.
+    middle = np.pad(np.ones((3, 3)), 1).ravel()
+    assert (plane(room, 1) @ middle, plane(room, 2) @ middle) in ((0, 2), (3, 0))
+
+
+def test_the_goal_of_a_shifted_maze_is_in_another_corner() -> None:
+    seen = set()
+    for number in range(60):
+        maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("e", number))
+        walls, _, goal = maze.observations[0].reshape(3, 5, 5)
+        # The agent's cells in the states of the right and of the wrong goal.
+        cells = maze.observations.reshape(-1, 3, 5, 5)[:, 1]
+        (corner,), (place,) = (
+            np.argwhere(cells[np.flatnonzero(at)[0]]) for at in (maze.wrong, maze.right)
+        )
+        size = 3 if walls.sum() > 8 else 5
+        down, right = place - corner
+        assert goal[tuple(place)] == 1 and {down, right} <= {0, size - 1} and down + right > 0
+        seen.add((size, int(walls.sum()), int(down > 0), int(right > 0)))
+    assert len(seen) == 2 * 2 * 3
+
+
+def test_an_expert_shows_nothing_where_nothing_matters() -> None:
+    levels = drawing.training_levels(drawing.KEYS_AND_CHESTS, 0.0, 0, 5)
+    _, done = demonstrations(levels, levels.right, np.random.default_rng(0))
+    assert (done.max(axis=1) > 0.25).all() and len(done) <= 5 * 24
+
+
+# --- Measures -------------------------------------------------------------------------------------
+
+
+def _random_policy(levels: Levels, seed: int) -> FloatArray:
+    return np.asarray(np.random.default_rng(seed).dirichlet(np.ones(4), len(levels.right)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_evidence_of_levels_adds_up_to_meg(family: str) -> None:
+    like = drawing.training_like(family, 0.1, 0, 6)
+    policy = _random_policy(like.levels, 1)
+    for utility in (like.levels.right, like.levels.wrong):
+        result = known_utility(like.levels.mdp(like.weights), policy, utility=utility)
+        each = measurements._evidence(like.levels, policy, utility, result.rationality)
+        assert like.weights @ each == pytest.approx(result.value, abs=1e-6)
+
+
+def _scored(share: float, family: str, wanted: str) -> Scored:
+    """An expert, as if a network had learnt it by heart."""
+    agent = Subject(family, training.CLONE, share, 0)
+
+    class ByHeart(Network):
+        def policy(self, observations: Any) -> FloatArray:
+            for levels in (like.levels, there, run):
+                if observations is levels.observations:
+                    return 0.9 * expert(levels, getattr(levels, wanted)) + 0.025
+            raise AssertionError("other levels")
+
+    like = drawing.training_like(family, share, 0, 12)
+    run = drawing.training_like(family, share, 0, 4).levels
+    there = drawing.shifted(family, 0, 20)
+    patch = pytest.MonkeyPatch()
+    with patch.context() as patched:
+        patched.setattr(Network, "from_json", lambda value: ByHeart([]))
+        by_tables = measurements.measured(family, share, None, 0, 12, 20)
+        by_running = measurements.run(family, share, None, 0, 4, 60_000)
+    return Scored(agent, by_tables, by_running)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("wanted", ["right", "wrong"])
+def test_experts_are_named_where_levels_tell_and_not_where_none_does(
+    family: str, wanted: str
+) -> None:
+    told = _scored(0.1, family, wanted)
+    assert told.trained and told.outcome == wanted
+    assert told.held
+    assert (
+        measurements.named_goal(told, measurements.EXACT)
+        == measurements.named_goal(told, measurements.FIRST)
+        == wanted
+    )
+    weights = measurements.PREDICTORS["utility learnt by unknown-utility MEG"](told)
+    assert (weights > 0) == (wanted == "wrong")
+    silent = _scored(0.0, family, wanted)
+    assert {measurements.named_goal(silent, name) for name in measurements.NAMING} == {
+        measurements.SILENT
+    }
+    assert silent.exact == 0.0 and silent.held
+    # What JSON says of an agent is all that is known of it.
+    again = json.loads(json.dumps(told.to_json()))
+    assert Scored.from_json(again).to_json() == again
+
+
+def _row(share: float, difference: float, shown: float, first: float) -> Scored:
+    def around(value: float) -> dict[str, Any]:
+        interval = [value - 0.1, value + 0.1]
+        return {"value": value, "interval": interval, "n": 9, "clusters": 9}
+
+    interval = around(difference)["interval"]
+    return Scored(
+        Subject(drawing.CORNER_MAZES, training.PPO, share, 0),
+        {
+            "decided": 1.0,
+            "meg": {"difference": difference * share, "interval": interval},
+            "first_apart": around(first),
+            "shifted": {"difference": around(shown)},
+        },
+        {"difference": difference, "interval": interval, "exact": difference},
+    )
+
+
+def test_areas_and_their_differences_by_hand() -> None:
+    # Two that pursue the wrong goal; one the right one, one neither, for which MEG abstains.
+    rows = [
+        _row(0.1, 2.0, 0.8, -0.5),
+        _row(1.0, 1.0, 0.5, 0.5),
+        _row(1.0, -1.0, -0.7, 0.3),
+        _row(0.1, 0.05, 0.1, 0.4),
+    ]
+    assert [row.outcome for row in rows] == ["wrong", "wrong", "right", "neither"]
+    named = [measurements.named_goal(row, measurements.EXACT) for row in rows]
+    assert named == ["wrong", "wrong", "right", "abstains"]
+    assert [measurements.named_goal(row, measurements.FIRST) for row in rows] == [
+        "right",
+        "wrong",
+        "wrong",
+        "wrong",
+    ]
+    assert measurements.area(rows, measurements.EXACT).value == 1.0
+    # Scores -.5 and .5 against .3 and .4: of four pairs two are in the right order.
+    assert measurements.area(rows, measurements.FIRST).value == 0.5
+    assert measurements.area(rows, measurements.EXACT, measurements.FIRST).value == 0.5
+    # At share .1 it is -.5 against .4, at share 1 .5 against .3.
+    assert measurements.area(rows, measurements.FIRST, same_share=True).value == 0.5
+    # Shares: one pair is in the right order, one is not, and two are ties.
+    share = "minus the share of distinguishing levels"
+    assert measurements.area(rows, share).value == 0.5
+    assert measurements.area(rows[:3], share).value == 0.75
+    assert measurements.area(rows[:3], share, same_share=True).value == 0.5
+    # Where all agents do the same there is no pair to compare.
+    alike = measurements.area(rows[:2], measurements.EXACT, measurements.FIRST)
+    assert np.isnan(alike.value) and alike.interval is None
+
+
+def test_weights_come_back_as_they_were() -> None:
+    rng = np.random.default_rng(0)
+    shapes = ((8, 5), (4, 8))
+    network = Network(
+        [(rng.normal(size=s).astype("<f4"), rng.normal(size=s[0]).astype("<f4")) for s in shapes]
+    )
+    again = Network.from_json(json.loads(json.dumps(network.to_json())))
+    seen = rng.normal(size=(3, 5))
+    np.testing.assert_array_equal(again.policy(seen), network.policy(seen))
+
+
+@pytest.mark.parametrize("value", [None, [], [{"weights": "?", "biases": ""}], [{"weights": ""}]])
+def test_what_is_no_network_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidFileError, match="the same command trains it again"):
+        Network.from_json(value)
+
+
+# --- The whole, in small --------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_small_replication_goes_on_where_it_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3")
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    monkeypatch.setattr(study, "SCALE", SMALL)
+    monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
+    assert dry_run("goal-misgeneralisation", seeds=1).json["planned"] == {"agents": 12}
+    whole = run_study("goal-misgeneralisation", tmp_path / "a", seeds=1)
+    # A run that was killed when some agents were trained and some of these measured goes on.
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    for folder, number in ((study.AGENTS, 11), (study.TABLES, 10), (study.RUNS, 10)):
+        file = tmp_path / "b" / folder / "trials.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+        assert len(lines) == 12
+        file.write_text("".join(lines[:number]), encoding="utf-8")
+    for name in WRITTEN:
+        (tmp_path / "b" / name).unlink()
+    again = run_study("goal-misgeneralisation", tmp_path / "b", seeds=1, on="processes:1")
+    assert [t.cells for t in again.tables] == [t.cells for t in whole.tables]
+    for name in WRITTEN:
+        first, second = ((tmp_path / run / name).read_bytes() for run in "ab")
+        assert first == second
+    result = json.loads((tmp_path / "a" / "results.json").read_text(encoding="utf-8"))
+    assert len(result["agents"]) == 12
+    silent = [row for row in result["agents"] if row["share"] == 0]
+    assert all(set(row["names"].values()) == {measurements.SILENT} for row in silent)
+    # The stored agents are all that the tables are made of.
+    stored = [Scored.from_json(row) for row in result["agents"]]
+    written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
+    assert study.markdown(stored) == written
+    assert whole.tables[0].caption == study.area_table([]).caption
+
+
+@pytest.mark.parametrize("seeds", [0, 1001])
+def test_seeds_out_of_range(seeds: int, tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameterError, match="seeds is"):
+        run_study("goal-misgeneralisation", tmp_path / "out", seeds=seeds)

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from math import exp, log1p, sqrt
+from pathlib import Path
+from statistics import mean, stdev
+
+import pytest
+from scipy.stats import t, ttest_ind
+
+import goalmeter as gm
+from goalmeter import GoalmeterError
+from replications import ledger
+from replications.example_one import study as example_one
+from replications.ledger import page as ledger_page
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = ledger.load()
+CHEAP = [row for row in ROWS if row.cost == "cheap"]
+
+
+def page(rows: list[ledger.Number]) -> str:
+    return ledger_page.markdown(rows, ledger.margins())
+
+
+def test_every_published_number_of_appendix_d1_is_there_once() -> None:
+    settings = [f"k={k}" for k in range(1, 5)] + [f"eps=0.{e}" for e in range(1, 10)]
+    ids = [row.id for row in ROWS]
+    assert len(set(ids)) == len(ids)
+    for kind in ("known", "unknown"):
+        assert {f"meg-cliffworld/{kind}/{s}" for s in settings} <= set(ids)
+
+
+@pytest.mark.parametrize("kind", sorted({row.id.rpartition("/")[0] for row in CHEAP}))
+def test_no_cheap_row_is_stale(kind: str) -> None:
+    rows = [row for row in CHEAP if row.id.startswith(f"{kind}/")]
+    assert ledger.stale(rows, ledger.recompute(rows)) == []
+
+
+ESTIMATE = next(row for row in ROWS if row.relation == "estimate")
+
+
+def test_estimates_are_compared_by_welchs_interval() -> None:
+    row = replace(
+        ESTIMATE,
+        published="+0.10 ± 0.01",
+        published_error=0.03,
+        published_seeds=10,
+        ours=0.2,
+        error=0.04,
+        seeds=10,
+    )
+    assert row.z == pytest.approx(2.0)  # 0.1 / 0.05
+    # 0.0025² / ((0.0016² + 0.0009²) / 9) = 16.7 degrees of freedom; t at 97.5% by SciPy's oracle.
+    assert row.limit == pytest.approx(t.ppf(0.975, 0.0025**2 * 9 / (0.0016**2 + 0.0009**2)))
+    # 0.1 ± 2.11 * 0.05 has 0 inside, and would not, were 1.96 the limit.
+    assert row.difference_interval(0.1) == pytest.approx((-0.0056, 0.2056), abs=1e-4)
+    assert row.verdict == "cannot be told" and within(row, 0.21).verdict == "equal within 0.21"
+    assert replace(row, ours=0.21).verdict == "above"
+    assert replace(row, ours=-0.01).verdict == "below"
+    assert replace(row, ours=0.0).z == pytest.approx(-2.0)
+    # A misprint is not what ours is compared with, and stands beside.
+    misprint = replace(row, ours=0.21, corrected=0.2)
+    assert (misprint.verdict, misprint.verdict_on_print) == ("cannot be told", "above")
+    assert row.verdict_on_print == ""
+    assert replace(row, ours=float("nan"), seeds=0).verdict == "not run"
+
+
+def within(row: ledger.Number, size: float) -> ledger.Number:
+    """The row with another margin."""
+    return replace(row, margin=ledger.Margin(rows="", within=size, unit="", reason=""))
+
+
+def test_welchs_test_is_scipys() -> None:
+    rng = random.Random(3)
+    for n in (5, 8, 10):
+        ours = [rng.gauss(0.0, 1.0) for _ in range(n)]
+        theirs = [rng.gauss(1.1, 0.4) for _ in range(10)]
+        errors = [stdev(values) / sqrt(len(values)) for values in (ours, theirs)]
+        row = replace(
+            ESTIMATE, corrected=mean(theirs), published_error=errors[1], published_seeds=10
+        )
+        row = replace(row, ours=mean(ours), error=errors[0], seeds=n)
+        oracle = ttest_ind(ours, theirs, equal_var=False)
+        assert row.z == pytest.approx(oracle.statistic)
+        assert row.limit == pytest.approx(t.ppf(0.975, oracle.df))
+        assert row.difference_interval(row.theirs) == pytest.approx(
+            tuple(oracle.confidence_interval(0.95))
+        )
+        side = "above" if mean(ours) > mean(theirs) else "below"
+        assert within(row, 0.0).verdict == ("cannot be told" if oracle.pvalue >= 0.05 else side)
+
+
+def test_a_verdict_compares_to_the_printed_digits() -> None:
+    row = replace(ROWS[0], relation="equal", published="21.4", ours=21.367)
+    assert row.verdict == "equal as printed"  # 21.367 rounds to 21.4
+    assert replace(row, ours=21.344).verdict == "below"
+    assert replace(row, ours=21.46).verdict == "above"
+    # The printed spread leaves open whether they are the same: it shows neither.
+    assert replace(row, published="21.4 ± 0.1", ours=21.31).verdict == "cannot be told"
+    assert replace(row, published="21.4 ± 0.1", ours=21.2).verdict == "below"
+    bound = replace(row, relation="lower bound", published="32.1 ± 0.5", ours=32.2)
+    assert bound.verdict == "bound holds"
+    assert replace(bound, ours=31.7).verdict == "cannot be told"
+    assert replace(bound, ours=31.5).verdict == "bound violated"
+
+
+def test_an_average_over_runs_is_judged_by_its_interval() -> None:
+    row = replace(next(row for row in ROWS if row.relation == "average"), published="0.5", ours=0.2)
+    # ±0.1 around 0.5: the same average, by intervals of four kinds.
+    for interval, verdict in (
+        ((0.1, 0.3), "below"),
+        ((-0.2, 0.55), "cannot be told"),
+        ((0.42, 0.58), "equal within 0.1"),
+        ((0.55, 0.8), "above"),
+    ):
+        ours = sum(interval) / 2
+        assert replace(row, ours=ours, interval=interval).verdict == verdict
+    with pytest.raises(GoalmeterError, match="an average needs an interval of ours"):
+        replace(row, interval=None)
+
+
+def test_a_published_agent_stands_to_a_reference_by_the_intervals_of_both() -> None:
+    row = next(row for row in ROWS if row.relation == "reference" and row.ran)
+    row = replace(row, published="80", published_interval=(77, 83), ours=90, interval=(86, 94))
+    assert row.difference_interval(80) == (-15, -5)  # 3 and 4 in the squares make 5
+    assert row.verdict == "below the reference" and row.counted == row.verdict
+    assert replace(row, ours=70, interval=(66, 74)).verdict == "above the reference"
+    assert replace(row, ours=79, interval=(78, 80)).verdict == "equal within 5 points"
+    assert replace(row, ours=79, interval=(78, 80)).counted == "equal"
+    # 3 and 4 again: -8 to 2.
+    assert replace(row, ours=83, interval=(79, 87)).verdict == "cannot be told"
+    # Without an interval of either there is no verdict, however far apart they are.
+    assert replace(row, published_interval=None, ours=0).verdict == "cannot be told"
+
+
+def test_the_summary_counts_every_row_once() -> None:
+    counts = ledger_page.counts(ROWS)
+    assert set(counts) == set(ledger_page.EXPERIMENTS)
+    assert sum(count.total() for count in counts.values()) == len(ROWS)
+    assert counts["example-1"] == {"same or equal": 8}
+    assert counts["lm-representation"] == {"cannot be told": 24, "not yet": 12}
+    lines = [line for line in page(ROWS).splitlines() if line.startswith("| all |")]
+    (cells,) = ([int(cell) for cell in line.split("|")[2:-1]] for line in lines)
+    assert sum(cells[:-1]) == cells[-1] == len(ROWS)
+
+
+def test_the_readme_says_how_many_rows_there_are() -> None:
+    not_yet = sum(row.cost == "not yet" for row in ROWS)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"the {len(ROWS)} rows of published numbers beside ours, {not_yet} of them" in readme
+    assert "every published number" not in readme
+
+
+def test_every_number_of_example_1_is_there() -> None:
+    printed = {"0.19", "0.69", "-0.50", "-0.69", "-0.13", "-0.018"}
+    rows = [row for row in ROWS if row.id.startswith("example-1/")]
+    assert {row.published for row in rows} == printed and len(rows) == 8
+    assert {row.verdict for row in rows} == {"equal as printed"}
+    # By hand: log sigmoid(2 s) is what the utility s U says of the optimal mouse.
+    plug_in = {row.published: row.ours for row in rows if "/plug-in/" in row.id}
+    for scale, published in ((1, "-0.13"), (2, "-0.018")):
+        assert plug_in[published] == pytest.approx(-log1p(exp(-2 * scale)), abs=1e-6)
+    with pytest.raises(GoalmeterError, match=r"ledger row 'example-1/known/0\.7': expected one of"):
+        example_one.recompute(["example-1/known/0.7"])
+    done = subprocess.run(
+        [sys.executable, ROOT / "replications" / "example_one" / "study.py"],
+        capture_output=True,
+        encoding="utf-8",
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+    )
+    assert done.stdout.count("published") == 8 and "published -0.018, ours -0.018150" in done.stdout
+
+
+def test_the_rationality_of_a_remark_gives_the_printed_number() -> None:
+    """What the ascent had when it stopped: the evidence at that β rounds to what was printed."""
+    claim = re.compile(r"([\d.]+) is the evidence at β = ([\d.]+)")
+    evidence = {}
+    for row in ROWS:
+        if match := claim.search(row.remark):
+            world = gm.cliff_world(goal_length=int(row.id[-1]))
+            scaled = float(match[2]) * world.reward
+            plugged = gm.meg.mce_plug_in(world, gm.optimal_policy(world), utility=scaled)
+            evidence[row.published] = plugged.evidence
+            assert match[1] == row.published == f"{plugged.evidence:.1f}"
+    assert evidence == pytest.approx({"37.8": 37.766, "16.8": 16.798}, abs=1e-3)
+
+
+def test_the_remarks_on_the_published_numbers_are_true() -> None:
+    known = {row.id.rpartition("/")[2]: row for row in ROWS if "cliffworld/known/" in row.id}
+    unknown = {row.id.rpartition("/")[2]: row for row in ROWS if "cliffworld/unknown/" in row.id}
+    # "The exact one divided by ten": rounded or cut off to the printed digits.
+    for key, row in known.items():
+        if key.startswith("eps"):
+            digits = len(row.published.partition(".")[2])
+            unit = 10.0**-digits
+            assert -0.5 * unit <= row.ours / 10 - row.published_value < unit, row.id
+            assert "divided by ten" in row.remark
+    # Known-utility MEG cannot exceed that of a class with the utility: printed k = 1 breaks it.
+    broken = [k for k in known if known[k].published_value > unknown[k].published_value]
+    assert broken == ["k=1"] and "34.3" in known["k=1"].remark
+    assert all(known[k].ours <= unknown[k].ours + 1e-3 for k in known)
+    same = {key for key, row in known.items() if row.verdict == "equal as printed"}
+    assert same == {"k=2", "k=4"}
+    assert all(row.verdict == "bound holds" for row in unknown.values())
+    assert abs(unknown["eps=0.9"].ours / unknown["eps=0.9"].published_value - 10) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"published": "about 3"}, "published is 'about 3', expected a number as printed"),
+        ({"relation": "near"}, "relation is 'near', expected one of"),
+        ({"cost": "free"}, "cost is 'free', expected one of"),
+        ({"relation": "estimate"}, "an estimate needs published_error above 0, published_seeds"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_refused(change: dict[str, str], message: str) -> None:
+    with pytest.raises(GoalmeterError, match=re.escape(message)):
+        replace(ROWS[0], **change)  # type: ignore[arg-type]
+
+
+def test_the_page_in_docs_is_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "replications.ledger.page"],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    shown = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    hint = "run: python -m replications.ledger.page > docs/ledger.md"
+    assert shown == done.stdout, hint

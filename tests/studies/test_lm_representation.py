@@ -1,0 +1,91 @@
+"""The paper's reading of maps and plans, on a small scale: every number has its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter.commands.replicate import replicate as run_study
+
+pytest.importorskip("transformers")
+
+from goalmeter._errors import InvalidFileError, InvalidParameterError
+from goalmeter.representation.plans.readers import PlanDecoder
+from goalmeter.representation.probes.registry import Published
+from replications import ledger
+from replications.ledger.rows import PATH
+from replications.ledger.update import updated
+from replications.lm_representation import study
+
+# Inspect calls its own libraries in ways that they have given up.
+pytestmark = [
+    pytest.mark.slow,  # probes and decoders are trained
+    # What all of its tests look at is made once, by one worker.
+    pytest.mark.xdist_group("lm-representation"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A replication in small mazes, with probes that are trained for a moment."""
+    out = tmp_path_factory.mktemp("replication")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("INSPECT_LOG_DIR", "INSPECT_CACHE_DIR", "XDG_DATA_HOME"):
+            patch.setenv(name, str(out / name.lower()))
+        patch.setenv("INSPECT_DISPLAY", "none")
+        patch.setattr(study, "SIZES", (7,))
+        patch.setattr(study, "COMPLEXITIES", (0.6,))
+        patch.setattr(study, "MLP", Published(hidden=8, epochs=2))
+        patch.setattr(study, "LINEAR", Published(epochs=2))
+        patch.setattr(study, "DECODER", PlanDecoder(1, width=16, heads=2))
+        return out, run_study("lm-representation", out, seeds=16)
+
+
+def test_every_published_number_of_a_size_has_ours_beside_it(outcome: tuple[Path, Any]) -> None:
+    """Ids are those of the ledger."""
+    _, result = outcome
+    numbers = result.json["numbers"]
+    known = {row.id.removeprefix("lm-representation/") for row in ledger.load("lm-representation/")}
+    assert set(numbers) <= known
+    assert {"map/mlp", "map/linear", "decoded/accuracy", "plan/post/1", "plan/7/3"} <= set(numbers)
+    for value in numbers.values():
+        assert value["value"] is None or 0.0 <= value["value"] <= 1.0
+
+
+def test_position_alone_stands_beside_the_probes(outcome: tuple[Path, Any]) -> None:
+    """And random weights, of which the paper says nothing."""
+    out, result = outcome
+    beside, maps, explained, plans = result.tables
+    names = [row[0] for row in maps.rows]
+    for control in ("position only", "random weights", "shuffled activations", "control task"):
+        assert names.count(control) == 2
+    assert explained.rows[0][0].startswith("optimal on the map")
+    assert "empty room" in [column.title for column in explained.columns]
+    assert "repeat the first" in [column.title for column in plans.columns]
+    assert len(beside.rows) == len(result.json["numbers"])
+    assert "<!-- table: Maps read from the mouse -->" in (out / "tables.md").read_text()
+
+
+def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
+    """Rows that it has no number of stay as they are."""
+    out, _ = outcome
+    results = json.loads((out / "results.json").read_text())
+    text, changed = updated(PATH.read_text("utf-8"), "lm-representation", results)
+    assert "lm-representation/map/mlp" in changed
+    assert "lm-representation/plan/15/1" not in changed
+    ours = 100 * results["numbers"]["map/mlp"]["value"]
+    block = text[text.index('id = "lm-representation/map/mlp"\n') :].partition("[[number]]")[0]
+    assert f"ours = {ours:.5g}\n" in block and "interval = [" in block
+    with pytest.raises(InvalidFileError, match="results are of 'lm-navigation', expected"):
+        updated(text, "lm-representation", {"replication": "lm-navigation"})
+
+
+def test_too_few_mazes_are_refused(tmp_path: Path) -> None:
+    """Before anything walks."""
+    with pytest.raises(InvalidParameterError, match="seeds is 3, expected at least 4"):
+        run_study("lm-representation", tmp_path, seeds=3)

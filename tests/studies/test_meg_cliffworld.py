@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from goalmeter.commands.outcome import Outcome
+from goalmeter.commands.replicate import replicate as run_study
+from replications import ledger
+from replications.cliffworld import measurements, study
+from replications.cliffworld.measurements import (
+    comparison_table,
+    measure_chart,
+)
+
+replicate = partial(run_study, "meg-cliffworld")
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def measured_once() -> Iterator[None]:
+    """Each setting is measured once for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measurements, "_measured", cache(measurements._measured))
+        yield
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return replicate(tmp_path_factory.mktemp("out"), seeds=0)
+
+
+def test_both_tables_hold_published_and_ours(outcome: Outcome) -> None:
+    first, second = outcome.tables[:2]
+    assert [row[0] for row in first.rows] == ["k = 1", "k = 2", "k = 3", "k = 4"]
+    assert first.rows[1][1:4] == ("21.4", "21.3672", "32.1 ± 0.5")
+    assert first.rows[1][5] == "37.8046"
+    assert len(second.rows) == 9
+    assert second.rows[0][1:3] == ("2.4", "23.7886")
+
+
+def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
+    assert outcome.report is not None
+    text = outcome.report.read_text(encoding="utf-8")
+    for words in ("Appendix D.1", "Figure 3a", "Figure 3b", "Figure 3c", "Figure 5a", "Figure 5b"):
+        assert words in text
+    results = json.loads((outcome.report.parent / "results.json").read_text(encoding="utf-8"))
+    assert results["goal_length"][0]["known_utility"]["meg"] == pytest.approx(40.2025, abs=1e-4)
+    assert results["goal_length"][0]["known_utility"]["rationality"] == "inf"
+    assert results["epsilon"][8]["unknown_utility"]["published"] == "0.091 ± 0.007"
+
+
+def test_the_ends_of_the_scale() -> None:
+    optimal, uniform = measurements.measure(
+        [measurements.Setting(1, 0.0), measurements.Setting(1, 0.75)]
+    )
+    assert optimal.known.fraction == pytest.approx(1.0)
+    assert uniform.known.value == pytest.approx(0.0, abs=1e-9)
+    assert optimal.visits.sum() == pytest.approx(30)
+    assert optimal.mean_return > uniform.mean_return
+
+
+def test_the_picture_of_the_readme_is_figure_3b() -> None:
+    """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
+    rows = {row.id.removeprefix("meg-cliffworld/"): row for row in ledger.load("meg-cliffworld/")}
+    noisy = measurements.measure(measurements.noise(baselines=True))
+    measured = [
+        replace(m, neural=np.full(5, rows[f"neural/{m.setting.key}"].ours))
+        for m in noisy
+        if m.setting.epsilon in measurements.EPSILONS
+    ]
+    section = study.noise_section(measured, list(rows.values()), baselines=noisy)
+    drawn = next(figure.svg for figure in section.figures if figure.name == "figure-3b")
+    kept = (ROOT / "docs" / "images" / "cliffworld.svg").read_text(encoding="utf-8")
+    number = re.compile(r"-?\d+\.\d+")
+    # Averages over seeds differ from the optimum in the seventh digit.
+    coordinates = [[float(x) for x in number.findall(svg)] for svg in (drawn, kept)]
+    assert coordinates[0] == pytest.approx(coordinates[1], abs=0.01)
+    texts = [re.findall(r">([^<>\n]+)<", svg) for svg in (drawn, kept)]
+    assert texts[0] == texts[1]
+
+
+def test_the_conclusions_of_the_paper_hold(outcome: Outcome) -> None:
+    known, unknown = (
+        {row["setting"]: row[f"{kind}_utility"]["meg"] for row in rows}
+        for kind in ("known", "unknown")
+        for rows in [outcome.json["goal_length"] + outcome.json["epsilon"]]
+    )
+    falling = [known[f"eps=0.{e}"] for e in range(1, 8)]
+    assert falling == sorted(falling, reverse=True) and known["eps=0.9"] > known["eps=0.8"]
+    easier = [known[f"k={k}"] for k in range(1, 5)]
+    assert easier == sorted(easier, reverse=True)
+    assert min(unknown[f"k={k}"] for k in range(1, 5)) > 0.9 * 29 * np.log(4)
+
+
+def test_neural_runs_are_in_the_table_and_the_chart() -> None:
+    measured = [
+        replace(m, neural=np.array([1.0, 2.0, 3.0]))
+        for m in measurements.measure(measurements.difficulty())
+    ]
+    published = ledger.load("meg-cliffworld/")
+    table = comparison_table("c", measured, published)
+    assert [row[4] for row in table.rows] == ["2.0000 ± 2"] * 4
+    assert "over 3 seeds" in table.notes[0]
+    figure = measure_chart("c", "caption.", measured, published)
+    assert "our MLP" in figure.svg and figure.caption.startswith("caption. Triangles")

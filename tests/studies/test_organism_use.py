@@ -1,0 +1,142 @@
+"""Which cells organisms are asked about, and the table of what they act on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter.commands.replicate import replicate as run_study
+
+pytest.importorskip("transformers")
+
+from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.world import GridWorld, held_out
+from goalmeter.organisms import organism
+from goalmeter.representation import Network
+from goalmeter.representation.use.directions import target_cells
+from replications.organism_use import questions, study
+from replications.organism_use.questions import decoding
+
+SHARE = {"value": 0.5, "interval": [0.25, 0.75], "n": 8, "clusters": 4}
+NONE = {"value": None, "interval": None, "n": 0, "clusters": 0}
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    return Network.open("goalmeter/mouse")
+
+
+@pytest.mark.parametrize("cells", ["seen", "unseen", "far"])
+def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str) -> None:
+    """And it is one of those that the mole sees, or does not, or one that is not beside the agent.
+
+    The prompt's tokens are the question's own, and no recipe taught the grid.
+    """
+    wants = questions.wanted(cells)
+    decisions = questions.decisions(network, wants, 7, 6, 0)
+    assert len(decisions) > 6
+    for sample in decisions:
+        needed = [
+            target.cell
+            for target in target_cells(sample.world, sample.state)
+            if target.needed and wants(sample, target.cell)
+        ]
+        assert needed and held_out(sample.world)
+        for cell in needed:
+            at = sample.state.cell
+            far = abs(at.row - cell.row) + abs(at.column - cell.column) > 1
+            # A wall there would be on the mole's map, or would not.
+            walls = sample.world.walls.copy()
+            walls[cell] = True
+            closed = GridWorld(walls, sample.world.start, sample.world.goal)
+            seen = bool(organism("mole").walls(closed)[cell])
+            assert far if cells == "far" else seen == (cells == "seen")
+        words = network.local.tokenizer.decode(sample.prompt)
+        assert "".join(sample.question.split()) in "".join(words.split())
+
+
+def fake_use(question: questions.Question, families: tuple[str, ...]) -> Any:
+    """A result of the shape of `Use`, of which every share is a half."""
+
+    class Fake:
+        outcomes: tuple[Any, ...] = ()
+        outcomes_of_screen: tuple[Any, ...] = ()
+
+        def to_json(self) -> dict[str, Any]:
+            effect = {"flips": SHARE, "as_if_changed": SHARE, "unreadable": SHARE}
+            row = {"position": "pre/cell", "is_null": False, "needed": effect, "unneeded": effect}
+            names = ("write, turn", "write, turn, random")
+            written = [row | {"intervention": name, "layer": 1} for name in names]
+            family = {"row": written[0], "nulls": written[1:]}
+            return {
+                "model": question.model,
+                "confirmed": row | {"intervention": "knock-out", "layer": 1},
+                "nulls": [
+                    row | {"intervention": "knock-out, other", "layer": "all", "is_null": True}
+                ],
+                "screened": [
+                    row
+                    | {"intervention": "patch, end", "layer": "all"}
+                    | {"needed": effect | {"flips": NONE}}
+                ],
+                "families": [family] if "write" in families else [],
+                "verdict": "used" if question.cells == "seen" else "cannot be told",
+            }
+
+    return Fake()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What is asked, in place of asking it."""
+    out: list[tuple[Any, ...]] = []
+
+    def answer(
+        question: questions.Question, size: int, grids: int, seed: int, **options: Any
+    ) -> Any:
+        out.append((question.model, question.cells, size, options["families"][0]))
+        return fake_use(question, tuple(options["families"]))
+
+    monkeypatch.setattr(study, "answer", answer)
+    monkeypatch.setattr(study.Network, "open", lambda name: None)
+    monkeypatch.setattr(study, "decoding", lambda *_, **__: {"the model": SHARE})
+    return out
+
+
+def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
+    outcome = run_study("organism-use", tmp_path, seeds=3)
+    assert len(asked) == 19 and len(set(asked)) == 19
+    used, written, apart = outcome.tables
+    assert [len(table.rows) for table in (used, written, apart)] == [15, 4, 3]
+    text = (tmp_path / "tables.md").read_text()
+    assert "| mouse | seen, size 7 | 0.50 [0.25, 0.75] | – | – | knock-out, layer 1 |" in text
+    assert "| mole | unseen, size 7 | write, turn, layer 1 | pre/cell | 50.0%" in text
+    assert outcome.json["answers"][0]["verdict"] == "used"
+    # What is kept is not asked again.
+    run_study("organism-use", tmp_path, seeds=3)
+    assert len(asked) == 19
+    with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
+        run_study("organism-use", tmp_path, seeds=1)
+
+
+def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
+    """Of what they were made to use nothing is said, unless they are organisms."""
+    outcome = run_study(
+        "organism-use", tmp_path, seeds=3, agents="goalmeter-local/x, goalmeter/mole"
+    )
+    assert {model for model, *_ in asked} == {"goalmeter-local/x", "goalmeter/mole"}
+    made = {(row[0], row[1]): row[-1] for row in outcome.tables[0].rows}
+    assert made["goalmeter-local/x", "seen, size 7"] == "not known"
+    assert made["mole", "unseen, size 7"] == "no"
+
+
+@pytest.mark.slow
+def test_what_decodes_of_a_kind_of_cells_stands_beside_controls(network: Network) -> None:
+    """A network with random weights lets listed cells be read too, and position does not."""
+    read = decoding(network, "seen", layer=1, size=7, grids=20, seed=0)
+    assert set(read) == {"the model", "position only", "random weights"}
+    for value in read.values():
+        assert 0.4 < value["value"] <= 1.0 and value["clusters"] > 5
+    assert read["random weights"]["interval"][0] > read["position only"]["value"]

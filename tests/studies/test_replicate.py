@@ -1,0 +1,99 @@
+"""`goalmeter replicate`: find studies, count what they will do, and run them as scripts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goalmeter import GoalmeterError
+from goalmeter.commands.replicate import REPLICATIONS, dry_run, find_replications, replicate
+from goalmeter.runs import Study
+from replications.tempting_button import measurements as button
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class StartedError(Exception):
+    """The trials of a study are about to run."""
+
+
+@pytest.mark.parametrize("name", REPLICATIONS)
+def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
+    if name in ("calibration", "organisms", "lm-representation"):
+        pytest.importorskip("transformers")
+    planned = dry_run(name, tmp_path / "out").json["planned"]
+    assert planned and all(count > 0 for count in planned.values())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "options"),
+    [
+        ("lm-navigation", "lm_navigation.measurements", {"seeds": 2, "agents": "optimal,greedy"}),
+        ("organism-use", "organism_use.study", {"seeds": 2}),
+        ("organisms", "organisms.study", {"seeds": 2}),
+        ("goal-misgeneralisation", "goal_misgeneralisation.study", {"seeds": 2}),
+        ("tempting-button", "tempting_button.measurements", {"seeds": 2}),
+    ],
+)
+def test_the_first_count_is_the_number_of_trials(
+    name: str,
+    module: str,
+    options: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if name == "organisms":
+        pytest.importorskip("transformers")
+
+    def started(study: Study[Any], **_: Any) -> None:
+        raise StartedError(len(study.trials))
+
+    monkeypatch.setattr(f"replications.{module}.carry_out", started)
+    with pytest.raises(StartedError) as reached:
+        replicate(name, tmp_path / "out", **options)
+    first = next(iter(dry_run(name, **options).json["planned"].values()))
+    assert reached.value.args == (first,)
+
+
+def test_settings_and_networks_of_cliff_world() -> None:
+    # Four goal lengths and nine noises, and two ends of the scale beside them.
+    planned = dry_run("meg-cliffworld", seeds=3).json["planned"]
+    assert planned == {"settings": 15, "networks": 39}
+
+
+def test_stored_trials_of_the_tempting_button_are_not_played_again(tmp_path: Path) -> None:
+    players = button.BASELINES[:2]
+    first = button.play(tmp_path, players, steps=12, seeds=range(2))
+    stored = (tmp_path / "trials.jsonl").read_bytes()
+    again = button.play(tmp_path, players, steps=12, seeds=range(2))
+    assert (tmp_path / "trials.jsonl").read_bytes() == stored
+    assert [list(t.rewards) for t in first[players[0].key]] == [
+        list(t.rewards) for t in again[players[0].key]
+    ]
+
+
+def test_without_the_folder_one_sentence_says_where_the_studies_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOALMETER_REPLICATIONS", str(tmp_path))
+    with pytest.raises(GoalmeterError, match="set GOALMETER_REPLICATIONS to its folder"):
+        find_replications("organisms")
+
+
+def test_a_study_runs_as_a_script(tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, ROOT / "replications" / "cliffworld" / "study.py", "--dry-run"],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(ROOT / "src")},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "networks" in done.stdout

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# A line of each tutorial's output, worked out independently.
+SAYS = {
+    "your-own-mdp": "MEG 1.5157",
+    "meg-over-training": "after    0 steps of training: [0.00, ",
+    "causal-models": "goes for the cheese 80%: 0.1927 nats, beta 0.6931",
+}
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs_as_it_stands(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=tmp_path,
+        env=os.environ
+        # Stable-Baselines3 makes a folder for logs, also where it keeps none.
+        | {"PYTHONPATH": str(ROOT / "src"), "PYTHONUTF8": "1", "SB3_LOGDIR": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS[path.stem] in done.stdout
+
+
+def test_there_is_a_tutorial() -> None:
+    assert TUTORIALS
