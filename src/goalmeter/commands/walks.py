@@ -18,8 +18,7 @@ from goalmeter.commands.options import ModelOptions
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.measure import ROUNDS
-from goalmeter.navigation.plan import WalkPlan, plan_from, plan_of
+from goalmeter.navigation.plan import NavigationOptions, WalkPlan, plan_from, plan_of
 from goalmeter.navigation.rollouts import Walked, play_all
 from goalmeter.navigation.suites import suite_named
 from goalmeter.organisms.kinds import Organism, organism
@@ -109,8 +108,7 @@ def _ask_model(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
     # Inspect takes seconds to import, and reference agents do without it.
     from goalmeter.navigation.inspect.run import ask_all
 
-    server = ModelOptions().server()
-    return ask_all(plan, out=folder, server=server, rounds=ROUNDS, progress=progress)
+    return ask_all(plan, NavigationOptions(out=folder, progress=progress))
 
 
 @dataclass(frozen=True)

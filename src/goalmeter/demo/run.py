@@ -16,7 +16,8 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
 from goalmeter._types import FloatArray
-from goalmeter.commands.outcome import Outcome, of_reference, shown, write_outcome
+from goalmeter.commands.navigate import of_reference
+from goalmeter.commands.outcome import Outcome, shown, write_outcome
 from goalmeter.commands.walks import run_folder
 from goalmeter.demo import mouse, organisms
 from goalmeter.meg import TrajectoryMeg, from_trajectories
