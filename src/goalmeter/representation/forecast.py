@@ -31,7 +31,7 @@ from goalmeter.representation.stages.decoding import (
     asked,
 )
 from goalmeter.representation.stages.use import DOSES, SALT, asked_again, fewer, positions_of
-from goalmeter.representation.use.answers import Answered, answer_all
+from goalmeter.representation.use.answers import ModelAnswer, answer_all
 from goalmeter.representation.use.look_ups import ANSWERING, SPANS
 from goalmeter.representation.use.patching import AGENT, GOAL, KINDS
 from goalmeter.representation.use.trials import (
@@ -347,7 +347,7 @@ def _rates(network: Network, samples: Sequence[Sample]) -> tuple[float, float]:
     network.forward([middle.ids])
     read = _seconds(lambda: network.forward(rows))
     writers = [middle] * _WRITERS
-    answers: list[Answered] = []
+    answers: list[ModelAnswer] = []
     wrote = _seconds(lambda: answers.extend(answer_all(network, writers, tokens=_WRITTEN)))
     written = sum(len(answer.tokens) for answer in answers)
     return sum(map(len, rows)) / read, max(1, written) / wrote

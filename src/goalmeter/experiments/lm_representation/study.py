@@ -31,7 +31,7 @@ from goalmeter.report.numbers import hundredths, percent
 from goalmeter.report.tables import column, table_of, words
 from goalmeter.representation.beliefs.decoded_maps import (
     PUBLISHED,
-    Compared,
+    ControlledShare,
     Explained,
     decoded,
     explained,
@@ -280,7 +280,7 @@ class _Share:
     """A share of decisions that decoded maps explain."""
 
     name: str
-    value: Compared
+    value: ControlledShare
 
 
 @dataclass(frozen=True)

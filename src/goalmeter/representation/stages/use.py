@@ -13,7 +13,7 @@ from goalmeter._files import json_value
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.world import Cell, content
 from goalmeter.representation.beliefs.used_cells import (
-    Tried,
+    CellTrial,
     UsedCells,
     believed_by_use,
     tried_of,
@@ -33,17 +33,20 @@ from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.stages.decoding import Asked, Decoding
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells
-from goalmeter.representation.use.look_ups import LookUp, look_ups
+from goalmeter.representation.use.look_ups import look_ups
 from goalmeter.representation.use.patching import (
     AGENT,
     EVERY_TOKEN,
     GOAL,
     ISOMETRY,
     KINDS,
-    Moved,
+    StreamPlace,
+    answers_by_half,
+    best_layer,
+    follows,
     moved,
+    stream_places,
 )
-from goalmeter.representation.use.patching import MovedRow as patching_Tried
 from goalmeter.representation.use.subspace import Subspace, place_directions, subspace
 from goalmeter.representation.use.trials import (
     CONFIRM,
@@ -81,7 +84,7 @@ class UseResults:
     rows: tuple[UsedRow, ...]
     verdict: str
     doses: tuple[DoseRow, ...]
-    tried: tuple[Tried, ...]
+    tried: tuple[CellTrial, ...]
     all_places: UsedCells
 
     @property
@@ -123,7 +126,7 @@ def use_stage(stages: Stages, again: Again, network: Network, wanted: Asked) -> 
         value["verdict"],
         tuple(row_from(DoseRow, row) for row in value["doses"]),
         tuple(
-            Tried(grid, (rows, columns), Cell(*cell), flipped)
+            CellTrial(grid, (rows, columns), Cell(*cell), flipped)
             for grid, (rows, columns), cell, flipped in value["tried"]
         ),
         UsedCells.from_json(value["all_places"]),
@@ -300,20 +303,13 @@ def where_stage(
             keep=stages.folder / "spans",
             progress=stages.tell,
         )
-        return {"rows": [_span_row(each).to_json() for each in listed]}
+        return {"rows": json_value(listed)}
 
     def exchanged(kind: str) -> dict[str, Any]:
-        result = moved(
-            fewer(again()),
-            network,
-            kinds=[kind],
-            positions=positions_of(kind),
-            layers=wanted.layers,
-            salt=SALT,
-            seed=seed,
-            progress=stages.tell,
-        )
-        return {"rows": json_value(_moved_rows(result)), "carrier": _carrier(result, kind)}
+        places = stream_places(network, positions_of(kind), wanted.layers)
+        halves = answers_by_half(network, fewer(again()), kind, SALT, seed)
+        rows = moved(halves, places, stages.tell)
+        return {"rows": json_value(rows), "carrier": _carrier(rows)}
 
     def learnt(kind: str, exchanges: dict[str, Any]) -> dict[str, Any]:
         if exchanges.get("carrier") is None:
@@ -321,17 +317,9 @@ def where_stage(
                 f"no place was confirmed at which moves follow the {kind} of another question"
             )
         layer, position = exchanges["carrier"]
-        space = subspace(
-            fewer(again()),
-            network,
-            layer=layer,
-            position=position,
-            kind=kind,
-            rank=_RANK,
-            steps=_STEPS,
-            salt=SALT,
-            seed=seed,
-        )
+        place = StreamPlace(position, (layer,), layer)
+        halves = answers_by_half(network, fewer(again()), kind, SALT, seed)
+        space = subspace(network, halves, place, rank=_RANK, steps=_STEPS, seed=seed)
         row = _subspace_row(space, _read_here(samples, seed), network, seed)
         return {"rows": [row.to_json()]}
 
@@ -363,17 +351,17 @@ def _or_reason(make: Make) -> dict[str, Any]:
         return {_REASON: str(cause)}
 
 
-def _carrier(result: Moved, kind: str) -> list[Any] | None:
+def _carrier(rows: Sequence[MovedRow]) -> list[Any] | None:
     """The layer and position at which a subspace is sought; None if nothing was confirmed.
 
     Where moves follow no stream behind the embedding, but do follow the other question, what moved
     is read off the embedding of its own word.
     """
-    (confirmed,), (ceiling,) = result.confirmed, result.ceilings
-    single = result.single(kind)
-    if confirmed.follows and single is not None:
-        return [single.layers[0], single.position]
-    return [0, _POSITIONS[kind][0]] if ceiling.follows else None
+    *_, confirmed, ceiling = rows
+    single = best_layer(rows)
+    if follows(confirmed) and single is not None:
+        return [single.layer, single.position]
+    return [0, _POSITIONS[confirmed.moved][0]] if follows(ceiling) else None
 
 
 def fewer(samples: Sequence[Sample]) -> list[Sample]:
@@ -393,44 +381,6 @@ def _read_here(samples: Sequence[Sample], seed: int) -> list[Sample]:
     listed = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
     Draws("decisions that a probe of places reads", seed).shuffle(listed)
     return listed[:_READ]
-
-
-def _span_row(each: LookUp) -> SpanRow:
-    needed = each.row.needed
-    return SpanRow(
-        CONFIRM,
-        each.span,
-        needed.flips.n,
-        needed.flips,
-        needed.as_if_changed,
-        needed.unreadable,
-        each.other.needed.flips,
-    )
-
-
-def _moved_rows(result: Moved) -> list[MovedRow]:
-    best = {(row.kind, row.place) for row in result.confirmed}
-
-    def row(half: str, tried: patching_Tried, *, is_ceiling: bool = False) -> MovedRow:
-        return MovedRow(
-            half,
-            tried.kind,
-            tried.place.label,
-            tried.place.position,
-            not is_ceiling and (tried.kind, tried.place) in best,
-            is_ceiling,
-            tried.pairs,
-            tried.flips,
-            tried.null_flips,
-            tried.same_flips,
-            tried.unreadable,
-        )
-
-    return [
-        *(row(SCREEN, each) for each in result.screened),
-        *(row(CONFIRM, each) for each in result.confirmed),
-        *(row(CONFIRM, each, is_ceiling=True) for each in result.ceilings),
-    ]
 
 
 def _subspace_row(
