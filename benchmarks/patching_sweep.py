@@ -24,7 +24,7 @@ from goalmeter.navigation import suite
 from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample
-from goalmeter.representation.use.answers import Sweep, answer_all
+from goalmeter.representation.use.answers import AnswerSweep, answer_all
 from goalmeter.representation.use.directions import closed_prompt, target_cells
 from goalmeter.representation.use.look_ups import span_candidates
 from goalmeter.representation.use.trials import TRIED, Donors, candidates
@@ -61,7 +61,7 @@ def measure(quick: bool) -> dict[str, Any]:
     tried = [c for c in candidates(network, layers=layers, seed=0) if c.family in TRIED]
     options = [*tried, *span_candidates(network)]
     samples = [located.sample for located, _ in trials]
-    preparing, sweep = timed(lambda: Sweep(network, samples))
+    preparing, sweep = timed(lambda: AnswerSweep(network, samples))
     longest = 2 * max(len(base.tokens) for base in sweep.bases)
     rows = []
     for option in options:

@@ -38,7 +38,7 @@ from goalmeter.representation import (
     replay,
     split,
 )
-from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, Compared, map_controls
+from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, ControlledShare, map_controls
 from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import plans_of, stated_plans
@@ -253,7 +253,7 @@ class _Share:
     """A share of decisions that decoded maps explain."""
 
     name: str
-    value: Compared
+    value: ControlledShare
 
 
 @dataclass(frozen=True)

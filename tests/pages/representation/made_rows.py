@@ -94,33 +94,21 @@ def place_rows() -> tuple[PlaceRow, ...]:
 
 
 def used_row(
-    flips: Estimate,
-    intervention: str = "knock-out",
-    *,
-    half: str = "confirm",
-    layer: int | str = "all",
-    position: str = "pre/cell",
-    is_null: bool = False,
-    chosen: bool = False,
-    unneeded: Estimate | None = None,
-    null: Estimate | None = None,
-    nats: Estimate | None = None,
+    flips: Estimate, intervention: str = "knock-out", *, half: str = "confirm", **changes: Any
 ) -> UsedRow:
-    return UsedRow(
-        half,
-        intervention,
-        layer,
-        position,
-        is_null,
-        chosen,
-        28,
-        flips,
-        flips,
-        share(0.02, 0.03),
-        unneeded or share(0.03, 0.04),
-        null,
-        nats,
-    )
+    fields: dict[str, Any] = {
+        "layer": "all",
+        "position": "pre/cell",
+        "is_null": False,
+        "chosen": False,
+        "cells": 28,
+        "as_if_changed": flips,
+        "unreadable": share(0.02, 0.03),
+        "unneeded_flips": share(0.03, 0.04),
+        "null_flips": None,
+        "effect_nats": None,
+    }
+    return UsedRow(half, intervention, flips=flips, **{**fields, **changes})
 
 
 def use_rows(flips: float = 0.9) -> tuple[UsedRow, ...]:
@@ -135,24 +123,17 @@ def use_rows(flips: float = 0.9) -> tuple[UsedRow, ...]:
             ]
     null = share(0.02, 0.06)
     rows.append(used_row(null, "knock-out, other", half="screen", is_null=True))
-    rows.append(used_row(share(flips), chosen=True, null=null, nats=est(1.9, 0.3)))
+    rows.append(used_row(share(flips), chosen=True, null_flips=null, effect_nats=est(1.9, 0.3)))
     rows.append(used_row(null, "knock-out, other", is_null=True))
     return tuple(rows)
 
 
 def dose_rows(top: float = 0.7) -> tuple[DoseRow, ...]:
-    return tuple(
-        DoseRow(
-            "write",
-            2,
-            "pre/cell",
-            dose,
-            share(min(top, 0.25 * dose)),
-            share(0.03 * dose),
-            share(0.02 * dose),
-        )
-        for dose in (0.5, 1.0, 2.0, 4.0)
-    )
+    def row(dose: float) -> DoseRow:
+        shares = map(share, (min(top, 0.25 * dose), 0.03 * dose, 0.02 * dose))
+        return DoseRow("write", 2, "pre/cell", dose, *shares)
+
+    return tuple(map(row, (0.5, 1.0, 2.0, 4.0)))
 
 
 def span_rows(neighbours: float = 0.9) -> tuple[SpanRow, ...]:

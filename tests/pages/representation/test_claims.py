@@ -87,7 +87,7 @@ def test_the_signs_of_several_differences() -> None:
 def test_use_is_claimed_where_the_verdict_and_the_intervals_agree(
     verdict: str, flips: Estimate, unneeded: Estimate, null: Estimate | None, expected: str
 ) -> None:
-    row = made_rows.used_row(flips, chosen=True, unneeded=unneeded, null=null)
+    row = made_rows.used_row(flips, chosen=True, unneeded_flips=unneeded, null_flips=null)
     assert claims.use_of(made.result(verdict=verdict, use=(row,))) == expected
 
 

@@ -162,7 +162,7 @@ def test_plans_as_far_as_they_are_above_every_simple_baseline() -> None:
 )
 def test_moves_that_flip_by_how_many_cells_they_are_of(number: int, words: str) -> None:
     flips = share(0.9) if number else NOTHING
-    row = replace(made_rows.used_row(flips, chosen=True, null=share(0.02)), cells=number)
+    row = replace(made_rows.used_row(flips, chosen=True, null_flips=share(0.02)), cells=number)
     line = about("under the intervention that did best", made.result(use=(row,)))
     assert words in line and "–" not in line and "0 cells" not in line.replace("28 cells", "")
 

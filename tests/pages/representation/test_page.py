@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from goalmeter.pages.representation.claims import shown_models
 from goalmeter.representation.result import Representation
 
 from . import made, made_rows
@@ -50,13 +51,8 @@ def test_each_number_that_is_there_has_a_paragraph_on_what_it_does_not_show() ->
 
 
 def test_models_of_one_name_are_told_apart() -> None:
-    names = [
-        entry[0].text
-        for entry in table(
-            part_of(made.bare(), made.bare(run="more"), made.bare(run="more")),
-            "Walls of uncertain cells",
-        ).cells
-    ]
+    results = [made.bare(), made.bare(run="more"), made.bare(run="more")]
+    names = [shown.name for shown in shown_models(results)]
     assert names == [
         "goalmeter/mouse, walks",
         "goalmeter/mouse, more (2)",

@@ -13,6 +13,7 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
+from goalmeter.representation.result_rows import MovedRow
 from goalmeter.representation.stages import use
 from goalmeter.representation.stages.use import StreamResults, select_decisions, stream_stage
 from goalmeter.runs import Stages
@@ -93,19 +94,19 @@ def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:
 )
 def test_where_a_carrier_is_sought(confirmed: float, ceiling: float, carrier: Any) -> None:
     """At one layer if moves follow there; at the word itself if they follow the question only."""
-    from goalmeter.representation.use.patching import Moved, MovedRow, Place
 
     def share(value: float) -> Estimate:
         return Estimate(value, (value - 0.05, value + 0.05), 30, 20)
 
-    def row(place: Place, flips: float) -> MovedRow:
-        return MovedRow("goal", place, 30, *map(share, (flips, 0.1, 0.0, 0.0)))
+    def row(half: str, layer: int | str, position: str, flips: float) -> MovedRow:
+        estimates = map(share, (flips, 0.1, 0.0, 0.0))
+        return MovedRow(half, "goal", layer, position, False, False, 30, *estimates)
 
-    single, window = Place("pre/end", (2,), 2), Place("pre/end", (1, 2), "1-2")
-    result = Moved(
-        "0",
-        (row(single, 0.6), row(window, 0.7), row(Place("pre/goal", (2,), 2), 0.2)),
-        (row(window, confirmed),),
-        (row(Place("pre/all", (0,), 0), ceiling),),
-    )
-    assert use._carrier(result, "goal") == carrier
+    rows = [
+        row("screen", 2, "pre/end", 0.6),
+        row("screen", "1-2", "pre/end", 0.7),
+        row("screen", 2, "pre/goal", 0.2),
+        row("confirm", "1-2", "pre/end", confirmed),
+        row("confirm", 0, "pre/all", ceiling),
+    ]
+    assert use._carrier(rows) == carrier

@@ -14,7 +14,7 @@ from goalmeter.gridworld.world import Cell, content
 from goalmeter.organisms import organism
 from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation.beliefs.meg import WalkSteps
-from goalmeter.representation.beliefs.used_cells import Tried, believed_by_use, believed_maps
+from goalmeter.representation.beliefs.used_cells import CellTrial, believed_by_use, believed_maps
 from goalmeter.representation.scenes import Scenes, Shape, uncertain_cells
 
 SIZE, CAP = 7, 12
@@ -52,10 +52,10 @@ def walked(name: str, grids: int) -> Walked:
     )
 
 
-def of_rows(uncertain: np.ndarray, seen: bool | None, tries: int = 6) -> list[Tried]:
+def of_rows(uncertain: np.ndarray, seen: bool | None, tries: int = 6) -> list[CellTrial]:
     """Every uncertain cell tried in other grids; moves flip where it is seen; None for nowhere."""
     return [
-        Tried(
+        CellTrial(
             f"grid {number}",
             (SIZE, SIZE),
             Cell(row, column),
@@ -99,13 +99,6 @@ def test_the_mouse_believes_in_the_true_map() -> None:
     empty = {"another": [walks.scenes.worlds[0]] * len(walks.scenes)}
     beside = believed_by_use(walks.scenes, walks.steps, tried, walks.uncertain, controls=empty).meg
     assert beside.beyond["another"].value > 0 and not beside.exceeds_controls
-
-
-def test_nothing_of_the_moth_is_used() -> None:
-    walks = walked("moth", 16)
-    uncertain = walks.uncertain[SIZE, SIZE]
-    possible = believed_maps(walks.scenes, of_rows(uncertain, seen=None), walks.uncertain)
-    assert not any(world.walls[uncertain].any() for maps in possible.maps for world in maps)
 
 
 def test_a_grid_has_no_say_in_its_own_map() -> None:

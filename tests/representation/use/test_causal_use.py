@@ -19,7 +19,7 @@ from goalmeter.navigation.prompts import template
 from goalmeter.representation import Network, causal_use
 from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Scenes, uncertain_cells
-from goalmeter.representation.use.answers import Asking
+from goalmeter.representation.use.answers import TrialAnswers
 from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.trials import candidates
 
@@ -62,7 +62,7 @@ def of_the_mouse(mouse: Network, kept: Path) -> Any:
 
 
 def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
-    """Masking them flips moves, to those that are right without the cell, and hardly any other."""
+    """Manswers them flips moves, to those that are right without the cell, and hardly any other."""
     confirmed = of_the_mouse.confirmed
     assert (confirmed.intervention, confirmed.position) == ("knock-out", "pre/cell")
     assert confirmed.needed.flips.value > 0.75 and confirmed.needed.as_if_changed.value > 0.75
@@ -83,6 +83,7 @@ def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -
     assert all(row.needed.flips.value == 0 and row.needed.flips.n >= 5 for row in rows)
 
 
+@pytest.mark.slow
 def test_the_moth_uses_no_cell_that_it_does_not_touch() -> None:
     moth = Network.open("goalmeter/moth")
 
@@ -132,12 +133,6 @@ def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     assert little.null_flips.value == 0
 
 
-def test_prompt_tokens_behind_the_first_block_are_written_to_for_nothing(of_the_mouse: Any) -> None:
-    """The probe at the end of the prompt reads the map best; nothing comes of writing there."""
-    rows = [row for row in of_the_mouse.screened if row.intervention == "write, end"]
-    assert rows and all(row.needed.flips.value == 0 for row in rows)
-
-
 def test_an_interrupted_screen_goes_on(
     mouse: Network, of_the_mouse: Any, kept: Path, tmp_path: Path
 ) -> None:
@@ -156,6 +151,7 @@ def test_an_interrupted_screen_goes_on(
     assert len(about["split"]) == 64 and about["weights"] == mouse.revision
 
 
+@pytest.mark.slow
 def test_fewer_cells_are_screened_and_all_are_confirmed(mouse: Network) -> None:
     """Screening on some of the first half leaves the second half as it is."""
     samples = decisions(mouse, GRIDS)
@@ -167,11 +163,6 @@ def test_fewer_cells_are_screened_and_all_are_confirmed(mouse: Network) -> None:
     assert few.confirmed == every.confirmed and few.outcomes == every.outcomes
 
 
-def test_another_question_is_refused(mouse: Network, of_the_mouse: Any, kept: Path) -> None:
-    with pytest.raises(InvalidParameterError, match="holds another run"):
-        causal_use(decisions(mouse, GRIDS), mouse, layers=[1], salt="1", keep=kept)
-
-
 def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network) -> None:
     samples = decisions(mouse, GRIDS)
     with pytest.raises(InvalidParameterError, match=r"a dose is -1\.0, expected a number above 0"):
@@ -180,10 +171,6 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, families=["write", "erase"])
     with pytest.raises(InvalidParameterError, match="not open alone"):
         causal_use(samples, mouse, families=["open"])
-    with pytest.raises(InvalidParameterError, match="draws"):
-        causal_use(samples, mouse, draws=-1)
-    with pytest.raises(InvalidParameterError, match="screen_cells"):
-        causal_use(samples, mouse, screen_cells=0)
     with pytest.raises(InvalidParameterError, match="in grids of the confirm half"):
         causal_use(samples, mouse, training=samples)
 
@@ -198,14 +185,14 @@ def test_the_effect_of_a_knock_out_in_nats(mouse: Network) -> None:
         ]
         if needed:
             trials["confirm"].append((Located(sample, mouse.local.tokenizer), needed[0]))
-    asking = Asking(mouse, trials, draws=3)
+    answers = TrialAnswers(mouse, trials, draws=3)
     options = candidates(mouse, layers=[1], seed=0)
-    of_cell = asking.effect(options[0], "confirm")
-    of_other = asking.effect(options[0].nulls[0], "confirm")
+    of_cell = answers.effect(options[0], "confirm")
+    of_other = answers.effect(options[0].nulls[0], "confirm")
     assert of_cell.n == of_other.n >= 5
     assert of_cell.value > 0.4 > 0.2 > of_other.value
     assert of_cell.interval is not None and of_cell.interval[0] > 0
-    assert asking.row(options[0], "confirm").to_json()["effect_nats"]["n"] == of_cell.n
+    assert answers.row(options[0], "confirm").to_json()["effect_nats"]["n"] == of_cell.n
 
 
 def test_rooms_have_no_cell_to_ask_about(mouse: Network) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from goalmeter.representation.use.directions import (
     target_cells,
     target_walls,
 )
-from goalmeter.representation.use.trials import Candidate, Outcome, half_of, row_of
+from goalmeter.representation.use.trials import CandidateIntervention, TrialOutcome, half_of, row_of
 
 LEFT, RIGHT, UP, DOWN = range(4)
 RING = GridWorld.from_text(["#######", "#A___G#", "#_###_#", "#_____#", "#######"])
@@ -101,14 +100,16 @@ def test_effects_by_hand() -> None:
     were a wall, and one cannot be read. At unneeded cells nothing flips.
     """
     needed = TargetCell(Cell(1, 2), True, (RIGHT,), (DOWN,))
-    unneeded = replace(needed, needed=False, changed=(RIGHT,))
+    unneeded = needed._replace(needed=False, changed=(RIGHT,))
     moves = [(RIGHT, DOWN), (RIGHT, UP), (RIGHT, None), (LEFT, DOWN)]
     outcomes = [
-        Outcome("walk", step, f"grid {step}", (7, 7), needed, before, after)
+        TrialOutcome("walk", step, f"grid {step}", (7, 7), needed, before, after)
         for step, (before, after) in enumerate(moves)
     ]
-    outcomes += [Outcome("walk", 9, f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)]
-    candidate = Candidate("knock-out", 1, "pre/cell", False, lambda located, cell: None)
+    outcomes += [
+        TrialOutcome("walk", 9, f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)
+    ]
+    candidate = CandidateIntervention("knock-out", 1, "pre/cell", False, lambda located, cell: None)
     row = row_of(candidate, outcomes)
     assert row.label == "knock-out at layer 1"
     shares = (row.needed.flips, row.needed.as_if_changed, row.needed.unreadable)

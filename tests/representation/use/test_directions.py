@@ -15,20 +15,21 @@ from goalmeter.gridworld.world import Cell
 from goalmeter.representation.replay import Located
 from goalmeter.representation.use.directions import (
     Direction,
-    Learnt,
-    Names,
-    Spot,
+    DirectionEdit,
+    NamesCell,
     TargetCell,
-    at_other,
-    at_random,
-    writings,
+    TrainingDecision,
+    for_another,
+    learn_directions,
+    ridge_directions,
+    with_random_directions,
 )
-from goalmeter.representation.use.interventions import Intervention, Written
+from goalmeter.representation.use.interventions import Intervention, WrittenText
 
 
 def condition_along(network: Any, text: str, name: str) -> list[bool]:
     """Whether the condition holds at each token of a text."""
-    written, condition, out = Written(network.local.tokenizer), Names(name), []
+    written, condition, out = WrittenText(network.local.tokenizer), NamesCell(name), []
     for token in network.local.tokenizer(text)["input_ids"]:
         written.append(token)
         out.append(condition(written))
@@ -42,7 +43,7 @@ def test_a_cell_is_named_once_and_not_within_another(mouse: Any) -> None:
     assert sum(condition_along(mouse, "13,3: LR 3,3: LR", "3,3:")) == 1
 
 
-def learnt(network: Any) -> list[Learnt]:
+def learnt(network: Any) -> list[TrainingDecision]:
     out = []
     for picture in (ROOM, CORRIDOR):
         asked = sample(network, picture)
@@ -50,7 +51,9 @@ def learnt(network: Any) -> list[Learnt]:
             c for c in asked.world.open_cells if c not in (asked.world.goal, asked.state.cell)
         )
         target = TargetCell(cell, True, (1,), (3,))
-        out.append(Learnt(Located(asked, network.local.tokenizer), asked.answer, (target,)))
+        out.append(
+            TrainingDecision(Located(asked, network.local.tokenizer), asked.answer, (target,))
+        )
     return out
 
 
@@ -58,17 +61,17 @@ def learnt(network: Any) -> list[Learnt]:
 def test_every_kind_stays_at_its_own_tokens(networks: dict[str, Any], architecture: str) -> None:
     network = networks[architecture]
     known = learnt(network)
-    kinds = {each.kind: each for each in writings(network, known, [0, 1])}
+    kinds = {each.name: each for each in learn_directions(network, known, [0, 1])}
     located = known[0].located
     cell = known[0].targets[0].cell
     assert {"own", "closed", "closed, around"} <= set(kinds)
     own = set(located.cell(cell))
     for kind in ("own", "closed"):
-        spots = kinds[kind].spots([0, 1])(located, cell)
+        spots = kinds[kind].edits([0, 1])(located, cell)
         assert {spot.where for spot in spots} <= own and {s.layer for s in spots} == {0, 1}
         assert all(np.linalg.norm(s.direction.unit) == pytest.approx(1) for s in spots)
         assert all(spot.direction.gap > 0 for spot in spots)
-    around = {spot.where for spot in kinds["closed, around"].spots([1])(located, cell)}
+    around = {spot.where for spot in kinds["closed, around"].edits([1])(located, cell)}
     near = [cell, *(cell.moved(move) for move in range(4))]
     assert around <= {token for each in near for token in located.cell(each)}
 
@@ -78,35 +81,40 @@ def test_random_directions_are_as_long_and_the_same_in_any_order(networks: dict[
     located = learnt(network)[0].located
     unit = np.eye(32)[0]
 
-    def spots(located: Located, cell: Cell) -> list[Spot]:
-        return [Spot(3, 1, Direction(unit, 2.5)), Spot(4, 1, Direction(unit, 1.5))]
+    def spots(located: Located, cell: Cell) -> list[DirectionEdit]:
+        return [
+            DirectionEdit(3, 1, Direction(unit, 2.5)),
+            DirectionEdit(4, 1, Direction(unit, 1.5)),
+        ]
 
-    drawn = at_random(spots, 0)(located, Cell(1, 2))
-    again = at_random(spots, 0)(located, Cell(1, 2))
+    drawn = with_random_directions(spots, 0)(located, Cell(1, 2))
+    again = with_random_directions(spots, 0)(located, Cell(1, 2))
     assert [(s.where, s.layer, s.direction.gap) for s in drawn] == [(3, 1, 2.5), (4, 1, 1.5)]
     for first, second in zip(drawn, again, strict=True):
         assert (first.direction.unit == second.direction.unit).all()
         assert np.linalg.norm(first.direction.vector(2)) == pytest.approx(2 * first.direction.gap)
         assert abs(first.direction.unit[0]) < 0.7
-    other = at_random(spots, 0)(located, Cell(1, 3))
+    other = with_random_directions(spots, 0)(located, Cell(1, 3))
     assert (other[0].direction.unit != drawn[0].direction.unit).any()
-    assert at_other(spots, lambda located, cell: None)(located, Cell(1, 2)) == []
+    assert for_another(spots, lambda located, cell: None)(located, Cell(1, 2)) == []
 
 
 def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
     """A write adds the dose's multiple of the gap; an ablation leaves nothing along the unit."""
     import torch
 
-    from goalmeter.representation.use.directions import Writing
+    from goalmeter.representation.use.directions import DirectionKind
     from goalmeter.representation.use.trials import candidates
 
     network = networks["llama"]
     located = learnt(network)[0].located
     unit = np.eye(32)[5]
-    writing = Writing("own", "pre/cell", {1: lambda _, __: [Spot(3, 1, Direction(unit, 2.5))]})
+    writing = DirectionKind(
+        "own", "pre/cell", {1: lambda _, __: [DirectionEdit(3, 1, Direction(unit, 2.5))]}
+    )
     made = {
         c.key: c
-        for c in candidates(network, layers=[1], seed=0, written=[writing], dose=2.0)
+        for c in candidates(network, layers=[1], seed=0, directions=[writing], dose=2.0)
         if c.family in ("write", "ablate")
     }
     written = made["write, own at layer 1, pre/cell, dose 2"]
@@ -114,7 +122,7 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
 
     def changed(change: Intervention | None) -> Any:
         assert change is not None
-        return change.edits[1][3](stream) - stream
+        return change.edits[0].change(stream) - stream
 
     assert changed(written.make(located, Cell(1, 2))).tolist() == (5.0 * unit).tolist()
     assert written.dosed is not None
@@ -124,3 +132,35 @@ def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:
     ablated = made["ablate, own at layer 1, pre/cell"]
     assert changed(ablated.make(located, Cell(1, 2))).tolist() == (-5.0 * unit).tolist()
     assert ablated.dosed is None and ablated.nulls[0].is_null
+
+
+def test_a_gap_by_hand() -> None:
+    rows = np.array([[0.0, 0.0], [2.0, 0.0], [4.0, 1.0], [6.0, 1.0]])
+    wall = np.array([False, False, True, True])
+    direction = Direction.of_weights(np.array([3.0, 0.0]), rows, wall)
+    assert direction is not None
+    assert direction.unit.tolist() == [1.0, 0.0] and direction.gap == 4.0
+    assert direction.vector(0.5).tolist() == [2.0, 0.0]
+    assert Direction.of_weights(np.array([-3.0, 0.0]), rows, wall) is None
+    assert Direction.of_weights(np.zeros(2), rows, wall) is None
+    assert Direction.of_weights(np.ones(2), rows, np.ones(4, bool)) is None
+    between = Direction.between(np.array([3.0, 4.0]))
+    assert between is not None and between.gap == 5.0
+    assert between.vector(1.0).tolist() == pytest.approx([3.0, 4.0])
+    assert Direction.between(np.zeros(2)) is None
+
+
+def test_directions_against_the_normal_equations() -> None:
+    """Scaled by hand, with a penalty of 1 a row."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 3)) * [1.0, 5.0, 0.1]
+    wall = np.stack([rows[:, 0] + rows[:, 1] > 0, rows[:, 2] > 0], axis=1)
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    for question, direction in enumerate(ridge_directions(rows, wall)):
+        target = wall[:, question] - wall[:, question].mean()
+        weights = np.linalg.solve(scaled.T @ scaled + 40 * np.eye(3), scaled.T @ target)
+        weights /= rows.std(axis=0)
+        assert direction is not None
+        assert direction.unit.tolist() == pytest.approx(weights / np.linalg.norm(weights))
+        sides = [rows[wall[:, question] == side].mean(axis=0) for side in (True, False)]
+        assert direction.gap == pytest.approx(float(direction.unit @ (sides[0] - sides[1])))

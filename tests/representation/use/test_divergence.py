@@ -10,7 +10,6 @@ import pytest
 from oracles.divergence import divergence as by_hand
 from oracles.divergence import mean_over_relabellings
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.representation.use.answers import action_counts, divergence, effect_in_nats
 
 NAMES = ["LEFT", "RIGHT", "UP", "DOWN", "unreadable"]
@@ -57,8 +56,3 @@ def test_another_move_always_has_nearly_the_largest_effect() -> None:
     assert effect.value > 0.65 and effect.interval is not None and effect.interval[0] > 0.3
     nothing = effect_in_nats([always] * 10, [always] * 10, list("abcdefghij"))
     assert nothing.value == 0 and nothing.interval is not None and nothing.interval[1] < 0.3
-
-
-def test_samples_of_different_sizes_are_refused() -> None:
-    with pytest.raises(InvalidParameterError, match="3 answers with a change and 2 without"):
-        divergence(np.array([3, 0]), np.array([1, 1]))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-
-from goalmeter._errors import InvalidParameterError
 
 pytest.importorskip("transformers")
 
@@ -16,15 +15,28 @@ from representation.tiny import CORRIDOR, ROOM, sample
 from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import (
     Intervention,
+    TokenSpan,
+    WrittenText,
     ablate,
     applied,
     knock_out,
+    never,
     patch,
     write,
 )
 
 ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
-WIDTH = 32
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The tokens first to last - 1 of an answer."""
+
+    first: int
+    last: int = 10_000
+
+    def __call__(self, written: WrittenText) -> bool:
+        return self.first <= len(written.ids) - 1 < self.last
 
 
 def logits(network: Any, ids: Any, change: Intervention | None = None) -> Any:
@@ -78,23 +90,6 @@ def test_a_token_that_nobody_sees_might_be_any(networks: dict[str, Any], name: s
     ours, theirs = logits(network, ids, change), logits(network, other, change)
     torch.testing.assert_close(ours[7:], theirs[7:], rtol=1e-5, atol=1e-5)
     assert not torch.allclose(logits(network, ids)[7:], logits(network, other)[7:], atol=1e-3)
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
-def test_a_mask_holds_while_an_answer_is_written(networks: dict[str, Any], name: str) -> None:
-    """Answers with a cache are those of whole passes without one, token by token."""
-    network = networks[name]
-    layers = range(1, len(network.blocks) + 1)
-    samples = [sample(network, ROOM), sample(network, CORRIDOR)]
-    changes = [knock_out([40, 41, 60], layers), knock_out([50], layers[:1])]
-    answers = answer_all(network, samples, changes, tokens=5)
-    for taken, change, answer in zip(samples, changes, answers, strict=True):
-        ids = list(taken.prompt)
-        for token in answer.tokens:
-            assert int(logits(network, ids, change)[-1].argmax()) == token
-            ids.append(token)
-    plain = answer_all(network, samples, tokens=5)
-    assert plain == answer_all(network, samples, [Intervention()] * 2, tokens=5)
 
 
 def streams(network: Any, ids: Any, layer: int, change: Intervention | None = None) -> Any:
@@ -158,16 +153,113 @@ def test_each_row_has_its_own_change(networks: dict[str, Any]) -> None:
     assert together[0] != together[2]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda v: knock_out([0], [0]), "layer 0 is to be masked, expected 1 to 2"),
-        (lambda v: write(v, [0], [3]), "layer 3 is to be edited, expected 0 to 2"),
-        (lambda v: write(v, [-1], [1]), "token -1 of the prompt is to be edited, expected 0 to 3"),
-        (lambda v: knock_out([4], [1]), "token 4 of the prompt is to be masked, expected 0 to 3"),
-        (lambda v: ablate(0 * v, [1], [1]), "the direction is zero"),
-    ],
-)
-def test_what_is_refused(networks: dict[str, Any], change: Any, message: str) -> None:
-    with pytest.raises(InvalidParameterError, match=message):
-        logits(networks["llama"], [5, 6, 7, 8], change(torch.ones(WIDTH)))
+def allowed(length: int, closed: list[tuple[int, int]], width: int = 10_000) -> Any:
+    """A causal mask of a width without some pairs of (looking, seen), [1, 1, T, T]."""
+    seen = torch.ones(length, length, dtype=torch.bool).tril().triu(1 - width)
+    for looking, place in closed:
+        seen[looking, place] = False
+    return torch.zeros(length, length).masked_fill(~seen, torch.finfo(torch.float32).min)[
+        None, None
+    ]
+
+
+def literal_logits(network: Any, ids: list[int], closed: list[tuple[int, int]]) -> Any:
+    """Of the last token, by one pass without a cache under an explicit mask in every block."""
+    mask = allowed(len(ids), closed)
+    if "sliding_attention" in (getattr(network.local.model.config, "layer_types", None) or []):
+        width = network.local.model.config.sliding_window
+        near = allowed(len(ids), closed, width)
+        mask = {"full_attention": mask, "sliding_attention": near}
+    kernels = network.local.model.config._attn_implementation
+    network.local.model.set_attn_implementation("eager")
+    try:
+        with torch.inference_mode():
+            return network.local.model(
+                torch.tensor([ids]), attention_mask=mask, use_cache=False
+            ).logits[0, -1]
+    finally:
+        network.local.model.set_attn_implementation(kernels)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_span_is_masked_and_nothing_else(networks: dict[str, Any], name: str) -> None:
+    """A batch of two lengths and five spans, token by token, against masks that are spelled out."""
+    network = networks[name]
+    layers = range(1, len(network.blocks) + 1)
+    taken = [sample(network, ROOM), sample(network, CORRIDOR)] * 2 + [sample(network, ROOM)]
+    ends = [len(each.prompt) for each in taken]
+    keys = [[ends[0] - 9, 40], [ends[1] - 3], [40], [ends[3] - 5, ends[3] - 6], [ends[4] - 1]]
+    spans = [
+        TokenSpan(True, never),
+        TokenSpan(False),
+        TokenSpan(True, Steps(2, 4)),
+        TokenSpan(False, Steps(1)),
+        TokenSpan(),
+    ]
+    looks = [
+        lambda step: step < 0,
+        lambda step: step >= 0,
+        lambda step: step < 0 or 2 <= step < 4,
+        lambda step: step >= 1,
+        lambda step: True,
+    ]
+    changes = [knock_out(k, layers, span) for k, span in zip(keys, spans, strict=True)]
+    answers = answer_all(network, taken, changes, tokens=6)
+    for each, places, look, answer in zip(taken, keys, looks, answers, strict=True):
+        ids = list(each.prompt)
+        for token in answer.tokens:
+            closed = [
+                (query, key)
+                for key in places
+                for query in range(key + 1, len(ids))
+                if look(query - len(each.prompt))
+            ]
+            assert int(literal_logits(network, ids, closed).argmax()) == token
+            ids.append(token)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_tokens_are_changed_while_they_are_written(networks: dict[str, Any], name: str) -> None:
+    """With a cache as in whole passes in which the same places are changed by hand."""
+    network = networks[name]
+    generator = torch.Generator().manual_seed(2)
+    vector, other = 20 * torch.randn(2, network.width, generator=generator)
+    taken = [sample(network, ROOM), sample(network, CORRIDOR), sample(network, ROOM)]
+    changes = [
+        write(vector, Steps(1, 2), [1]).joined(ablate(other, Steps(1, 3), [1])),
+        write(vector, Steps(2), [0, 2]),
+        Intervention(),
+    ]
+    along = other / other.norm()
+
+    def removed(stream: Any) -> Any:
+        return stream - (stream @ along) * along
+
+    by_hand: list[dict[int, Any]] = [
+        {1: lambda step, x: removed(x + vector) if step == 1 else removed(x) if step == 2 else x},
+        {k: lambda step, x: x + vector if step >= 2 else x for k in (0, 2)},
+        {},
+    ]
+    answers = answer_all(network, taken, changes, tokens=5)
+    for each, edits, answer in zip(taken, by_hand, answers, strict=True):
+        ids, length = list(each.prompt), len(each.prompt)
+        for token in answer.tokens:
+
+            def changed(edit: Any, size: int = length) -> Any:
+                def change(stream: Any) -> Any:
+                    rows = [
+                        edit(place - size, row) if place >= size else row
+                        for place, row in enumerate(stream[0])
+                    ]
+                    return torch.stack(rows)[None]
+
+                return change
+
+            with (
+                network.changed({layer: changed(edit) for layer, edit in edits.items()}),
+                torch.inference_mode(),
+            ):
+                logits = network.local.model(torch.tensor([ids]), use_cache=False).logits[0, -1]
+            assert int(logits.argmax()) == token
+            ids.append(token)
+    assert answers[0] != answers[2]

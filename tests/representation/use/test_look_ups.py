@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter.gridworld.world import Cell
 
 pytest.importorskip("transformers")
 
@@ -15,66 +15,83 @@ from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located
+from goalmeter.representation.result_rows import SpanRow
+from goalmeter.representation.use.interventions import WrittenText
 from goalmeter.representation.use.look_ups import (
     ANSWERING,
     SPANS,
-    LookUp,
-    _where_met,
     look_ups,
+    span_at,
     span_candidates,
+    spans_of,
 )
 from goalmeter.representation.use.trials import CONFIRM, half_of
 
+CELL = Cell(2, 3)
+
+
+class Words:
+    """A tokenizer whose tokens are words of a list."""
+
+    def __init__(self, text: str) -> None:
+        self.words = text.split()
+        self.ids = list(range(len(self.words)))
+
+    def decode(self, ids: Any) -> str:
+        return " ".join(self.words[token] for token in ids)
+
+
+SEARCH = (
+    "<think> target 1,3 1,3: RD 1,3> 1,4 2,3 1,4: L 2,3: UD 2,3> 3,3 1,1: U 3,3: UD 4,1 4,1: U "
+    "plan 4,1 UP 1,1 LEFT </think> answer"
+)
+
+
+def test_the_spans_of_a_search_by_hand() -> None:
+    """The cell 2,3 is named in the turn of its neighbour 1,3; 3,3 is another neighbour."""
+    words = Words(SEARCH)
+    written, read = WrittenText(words), []
+    for token in words.ids:
+        written.append(token)
+        read.append(span_at(written.text, CELL))
+    by_hand = ["neighbours"] * 8  # the target is a neighbour, and so is the first to have its turn
+    by_hand[:2] = ["before"] * 2
+    by_hand += ["behind"] * 2 + ["own"] * 4 + ["behind"] * 2 + ["neighbours"] * 3 + ["behind"] * 2
+    by_hand += ["plan"] * 5 + ["answer"] * 2
+    assert read == by_hand
+    assert spans_of(words.ids, words, CELL) == {"prompt", "answering", *by_hand}
+    assert spans_of(words.ids[:2], words, CELL) == {"prompt", "answering", "before"}
+
+
+def test_the_spans_of_prose_by_hand() -> None:
+    """A step is about the first cell that its sentence names."""
+    text = "I plan well. From (2, 3) go up.\nAt (1, 3) is a wall.\nPlan: UP, UP"
+    assert span_at(text[:20], CELL) == "before"
+    assert span_at(text[:28], CELL) == "own"
+    assert span_at(text[:44], CELL) == "neighbours"
+    assert span_at(text, CELL) == "plan"
+    assert span_at(f'{text}</think>{{"action": 1}}', CELL) == "answer"
+    assert span_at("At (12, 3) and 2,31 nothing", CELL) == "before"
+
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kept") / "spans"
-
-
-@pytest.fixture(scope="module")
-def of_the_mouse(mouse: Network, kept: Path) -> dict[str, LookUp]:
-    return {each.span: each for each in look_ups(decisions(mouse, 14), mouse, keep=kept)}
+def of_the_mouse(mouse: Network) -> dict[str, SpanRow]:
+    return {each.span: each for each in look_ups(decisions(mouse, 14), mouse)}
 
 
 def test_it_looks_cells_up_at_the_turns_of_their_neighbours(
-    of_the_mouse: dict[str, LookUp],
+    of_the_mouse: dict[str, SpanRow],
 ) -> None:
     """And nowhere else; hiding another cell from the same tokens changes no move."""
     assert set(of_the_mouse) == {*SPANS, ANSWERING}
-    flips = {span: each.row.needed.flips for span, each in of_the_mouse.items()}
+    flips = {span: each.flips for span, each in of_the_mouse.items()}
     assert flips["neighbours"].n >= 4
     assert flips["neighbours"].value == flips["answering"].value > 0.75
     for span in ("prompt", "own", "plan", "answer"):
         assert flips[span].value == 0
     for each in of_the_mouse.values():
-        assert each.other.needed.flips.value < 0.25
-        assert each.other.needed.flips.n == each.row.needed.flips.n
-
-
-def test_a_kept_answer_is_not_asked_for_again(
-    mouse: Network, of_the_mouse: dict[str, LookUp], kept: Path, monkeypatch: Any
-) -> None:
-    def refuse(*arguments: Any, **options: Any) -> None:
-        raise AssertionError("the model was asked")
-
-    monkeypatch.setattr("goalmeter.representation.use.answers.answer_all", refuse)
-    monkeypatch.setattr("goalmeter.representation.use.answers.Sweep", refuse)
-    for each in look_ups(decisions(mouse, 14), mouse, keep=kept):
-        before = of_the_mouse[each.span]
-        # As text: no cell here is unneeded, and NaN is not NaN.
-        assert str(each.row.to_json()) == str(before.row.to_json())
-        assert str(each.other.to_json()) == str(before.other.to_json())
-
-
-def test_a_span_that_an_answer_lacks_is_not_tried_on_it(mouse: Network) -> None:
-    """Nothing would change, which says nothing of when the cell is looked up."""
-    sample = decisions(mouse, 1)[0]
-    located, cell = Located(sample, mouse.local.tokenizer), sample.world.open_cells[3]
-    met = {(sample.digest, cell): frozenset({"prompt", "own"})}
-    for candidate in span_candidates(mouse):
-        span = candidate.name.removeprefix("knock-out, ")
-        change = _where_met(candidate, span, met).make(located, cell)
-        assert (change is not None) == (span in {"prompt", "own"})
+        assert each.other_flips.value < 0.25
+        assert each.other_flips.n == each.cells
 
 
 def test_the_null_hides_another_cell_from_the_same_tokens(mouse: Network) -> None:
@@ -84,9 +101,8 @@ def test_the_null_hides_another_cell_from_the_same_tokens(mouse: Network) -> Non
         (null,) = candidate.nulls
         ours, other = candidate.make(located, cell), null.make(located, cell)
         assert ours is not None and other is not None and null.is_null
-        (hidden,), (shown) = ours.for_spans, other.for_spans[0]
-        assert hidden.span == shown.span
-        assert set(hidden.masked[1]).isdisjoint(shown.masked[1])
+        (hidden,), (shown,) = ours.knock_outs, other.knock_outs
+        assert hidden.span == shown.span and set(hidden.places).isdisjoint(shown.places)
 
 
 def test_without_a_needed_cell_it_is_refused(mouse: Network) -> None:

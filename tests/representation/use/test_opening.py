@@ -14,6 +14,8 @@ from goalmeter.representation.scenes import Scenes, uncertain_cells
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells, target_walls
 
+pytestmark = pytest.mark.slow
+
 
 def decisions(network: Network, grids: int) -> list[Sample]:
     """Decisions with an uncertain wall that would be a shorter way, and a cell that is needed."""

@@ -6,18 +6,17 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError
-
 pytest.importorskip("transformers")
 
 import torch
 from representation.tiny import CORRIDOR, ROOM, sample
 from representation.use.test_causal_use import decisions
+from representation.use.test_interventions import Steps
 
 from goalmeter.representation.replay import Located
-from goalmeter.representation.use.answers import Sweep, answer_all
+from goalmeter.representation.use.answers import AnswerSweep, answer_all
 from goalmeter.representation.use.directions import target_cells
-from goalmeter.representation.use.interventions import Intervention, Span, Steps, knock_out, write
+from goalmeter.representation.use.interventions import Intervention, TokenSpan, knock_out, write
 from goalmeter.representation.use.look_ups import span_candidates
 from goalmeter.representation.use.trials import Donors, candidates
 
@@ -35,14 +34,14 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
     numbers = [0, 1, 1, 0, 1, 0, 1]
     changes = [
         knock_out([40, 300], layers),
-        knock_out([last - 1], layers[:1], Span(True, Steps(2))),
+        knock_out([last - 1], layers[:1], TokenSpan(True, Steps(2))),
         write(vector, [last], [1]),
         write(vector, Steps(2, 3), [2]),
         Intervention(),
         write(vector, [0], [0]),
-        knock_out([200], layers, Span(False, Steps(3))),
+        knock_out([200], layers, TokenSpan(False, Steps(3))),
     ]
-    sweep = Sweep(network, taken, tokens=7)
+    sweep = AnswerSweep(network, taken, tokens=7)
     assert sweep.bases == answer_all(network, taken, tokens=7)
     for tokens in (7, 4, 9):
         plain = answer_all(network, [taken[n] for n in numbers], changes, tokens=tokens)
@@ -53,7 +52,7 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
 def test_the_mouse_answers_alike(mouse: Any) -> None:
     """Every intervention that is screened for, in one call; moves are equal, and so are words."""
     taken = decisions(mouse, 2)
-    sweep = Sweep(mouse, taken)
+    sweep = AnswerSweep(mouse, taken)
     numbers, changes = [], []
     for number, each in enumerate(taken):
         located = Located(each, mouse.local.tokenizer)
@@ -90,5 +89,3 @@ def test_donors_are_read_once(networks: dict[str, Any], monkeypatch: Any) -> Non
     for ids in (first, first, second, first):
         small.streams(ids, [1])
     assert len(passes) == 3  # the one that was asked for last is kept in any case
-    with pytest.raises(InvalidParameterError, match="expected some of 0 to 2"):
-        Donors(network, [3])

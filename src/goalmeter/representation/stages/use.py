@@ -13,7 +13,7 @@ from goalmeter._files import json_value
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.world import Cell, content
 from goalmeter.representation.beliefs.used_cells import (
-    Tried,
+    CellTrial,
     UsedCells,
     believed_by_use,
     tried_of,
@@ -34,17 +34,20 @@ from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.stages.decoding import Decoding
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells
-from goalmeter.representation.use.look_ups import LookUp, look_ups
+from goalmeter.representation.use.look_ups import look_ups
 from goalmeter.representation.use.patching import (
     AGENT,
     EVERY_TOKEN,
     GOAL,
     ISOMETRY,
     KINDS,
-    Moved,
+    StreamPlace,
+    answers_by_half,
+    best_layer,
+    follows,
     moved,
+    stream_places,
 )
-from goalmeter.representation.use.patching import MovedRow as ExchangeRow
 from goalmeter.representation.use.subspace import Subspace, place_directions, subspace
 from goalmeter.representation.use.trials import (
     CONFIRM,
@@ -89,7 +92,7 @@ class UseResults:
     rows: tuple[UsedRow, ...]
     verdict: str
     doses: tuple[DoseRow, ...]
-    tried: tuple[Tried, ...]
+    tried: tuple[CellTrial, ...]
     all_places: UsedCells
 
     @property
@@ -132,7 +135,7 @@ def use_stage(stages: Stages, again: Again, network: Network, options: ProbeOpti
         value["verdict"],
         tuple(row_from(DoseRow, row) for row in value["doses"]),
         tuple(
-            Tried(grid, (rows, columns), Cell(*cell), flipped)
+            CellTrial(grid, (rows, columns), Cell(*cell), flipped)
             for grid, (rows, columns), cell, flipped in value["tried"]
         ),
         UsedCells.from_json(value["all_places"]),
@@ -275,20 +278,13 @@ def stream_stage(
     def spans() -> dict[str, Any]:
         folder = stages.folder / "spans"
         listed = look_ups(again(), network, salt=SALT, seed=seed, keep=folder, progress=stages.tell)
-        return {"rows": json_value([_span_row(each) for each in listed])}
+        return {"rows": json_value(listed)}
 
     def exchanged(kind: str) -> dict[str, Any]:
-        result = moved(
-            _fewer(again()),
-            network,
-            kinds=[kind],
-            positions=_POSITIONS[kind],
-            layers=options.chosen_layers,
-            salt=SALT,
-            seed=seed,
-            progress=stages.tell,
-        )
-        return {"rows": json_value(_moved_rows(result)), "carrier": _carrier(result, kind)}
+        places = stream_places(network, _POSITIONS[kind], options.chosen_layers)
+        halves = answers_by_half(network, _fewer(again()), kind, SALT, seed)
+        rows = moved(halves, places, stages.tell)
+        return {"rows": json_value(rows), "carrier": _carrier(rows)}
 
     def learnt(kind: str, exchanges: dict[str, Any]) -> dict[str, Any]:
         if exchanges.get("carrier") is None:
@@ -296,17 +292,9 @@ def stream_stage(
                 f"no place was confirmed at which moves follow the {kind} of another question"
             )
         layer, position = exchanges["carrier"]
-        space = subspace(
-            _fewer(again()),
-            network,
-            layer=layer,
-            position=position,
-            kind=kind,
-            rank=_RANK,
-            steps=_STEPS,
-            salt=SALT,
-            seed=seed,
-        )
+        place = StreamPlace(position, (layer,), layer)
+        halves = answers_by_half(network, _fewer(again()), kind, SALT, seed)
+        space = subspace(network, halves, place, rank=_RANK, steps=_STEPS, seed=seed)
         return {"rows": [_subspace_row(space, samples, network, seed).to_json()]}
 
     looked = stage("use/spans", "spans", spans) if KNOCK_OUT in options.interventions else {}
@@ -330,17 +318,17 @@ def stream_stage(
     )
 
 
-def _carrier(result: Moved, kind: str) -> list[Any] | None:
+def _carrier(rows: Sequence[MovedRow]) -> list[Any] | None:
     """Return the layer and position at which a subspace is sought; None if none was confirmed.
 
     Where moves follow no stream after the embedding, but do follow the other question, what moved
     is read off the embedding of its own word.
     """
-    (confirmed,), (ceiling,) = result.confirmed, result.ceilings
-    single = result.single(kind)
-    if confirmed.follows and single is not None:
-        return [single.layers[0], single.position]
-    return [0, _POSITIONS[kind][0]] if ceiling.follows else None
+    *_, confirmed, ceiling = rows
+    single = best_layer(rows)
+    if follows(confirmed) and single is not None:
+        return [single.layer, single.position]
+    return [0, _POSITIONS[confirmed.moved][0]] if follows(ceiling) else None
 
 
 def _fewer(samples: Sequence[Sample]) -> list[Sample]:
@@ -350,42 +338,6 @@ def _fewer(samples: Sequence[Sample]) -> list[Sample]:
     return [*screened[:_SCREENED], *judged]
 
 
-def _span_row(each: LookUp) -> SpanRow:
-    needed = each.row.needed
-    return SpanRow(
-        half=CONFIRM,
-        span=each.span,
-        cells=needed.flips.n,
-        flips=needed.flips,
-        as_if_wall=needed.as_if_changed,
-        unreadable=needed.unreadable,
-        other_flips=each.other.needed.flips,
-    )
-
-
-def _moved_rows(result: Moved) -> list[MovedRow]:
-    best = {(row.kind, row.place) for row in result.confirmed}
-
-    def row(half: str, tried: ExchangeRow, *, is_ceiling: bool = False) -> MovedRow:
-        return MovedRow(
-            half=half,
-            moved=tried.kind,
-            layer=tried.place.label,
-            position=tried.place.position,
-            chosen=not is_ceiling and (tried.kind, tried.place) in best,
-            is_ceiling=is_ceiling,
-            pairs=tried.pairs,
-            flips=tried.flips,
-            null_flips=tried.null_flips,
-            same_flips=tried.same_flips,
-            unreadable=tried.unreadable,
-        )
-
-    return [
-        *(row(SCREEN, each) for each in result.screened),
-        *(row(CONFIRM, each) for each in result.confirmed),
-        *(row(CONFIRM, each, is_ceiling=True) for each in result.ceilings),
-    ]
 
 
 def _subspace_row(

@@ -7,10 +7,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from goalmeter._files import JsonFields
 from goalmeter._types import FloatArray
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld, content
@@ -18,15 +20,15 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample, digest_of, scenes_of
 from goalmeter.representation.scenes import Shape, uncertain_cells
 from goalmeter.representation.use.directions import (
-    Spot,
-    Spots,
+    CellEdits,
+    DirectionEdit,
+    DirectionKind,
     TargetCell,
-    Writing,
-    at_other,
-    at_random,
     closed_prompt,
+    for_another,
     target_cells,
     target_walls,
+    with_random_directions,
 )
 from goalmeter.representation.use.interventions import Intervention, ablate, knock_out, patch, write
 from goalmeter.statistics.clusters import Estimate, estimate
@@ -34,21 +36,16 @@ from goalmeter.statistics.clusters import Estimate, estimate
 if TYPE_CHECKING:
     import torch
 
-
-# --- Halves ---------------------------------------------------------------------------------------
-# The best of many interventions looks good by chance too. So what is chosen on one half is scored
-# on the other only. Which half a grid lies in is decided by a hash of its content: whoever runs
-# the same again cannot have another split, and a mirror image of a grid lies in the same half.
-
+# What is chosen on one half of the grids is scored on the other only. The half is a hash of the
+# grid's content: nobody can draw another split, and mirror images lie in the same half.
 HALVES = SCREEN, CONFIRM = "screen", "confirm"
+# Whether a cell of a decision is of interest.
+Wanted = Callable[[Sample, Cell], bool]
+Trial = tuple[Located, TargetCell]
 
 
 def half_of(world: GridWorld, salt: str) -> str:
-    """The half that a grid lies in.
-
-    Args:
-        world: the grid.
-        salt: of the split, which the result records; another one splits anew.
+    """Return the half in which a grid lies; another salt splits anew.
 
     Example: the same grid is always in the same half.
         >>> room = GridWorld.from_text(["#####", "#A_G#", "#####"])
@@ -59,9 +56,9 @@ def half_of(world: GridWorld, salt: str) -> str:
     return (SCREEN, CONFIRM)[digest[0] % 2]
 
 
-# --- Trials ---------------------------------------------------------------------------------------
-Wanted = Callable[[Sample, Cell], bool]
-Trial = tuple[Located, TargetCell]
+def walls_of(half: str) -> str:
+    """The name of the trials of a half in which walls are changed."""
+    return f"{half}, walls"
 
 
 def trials_of(
@@ -74,16 +71,10 @@ def trials_of(
     *,
     walls: bool = False,
 ) -> dict[str, list[tuple[Sample, TargetCell]]]:
-    """The decisions and cells of some halves, in their order.
+    """Return the decisions of some halves with the cells to be changed in them.
 
-    Args:
-        samples: decisions of both halves, by which it is told what is uncertain.
-        halves: "screen", "confirm" or both.
-        wanted: which cells are of interest; None for all that are uncertain given their place.
-        per_decision: cells of each kind, needed and not, drawn at random.
-        salt: of the split.
-        seed: of the draws.
-        walls: whether walls are asked about, not open cells.
+    The samples of both halves determine which cells are uncertain given their place; up to
+    `per_decision` of these, needed and not, are drawn. With `walls`, walls are opened instead.
     """
     targets = target_walls if walls else target_cells
     uncertain = uncertain_cells(scenes_of(samples))
@@ -92,36 +83,21 @@ def trials_of(
         half = half_of(sample.world, salt)
         if half not in out:
             continue
-        target = [
+        listed = [
             each
             for each in targets(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
             and (wanted is None or wanted(sample, each.cell))
         ]
         for needed in (True, False):
-            kind = [each for each in target if each.needed == needed]
+            kind = [each for each in listed if each.needed == needed]
             Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
             out[half] += [(sample, each) for each in kind[:per_decision]]
     return out
 
 
-def needed_of(trials: Sequence[Trial]) -> dict[str, list[TargetCell]]:
-    """The needed cells by the digest of their decision."""
-    targets: dict[str, list[TargetCell]] = {}
-    for located, target in trials:
-        if target.needed:
-            targets.setdefault(located.sample.digest, []).append(target)
-    return targets
-
-
 def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
-    """At most so many trials of needed cells, and of the others, drawn at random, in their order.
-
-    Args:
-        trials: of a half.
-        count: of each kind.
-        seed: of the draws.
-    """
+    """Draw at most this many trials of needed cells, and of the others, in their order."""
     kept: set[int] = set()
     for needed in (True, False):
         places = [place for place, (_, cell) in enumerate(trials) if cell.needed == needed]
@@ -130,77 +106,53 @@ def drawn(trials: Sequence[Trial], count: int, seed: int) -> list[Trial]:
     return [trial for place, trial in enumerate(trials) if place in kept]
 
 
-# --- Kept -----------------------------------------------------------------------------------------
 T = TypeVar("T")
+_MOST_BYTES = 2 << 30
 
-MOST_BYTES = 2 << 30
 
+class SizedCache(Generic[T]):
+    """Values by name; the least recently used ones are dropped beyond a number of bytes."""
 
-class Kept(Generic[T]):
-    """Things by name; what was asked for longest ago goes first.
-
-    Args:
-        size: bytes of one of them.
-        most: bytes of all that are kept; what is asked for now is kept in any case.
-    """
-
-    def __init__(self, size: Callable[[T], int], most: int = MOST_BYTES) -> None:
+    def __init__(self, size: Callable[[T], int], most: int = _MOST_BYTES) -> None:
         self._size = size
         self._most = most
-        self._kept: OrderedDict[Hashable, T] = OrderedDict()
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._bytes = 0
 
     def get(self, name: Hashable, make: Callable[[], T]) -> T:
-        """The thing of a name, made if it is not there."""
-        if name not in self._kept:
-            self._kept[name] = make()
-            self._bytes += self._size(self._kept[name])
-        self._kept.move_to_end(name)
-        while self._bytes > self._most and len(self._kept) > 1:
-            self._bytes -= self._size(self._kept.popitem(last=False)[1])
-        return self._kept[name]
+        """Return a value, made if it is not there."""
+        if name not in self._values:
+            self._values[name] = make()
+            self._bytes += self._size(self._values[name])
+        self._values.move_to_end(name)
+        while self._bytes > self._most and len(self._values) > 1:
+            self._bytes -= self._size(self._values.popitem(last=False)[1])
+        return self._values[name]
 
 
-# --- Donors ---------------------------------------------------------------------------------------
 class Donors:
-    """Streams of sequences of tokens at some layers.
-
-    Args:
-        network: that reads them.
-        layers: all that will be asked for, so that one pass does for all of them.
-        most_bytes: of streams that are kept; the sequence that was asked for longest ago goes
-            first.
-    """
+    """Residual streams of token sequences, read once for all layers that will be requested."""
 
     def __init__(
-        self, network: Network, layers: Sequence[int], most_bytes: int = MOST_BYTES
+        self, network: Network, layers: Sequence[int], most_bytes: int = _MOST_BYTES
     ) -> None:
         self._network = network
         self._layers = network.check_layers(layers)
-        self._kept: Kept[dict[int, torch.Tensor]] = Kept(_bytes, most_bytes)
+        self._cache: SizedCache[dict[int, torch.Tensor]] = SizedCache(
+            lambda streams: sum(stream.nbytes for stream in streams.values()), most_bytes
+        )
 
     def streams(self, ids: Sequence[int], layers: Sequence[int]) -> dict[int, torch.Tensor]:
-        """The residual stream of some tokens at some of the layers, each [T, D]."""
-        read = self._kept.get(digest_of(ids), lambda: self._network.streams(ids, self._layers))
+        """Return the residual stream of a sequence at some of the layers, each [T, D]."""
+        read = self._cache.get(digest_of(ids), lambda: self._network.streams(ids, self._layers))
         return {layer: read[layer] for layer in layers}
 
 
-def _bytes(streams: dict[int, torch.Tensor]) -> int:
-    return sum(stream.nbytes for stream in streams.values())
-
-
-# --- Windows --------------------------------------------------------------------------------------
 ALL = "all"
 
 
 def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
-    """The windows and what they are called.
-
-    Args:
-        layers: in their order.
-
-    Returns:
-        Windows of at least two layers.
+    """Return the windows of at least two layers with their labels: both halves, and all.
 
     Example:
         >>> windows_of([0, 1, 2, 3, 4])
@@ -212,20 +164,19 @@ def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
     return [*halves, (ALL, tuple(layers))]
 
 
-# --- Candidates -----------------------------------------------------------------------------------
-# knock-out         the attention to the cell's own tokens is masked, in one block or in all patch
-# the cell's own tokens, as in the same question with a wall there patch, around     those and the
-# tokens of its neighbours patch, end        the last three tokens of the prompt, where the paper
-# reads its maps windows           the same three at several layers at once: the first half, the
-# second half, all write             the residual stream is moved towards a wall, along a
-# direction of `directions` open              it is moved back: from a wall towards an open cell
-# ablate            its component along that direction is removed
+# knock-out       the attention to the cell's own tokens is masked, in one block or in all
+# patch           the cell's own tokens, as in the same question with a wall there
+# patch, around   these and the tokens of its neighbours
+# patch, end      the last three tokens of the prompt, where the paper reads its maps
+# windows         the same three at several layers at once: the first half, the second half, all
+# write           the residual stream is moved towards a wall, along a direction of `directions`
+# open            it is moved back: from a wall towards an open cell
+# ablate          its component along that direction is removed
 #
-# Of each there is a null that differs in one thing only: "other" does the same to another open
-# cell ("open" to another wall), "random" takes random directions of equal norm at the same tokens
-# and layers, and "donor" patches from the question in which another cell is closed.
-
-KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES = (
+# Each has nulls that differ in one thing only: "other" does the same to another open cell ("open"
+# to another wall), "random" takes random directions of equal norm at the same tokens and layers,
+# and "donor" patches from the question in which another cell is closed.
+FAMILIES = KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = (
     "knock-out",
     "patch",
     "windows",
@@ -233,31 +184,21 @@ KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES = (
     "ablate",
     "open",
 )
-# What is tried where nobody says: a patch at several layers does little that one does not.
+# The default: a patch at several layers does little that one at a single layer does not.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
-# What needs directions that are learnt, and of these what is done to walls.
+# The families that need learnt directions.
 DIRECTED = (WRITE, ABLATE, OPEN)
-# Weights leave out what a difference of means has besides, so a gap along them is the least of it.
+# Gaps between the means of walls and open cells along a direction. Two, since a probe's weights
+# leave out what the difference of means has besides.
 DOSE = 2.0
 Make = Callable[[Located, Cell], Intervention | None]
-Choice = Callable[[Located, Cell], Cell | None]
+CellChoice = Callable[[Located, Cell], Cell | None]
+Tokens = Callable[[Located, Cell], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One intervention at one place of the network.
-
-    Attributes:
-        name: of its kind, as listed above.
-        layer: at which layer or in which block; "all" for every one.
-        position: which tokens are changed.
-        is_null: whether nothing is expected of it, wherever the cell lies.
-        make: from a located sample and a cell, what is to be changed; None where it cannot be done.
-        dose: of a write, in gaps between walls and open cells; None of what has no dose. Gaps are
-            counted in the direction of the write.
-        nulls: that differ from it in one thing only.
-        dosed: the same write at another dose; None of what has none.
-    """
+class CandidateIntervention:
+    """One intervention at one place of the network; `make` is None where it is impossible."""
 
     name: str
     layer: int | str
@@ -265,8 +206,8 @@ class Candidate:
     is_null: bool
     make: Make
     dose: float | None = None
-    nulls: tuple[Candidate, ...] = ()
-    dosed: Callable[[float], Candidate] | None = None
+    nulls: tuple[CandidateIntervention, ...] = ()
+    dosed: Callable[[float], CandidateIntervention] | None = None
 
     @property
     def label(self) -> str:
@@ -275,12 +216,12 @@ class Candidate:
 
     @property
     def family(self) -> str:
-        """What it does: one of `FAMILIES`."""
+        """One of `FAMILIES`."""
         return self.name.split(",")[0]
 
     @property
     def key(self) -> str:
-        """What tells it from every other candidate."""
+        """A unique name among all candidates."""
         dose = "" if self.dose is None else f", dose {self.dose:g}"
         return f"{self.label}, {self.position}{dose}"
 
@@ -290,147 +231,131 @@ def candidates(
     *,
     layers: Sequence[int],
     seed: int,
-    written: Sequence[Writing] = (),
+    directions: Sequence[DirectionKind] = (),
     dose: float = DOSE,
-) -> list[Candidate]:
-    """The interventions that a screen tries.
-
-    Args:
-        network: the model.
-        layers: at which single layers; knocking out is tried in blocks, so not at layer 0.
-        seed: of the random nulls.
-        written: the directions that were learnt.
-        dose: of writes, in gaps between walls and open cells.
-    """
+) -> list[CandidateIntervention]:
+    """Return the interventions of a screen; knock-outs are of blocks, so none is at layer 0."""
     other = another_cell(seed)
-    every = range(1, len(network.blocks) + 1)
-    donors = Donors(network, [0, *every])
-    listed: list[Candidate] = []
-    knocked: list[tuple[int | str, Sequence[int]]] = [(ALL, every)]
-    knocked += [(layer, [layer]) for layer in layers if layer > 0]
-    for layer, blocks in knocked:
-        null = Candidate(
-            f"{KNOCK_OUT}, other", layer, "pre/cell", True, _knocking_out(blocks, other)
-        )
-        made = _knocking_out(blocks, _same)
-        listed.append(Candidate(KNOCK_OUT, layer, "pre/cell", False, made, nulls=(null,)))
-    listed.append(
-        Candidate(f"{KNOCK_OUT}, other", ALL, "pre/cell", True, _knocking_out(every, other))
-    )
-    for layer in layers:
-        for name, places, position in _PATCHED:
-            name = f"{PATCH}{name}"
-            listed.append(_patched(network, donors, name, layer, position, [layer], places, other))
-    for label, window in windows_of([0, *every]):
-        for name, places, position in _PATCHED:
-            name = f"{WINDOWS}{name}"
-            listed.append(_patched(network, donors, name, label, position, window, places, other))
-    listed.append(
-        _patched(network, donors, f"{PATCH}, end", ALL, "pre/end", [0, *every], _end, other)
-    )
-    for writing in written:
-        listed += _writes(WRITE, writing, layers, dose, seed, other)
-        listed += _ablations(writing, layers, seed)
+    blocks = range(1, len(network.blocks) + 1)
+    every = [0, *blocks]
+    donors = Donors(network, every)
+
+    def knocked_out(layer: int | str, closed: Sequence[int]) -> CandidateIntervention:
+        def of(name: str, is_null: bool, choose: CellChoice) -> CandidateIntervention:
+            make = _knocking_out(closed, choose)
+            return CandidateIntervention(name, layer, "pre/cell", is_null, make)
+
+        null = of(f"{KNOCK_OUT}, other", True, other)
+        return replace(of(KNOCK_OUT, False, _same), nulls=(null,))
+
+    def patched(
+        family: str, layer: int | str, window: Sequence[int], tokens: Tokens
+    ) -> CandidateIntervention:
+        ending, position = _PATCHED[tokens]
+
+        def of(name: str, is_null: bool, choose: CellChoice) -> CandidateIntervention:
+            def make(located: Located, cell: Cell) -> Intervention | None:
+                chosen, places = choose(located, cell), tokens(located, cell)
+                donor = (
+                    closed_prompt(network, located.sample, chosen) if chosen is not None else None
+                )
+                if donor is None or not places:
+                    return None
+                streams = donors.streams(donor, window)
+                return patch({k: stream[list(places)] for k, stream in streams.items()}, places)
+
+            return CandidateIntervention(name, layer, position, is_null, make)
+
+        name = f"{family}{ending}"
+        return replace(of(name, False, _same), nulls=(of(f"{name}, donor", True, other),))
+
+    in_all = knocked_out(ALL, blocks)
+    listed = [in_all, *(knocked_out(layer, [layer]) for layer in layers if layer > 0)]
+    listed += in_all.nulls
+    listed += [patched(PATCH, layer, [layer], tokens) for layer in layers for tokens in _PATCHED]
+    for label, window in windows_of(every):
+        listed += [patched(WINDOWS, label, window, tokens) for tokens in _PATCHED]
+    listed.append(patched(PATCH, ALL, every, _end))
+    for kind in directions:
+        listed += _writes(WRITE, kind, layers, dose, seed, other)
+        listed += _ablations(kind, layers, seed)
         # A wall that a prompt does not list has no tokens of its own to be written to.
-        listed += _writes(OPEN, writing, layers, dose, seed, another_wall(seed))
+        listed += _writes(OPEN, kind, layers, dose, seed, another_wall(seed))
     return listed
 
 
-def _patched(
-    network: Network,
-    donors: Donors,
-    name: str,
-    layer: int | str,
-    position: str,
-    layers: Sequence[int],
-    places: Callable[[Located, Cell], tuple[int, ...]],
-    other: Choice,
-) -> Candidate:
-    null = _patching(network, donors, layers, places, other)
-    return Candidate(
-        name,
-        layer,
-        position,
-        False,
-        _patching(network, donors, layers, places, _same),
-        nulls=(Candidate(f"{name}, donor", layer, position, True, null),),
-    )
-
-
-def _windows(writing: Writing, layers: Sequence[int]) -> list[tuple[int | str, Sequence[int]]]:
+def _windows(kind: DirectionKind, layers: Sequence[int]) -> list[tuple[int | str, Sequence[int]]]:
     """Single layers, and all together."""
-    able = [layer for layer in layers if layer in writing.at]
+    able = [layer for layer in layers if layer in kind.at]
     single: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in able]
     return [*single, (ALL, able)] if len(able) > 1 else single
 
 
 def _writes(
     family: str,
-    writing: Writing,
+    kind: DirectionKind,
     layers: Sequence[int],
     dose: float,
     seed: int,
-    other: Choice,
-) -> list[Candidate]:
+    other: CellChoice,
+) -> list[CandidateIntervention]:
     sign = -1.0 if family == OPEN else 1.0
 
-    def of(layer: int | str, spots: Spots, dose: float) -> Candidate:
-        def made(name: str, is_null: bool, spots: Spots) -> Candidate:
-            make = _writing(spots, sign * dose)
-            full = f"{family}, {writing.kind}{name}"
-            return Candidate(full, layer, writing.position, is_null, make, dose)
+    def of(layer: int | str, edits: CellEdits, dose: float) -> CandidateIntervention:
+        def made(ending: str, is_null: bool, edits: CellEdits) -> CandidateIntervention:
+            make = _along(edits, write, lambda edit: edit.direction.vector(sign * dose))
+            name = f"{family}, {kind.name}{ending}"
+            return CandidateIntervention(name, layer, kind.position, is_null, make, dose)
 
         nulls = (
-            made(", random", True, at_random(spots, seed)),
-            made(", other", True, at_other(spots, other)),
+            made(", random", True, with_random_directions(edits, seed)),
+            made(", other", True, for_another(edits, other)),
         )
         return replace(
-            made("", False, spots), nulls=nulls, dosed=lambda dose: of(layer, spots, dose)
+            made("", False, edits), nulls=nulls, dosed=lambda dose: of(layer, edits, dose)
         )
 
-    return [of(layer, writing.spots(each), dose) for layer, each in _windows(writing, layers)]
+    return [of(layer, kind.edits(each), dose) for layer, each in _windows(kind, layers)]
 
 
-def _ablations(writing: Writing, layers: Sequence[int], seed: int) -> list[Candidate]:
+def _ablations(
+    kind: DirectionKind, layers: Sequence[int], seed: int
+) -> list[CandidateIntervention]:
+    def of(layer: int | str, ending: str, edits: CellEdits) -> CandidateIntervention:
+        make = _along(edits, ablate, lambda edit: edit.direction.unit)
+        name = f"{ABLATE}, {kind.name}{ending}"
+        return CandidateIntervention(name, layer, kind.position, bool(ending), make)
+
     listed = []
-    for layer, several in _windows(writing, layers):
-        spots = writing.spots(several)
-        name, position = f"{ABLATE}, {writing.kind}", writing.position
-        null = Candidate(
-            f"{name}, random", layer, position, True, _ablating(at_random(spots, seed))
-        )
-        listed.append(Candidate(name, layer, position, False, _ablating(spots), nulls=(null,)))
+    for layer, several in _windows(kind, layers):
+        edits = kind.edits(several)
+        null = of(layer, ", random", with_random_directions(edits, seed))
+        listed.append(replace(of(layer, "", edits), nulls=(null,)))
     return listed
 
 
-def _writing(spots: Spots, dose: float) -> Make:
-    return _changing(spots, lambda spot: spot.direction.vector(dose), write)
-
-
-def _ablating(spots: Spots) -> Make:
-    return _changing(spots, lambda spot: spot.direction.unit, ablate)
-
-
-def _changing(
-    spots: Spots, vector: Callable[[Spot], FloatArray], change: Callable[..., Intervention]
+def _along(
+    edits: CellEdits,
+    change: Callable[..., Intervention],
+    vector: Callable[[DirectionEdit], FloatArray],
 ) -> Make:
     def make(located: Located, cell: Cell) -> Intervention | None:
         import torch
 
         changes = [
             change(
-                torch.tensor(vector(spot), dtype=torch.float32),
-                [spot.where] if isinstance(spot.where, int) else spot.where,
-                [spot.layer],
+                torch.tensor(vector(edit), dtype=torch.float32),
+                [edit.where] if isinstance(edit.where, int) else edit.where,
+                [edit.layer],
             )
-            for spot in spots(located, cell)
+            for edit in edits(located, cell)
         ]
         return reduce(Intervention.joined, changes) if changes else None
 
     return make
 
 
-def _knocking_out(blocks: Sequence[int], choose: Choice) -> Make:
+def _knocking_out(blocks: Sequence[int], choose: CellChoice) -> Make:
     def make(located: Located, cell: Cell) -> Intervention | None:
         chosen = choose(located, cell)
         tokens = located.cell(chosen) if chosen is not None else ()
@@ -443,8 +368,8 @@ def _same(located: Located, cell: Cell) -> Cell:
     return cell
 
 
-def another_cell(seed: int) -> Choice:
-    """What draws another open cell of the same world, for nulls."""
+def another_cell(seed: int) -> CellChoice:
+    """Draw another open cell of the same world."""
 
     def choose(located: Located, cell: Cell) -> Cell | None:
         sample = located.sample
@@ -457,18 +382,13 @@ def another_cell(seed: int) -> Choice:
     return choose
 
 
-def another_wall(seed: int) -> Choice:
-    """What draws another inner wall of the same world, for nulls."""
+def another_wall(seed: int) -> CellChoice:
+    """Draw another inner wall of the same world."""
 
     def choose(located: Located, cell: Cell) -> Cell | None:
         sample = located.sample
-        rows, columns = sample.world.shape
-        walls = [
-            Cell(row, column)
-            for row in range(1, rows - 1)
-            for column in range(1, columns - 1)
-            if sample.world.walls[row, column] and Cell(row, column) != cell
-        ]
+        inner = np.argwhere(sample.world.walls[1:-1, 1:-1]) + 1
+        walls = [Cell(row, column) for row, column in inner.tolist() if (row, column) != cell]
         draws = Draws("another wall", seed, sample.digest, *cell)
         return walls[draws.below(len(walls))] if walls else None
 
@@ -488,41 +408,19 @@ def _end(located: Located, cell: Cell) -> tuple[int, ...]:
     return located.end_of_prompt
 
 
-# What is behind the name, which tokens, and what they are called.
-_PATCHED = (("", _own, "pre/cell"), (", around", _around, "pre/cell"), (", end", _end, "pre/end"))
+# The ending of a patch's name and its position, by the tokens that are patched.
+_PATCHED: dict[Tokens, tuple[str, str]] = {
+    _own: ("", "pre/cell"),
+    _around: (", around", "pre/cell"),
+    _end: (", end", "pre/end"),
+}
 
 
-def _patching(
-    network: Network,
-    donors: Donors,
-    layers: Sequence[int],
-    places: Callable[[Located, Cell], tuple[int, ...]],
-    choose: Choice,
-) -> Make:
-    def make(located: Located, cell: Cell) -> Intervention | None:
-        chosen, tokens = choose(located, cell), places(located, cell)
-        donor = closed_prompt(network, located.sample, chosen) if chosen is not None else None
-        if donor is None or not tokens:
-            return None
-        streams = donors.streams(donor, layers)
-        return patch({layer: stream[list(tokens)] for layer, stream in streams.items()}, tokens)
-
-    return make
-
-
-# --- Outcomes -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Outcome:
-    """One decision under one intervention at one cell.
+class TrialOutcome:
+    """One decision under one intervention at one cell, with the actions before and after.
 
-    Attributes:
-        walk: key of the decision's walk.
-        step: number of the decision.
-        grid: name of the grid's content, by which intervals are clustered.
-        shape: rows and columns of the world.
-        cell: the cell that was changed, and what should follow.
-        before: the action without the intervention; None where that answer cannot be read.
-        after: the action under it; None where the answer cannot be read.
+    An action is None for an invalid answer; intervals are clustered by the grid's content.
     """
 
     walk: str
@@ -533,6 +431,12 @@ class Outcome:
     before: int | None
     after: int | None
 
+    @classmethod
+    def of(cls, trial: Trial, before: int | None, after: int | None) -> TrialOutcome:
+        """The outcome of a trial with these two actions."""
+        sample, world = trial[0].sample, trial[0].sample.world
+        return cls(sample.walk, sample.step, content(world), world.shape, trial[1], before, after)
+
     @property
     def counts(self) -> bool:
         """Whether the decision was right before, so that there is a move to be flipped."""
@@ -540,7 +444,7 @@ class Outcome:
 
     @property
     def flipped(self) -> bool:
-        """Whether the answer is another move. An answer that cannot be read is no move."""
+        """Whether the answer is another move; an invalid answer is no move."""
         return self.after is not None and self.after != self.before
 
     @property
@@ -550,47 +454,43 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Effect:
-    """What became of the decisions at cells of one kind, as shares of them with 95% intervals.
+class MoveEffect(JsonFields):
+    """Shares of the decisions at cells of one kind, with 95% intervals.
 
     Attributes:
         flips: with another move.
-        as_if_changed: with a move that is optimal if the cell were what it is changed to, a wall or
-            open; 0 for unneeded cells.
-        unreadable: with an answer that cannot be read.
+        as_if_changed: with a move that is optimal if the cell were changed; 0 for unneeded cells.
+        unreadable: with an invalid answer.
     """
 
     flips: Estimate
     as_if_changed: Estimate
     unreadable: Estimate
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {name: value.to_json() for name, value in vars(self).items()}
+    @classmethod
+    def of(cls, outcomes: Sequence[TrialOutcome]) -> MoveEffect:
+        """The shares over some outcomes."""
+        grids = [outcome.grid for outcome in outcomes]
+        return cls(
+            share_over_grids([outcome.flipped for outcome in outcomes], grids),
+            share_over_grids([outcome.as_if_changed for outcome in outcomes], grids),
+            share_over_grids([outcome.after is None for outcome in outcomes], grids),
+        )
 
 
 @dataclass(frozen=True)
-class UseRow:
-    """One intervention on one half of the grids.
+class UseRow(JsonFields):
+    """One intervention on one half of the grids, at needed cells and at others.
 
-    Attributes:
-        intervention: what was done.
-        layer: where; "all" for every block.
-        position: the tokens that were changed.
-        is_null: whether nothing is expected of it.
-        needed: its effect at cells that shortest ways need.
-        unneeded: its effect at cells on no shortest way.
-        dose: of a write, in gaps between walls and open cells; None of what has no dose.
-        effect_nats: how far the distribution of the next action moves at needed cells, in nats
-            (`divergence`); None if no answers were drawn.
+    `effect_nats` is the divergence of the next action's distribution at needed cells.
     """
 
     intervention: str
     layer: int | str
     position: str
     is_null: bool
-    needed: Effect
-    unneeded: Effect
+    needed: MoveEffect
+    unneeded: MoveEffect
     dose: float | None = None
     effect_nats: Estimate | None = None
 
@@ -599,48 +499,36 @@ class UseRow:
         """The intervention with its place."""
         return f"{self.intervention} at layer {self.layer}"
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        effects = {"needed": self.needed.to_json(), "unneeded": self.unneeded.to_json()}
-        nats = None if self.effect_nats is None else self.effect_nats.to_json()
-        return vars(self) | effects | {"effect_nats": nats}
-
 
 def row_of(
-    candidate: Candidate, outcomes: Sequence[Outcome], effect_nats: Estimate | None = None
+    candidate: CandidateIntervention,
+    outcomes: Sequence[TrialOutcome],
+    effect_nats: Estimate | None = None,
 ) -> UseRow:
-    """The effects of an intervention.
-
-    Decisions that were wrong before are left out: nobody can say what should become of them.
-    """
+    """Return the effects of an intervention on decisions that were right without it."""
     return UseRow(
         candidate.name,
         candidate.layer,
         candidate.position,
         candidate.is_null,
-        _effect([o for o in outcomes if o.counts and o.cell.needed]),
-        _effect([o for o in outcomes if o.counts and not o.cell.needed]),
+        MoveEffect.of([o for o in outcomes if o.counts and o.cell.needed]),
+        MoveEffect.of([o for o in outcomes if o.counts and not o.cell.needed]),
         candidate.dose,
         effect_nats,
     )
 
 
-def _effect(outcomes: Sequence[Outcome]) -> Effect:
-    grids = np.unique([outcome.grid for outcome in outcomes], return_inverse=True)[1]
-
-    def share(hits: list[bool]) -> Estimate:
-        total = np.bincount(grids)
-        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
-        return estimate(
-            np.bincount(grids, np.asarray(hits, float)),
-            total,
-            heaviest=total.max(initial=0),
-            n=len(hits),
-            bounds=(0.0, 1.0),
-        )
-
-    return Effect(
-        share([outcome.flipped for outcome in outcomes]),
-        share([outcome.as_if_changed for outcome in outcomes]),
-        share([outcome.after is None for outcome in outcomes]),
+def share_over_grids(
+    values: ArrayLike, grids: Sequence[str], bounds: tuple[float, float] = (0.0, 1.0)
+) -> Estimate:
+    """Estimate the mean of values of decisions, with an interval clustered by their grids."""
+    numbers = np.unique(np.array(grids), return_inverse=True)[1]
+    counts = np.bincount(numbers)
+    # Many decisions in a grid are not many grids; how many are asked is set beforehand.
+    return estimate(
+        np.bincount(numbers, np.asarray(values, float)),
+        counts,
+        heaviest=counts.max(initial=0),
+        n=len(grids),
+        bounds=bounds,
     )
