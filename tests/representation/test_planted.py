@@ -23,7 +23,7 @@ from goalmeter.representation.beliefs.meg import Believed, WalkSteps, believed_m
 from goalmeter.representation.probes.gradient import Logistic, Mlp, Schedule
 from goalmeter.representation.probes.protocol import FittedProbe, PositionOnly, Probe, Reading
 from goalmeter.representation.probes.registry import Ridge
-from goalmeter.representation.probes.scores import Score, scores
+from goalmeter.representation.probes.scores import CellScore, scores
 from goalmeter.representation.scenes import EMPTY, WALL, link_cells, split
 
 
@@ -43,7 +43,7 @@ def drawn(encoding: str = "linear", noise: float = 0.7, use: str = "believed") -
     return planted(plant, seed=7)
 
 
-def read(probe: Probe, made: Planted) -> Score:
+def read(probe: Probe, made: Planted) -> CellScore:
     """How well the links' walls are read, in test grids."""
     reading = Reading(made.activations, made.believed_scenes)
     train, validation, test = (reading.where(part) for part in split(reading.scenes, seed=0))
@@ -52,7 +52,7 @@ def read(probe: Probe, made: Planted) -> Score:
     )
 
 
-def link_walls(probes: list[FittedProbe], test: Reading) -> Score:
+def link_walls(probes: list[FittedProbe], test: Reading) -> CellScore:
     """How well a fitted probe reads the links' walls, beside position alone."""
     shapes = test.scenes.shapes
     ours, position = (each.posterior(test.activations, shapes) for each in probes)

@@ -7,20 +7,20 @@ from functools import lru_cache
 import numpy as np
 from representation.planted import Plant, planted
 
-from goalmeter.representation.plans.targets import Plans, plans_in
+from goalmeter.representation.plans.targets import WalkPlans, plans_in
 from goalmeter.representation.probes.protocol import Activations
 
 TOKENS, DIMENSIONS = 3, 16
 
 
 @lru_cache
-def walked(grids: int = 300, *, queries: int = 10) -> Plans:
+def walked(grids: int = 300, *, queries: int = 10) -> WalkPlans:
     made = planted(Plant(grids=grids, use="true", encoding="none", dimensions=80), seed=0)
     return plans_in(made.scenes, made.walks.tolist(), made.steps.tolist(), queries=queries)
 
 
 def planted_plans(
-    plans: Plans, encoding: str, *, first: int = 2, noise: float = 0.3
+    plans: WalkPlans, encoding: str, *, first: int = 2, noise: float = 0.3
 ) -> Activations:
     """Activations [N, 3, D] of which the second token holds the first actions, or none."""
     rng = np.random.default_rng([7, len(plans)])

@@ -12,7 +12,7 @@ from representation.planted import Plant, planted
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plans.targets import END, NOTHING, Plans, plans_in, plans_of
+from goalmeter.representation.plans.targets import END, NOTHING, WalkPlans, plans_in, plans_of
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.scenes import Scenes
 
@@ -21,7 +21,7 @@ ROOM = ["#####", "#A#_#", "#___#", "#_#G#", "#####"]
 LEFT, RIGHT, UP, DOWN = range(4)
 
 
-def plans_by(*walks: oracle.Walk, **options: Any) -> Plans:
+def plans_by(*walks: oracle.Walk, **options: Any) -> WalkPlans:
     worlds, states, actions, names, steps = [], [], [], [], []
     for name, (picture, moves) in enumerate(walks):
         world = GridWorld.from_text(picture)
@@ -36,7 +36,7 @@ def plans_by(*walks: oracle.Walk, **options: Any) -> Plans:
     return plans_in(Scenes.of(worlds, states, actions), names, steps, **options)
 
 
-def spelled(plans: Plans) -> list[list[int | str]]:
+def spelled(plans: WalkPlans) -> list[list[int | str]]:
     return [
         ["end" if a == END else a for a in row if a != NOTHING] for row in plans.actions.tolist()
     ]

@@ -31,7 +31,7 @@ from goalmeter.representation.plans.targets import (
     SHUFFLED,
     STATED,
     UNASKED,
-    Plans,
+    WalkPlans,
     majority,
     optimal_plans,
     other_walks,
@@ -74,7 +74,7 @@ class PlanTable(JsonFields):
 
 def read_plans(
     at: At,
-    plans: Plans,
+    plans: WalkPlans,
     places: Sequence[Place],
     *,
     readers: Sequence[PlanReader],
@@ -120,7 +120,7 @@ def read_plans(
     return PlanTable(tuple(rows), len(table), lacking, plans.unreadable, left_out)
 
 
-def rows_of(activations: Activations, plans: Plans) -> At:
+def rows_of(activations: Activations, plans: WalkPlans) -> At:
     """Return the activations of the decisions of plans, as a function of the place."""
     rows: dict[tuple[Hashable, int], int] = {
         (row.walk, row.step): number for number, row in enumerate(activations.rows)
@@ -166,7 +166,7 @@ def divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
 class _Predictions:
     """Predictions of sequences by fits to other grids, and their scores."""
 
-    def __init__(self, plans: Plans, splits: Sequence[Split], seed: int) -> None:
+    def __init__(self, plans: WalkPlans, splits: Sequence[Split], seed: int) -> None:
         self._plans, self._splits, self._seed = plans, splits, seed
         self._scored = np.sort(np.concatenate([part.test for part in splits]))
         self._actions = plans.actions[self._scored]
@@ -268,7 +268,7 @@ class Decided(JsonFields):
 
 def decided(
     at: At,
-    plans: Plans,
+    plans: WalkPlans,
     *,
     layers: Sequence[int],
     shares: Sequence[float] = SHARES,
@@ -318,7 +318,7 @@ def _named(each: float) -> str:
 class _StepHeads:
     """Heads of single steps, and how often they are right."""
 
-    def __init__(self, plans: Plans, splits: Sequence[Split], steps: int) -> None:
+    def __init__(self, plans: WalkPlans, splits: Sequence[Split], steps: int) -> None:
         self._plans, self._splits = plans, splits
         self._scored = np.zeros(len(plans), dtype=bool)
         for part in splits:

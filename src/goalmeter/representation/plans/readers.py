@@ -23,7 +23,7 @@ class PlanReading(NamedTuple):
     """Activations of N decisions at a place, with the actions from there on."""
 
     activations: Activations  # [N, tokens, D]
-    actions: IntArray  # [N, queries], as in `Plans`
+    actions: IntArray  # [N, queries], as in `WalkPlans`
 
     def where(self, chosen: IntArray) -> PlanReading:
         """Return some of the decisions, by number."""

@@ -36,7 +36,7 @@ QUERIES = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Plans:
+class WalkPlans:
     """The sequences of actions from N decisions on."""
 
     actions: IntArray  # 0 to 3, then `END` if the walk arrived, then `NOTHING`, [N, queries]
@@ -59,10 +59,10 @@ class Plans:
         """Number of actions of each sequence, [N]."""
         return np.asarray(((self.actions >= 0) & (self.actions < END)).sum(axis=1))
 
-    def where(self, chosen: IntArray | BoolArray) -> Plans:
+    def where(self, chosen: IntArray | BoolArray) -> WalkPlans:
         """Return some of the sequences, by number or by a mask, [N]."""
         places = np.arange(len(self))[chosen]
-        return Plans(
+        return WalkPlans(
             self.actions[places],
             self.scenes.where(places),
             tuple(self.walks[i] for i in places),
@@ -72,7 +72,7 @@ class Plans:
         )
 
 
-def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> Plans:
+def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
     """Return the plans of walks, from all their decisions.
 
     `queries` is the number of steps of each sequence, the end included.
@@ -93,7 +93,7 @@ def plans_in(
     questions: Sequence[Hashable] | None = None,
     *,
     queries: int = QUERIES,
-) -> Plans:
+) -> WalkPlans:
     """Return the plans of walks whose decisions are scenes, with the walk and step of each, [N].
 
     `questions` are their prompts, None where the state determines them.
@@ -124,7 +124,7 @@ def plans_in(
     for place, start in enumerate(starts):
         actions[place] = _filled(rows[start], queries)
     asked = [""] * len(scenes) if questions is None else list(questions)
-    return Plans(
+    return WalkPlans(
         actions,
         scenes.where(np.array(starts)),
         tuple(walks[start] for start in starts),
@@ -205,7 +205,7 @@ def position_features(scenes: Scenes) -> FloatArray:
     return np.concatenate(parts, axis=1)[:, None]
 
 
-def optimal_plans(plans: Plans, *, seed: int) -> IntArray:
+def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
     """Draw a shortest path of the true map from each decision, [N, queries]."""
     out = np.full(plans.actions.shape, NOTHING)
     for number, (world, state) in enumerate(
@@ -223,7 +223,7 @@ def optimal_plans(plans: Plans, *, seed: int) -> IntArray:
     return out
 
 
-def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> IntArray | None:
+def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) -> IntArray | None:
     """Return the plans that a model states before it answers, [N, queries]; None if it states none.
 
     A decision without a stated plan counts as wrong. A stated plan ends where its words do.
@@ -238,7 +238,7 @@ def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: Plans) -> Int
     return out if (out != NOTHING).any() else None
 
 
-def other_walks(plans: Plans, *, seed: int) -> IntArray | None:
+def other_walks(plans: WalkPlans, *, seed: int) -> IntArray | None:
     """Return what another walk did from the same state and question, [N, queries].
 
     Of several walks one is drawn; rows of `UNASKED` have none. None unless at least half of the

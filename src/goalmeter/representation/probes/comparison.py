@@ -21,7 +21,13 @@ from goalmeter.representation.probes.protocol import (
     check_reading,
     walls_outside,
 )
-from goalmeter.representation.probes.scores import ALL, Localisation, Score, localisation, scores
+from goalmeter.representation.probes.scores import (
+    ALL,
+    CellScore,
+    Localisation,
+    localisation,
+    scores,
+)
 from goalmeter.representation.scenes import (
     AGENT,
     GOAL,
@@ -132,11 +138,11 @@ class ProbeRow(JsonFields):
     probe: str  # name of the probe
     control: str | None  # None for the probe itself, else the name of the control
     parameters: int  # number of parameters fitted to activations
-    scores: tuple[Score, ...]  # by cells and class
+    scores: tuple[CellScore, ...]  # by cells and class
     places: tuple[Localisation, ...]  # errors of agent and goal
     scored: str = _TEST_GRIDS  # scored scenes
 
-    def score(self, cells: str = ALL, label: str = ALL) -> Score:
+    def score(self, cells: str = ALL, label: str = ALL) -> CellScore:
         """Return the score of one class in one set of cells."""
         return {(each.cells, each.label): each for each in self.scores}[cells, label]
 

@@ -110,7 +110,7 @@ FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
-class Score(JsonRow):
+class CellScore(JsonRow):
     """Scores of a fitted probe for one class, or all together, in some cells of new grids."""
 
     cells: str  # name of the set of cells
@@ -126,7 +126,7 @@ def scores(
     position: FloatArray,
     scenes: Scenes,
     cells: Mapping[str, BoolArray] | None = None,
-) -> list[Score]:
+) -> list[CellScore]:
     """Score every class that occurs, and all together, in every set of cells.
 
     Posteriors of the probe and of position alone have shape [N, rows, columns, 7], further sets of
@@ -146,7 +146,7 @@ def scores(
 
 def _of_cells(
     name: str, posterior: FloatArray, position: FloatArray, labels: IntArray, cluster: IntArray
-) -> list[Score]:
+) -> list[CellScore]:
     """Score M cells: posteriors [M, 7], labels and clusters [M]."""
     called = posterior.argmax(axis=1)
     ours, theirs = _mixed(posterior), _mixed(position)
@@ -157,7 +157,7 @@ def _of_cells(
         _sums(cluster, labels == k, (labels == k) & (called == k)) for k in occurring.tolist()
     ]
     out = [
-        Score(
+        CellScore(
             name,
             ALL,
             _share(cluster, called == labels),
@@ -175,7 +175,7 @@ def _of_cells(
             np.log2((1.0 - ours[:, k]) / (1.0 - theirs[:, k])),
         )
         out.append(
-            Score(
+            CellScore(
                 name,
                 CLASSES[k],
                 _share(cluster[is_it], called_it[is_it]),
