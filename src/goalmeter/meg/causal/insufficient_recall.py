@@ -65,7 +65,7 @@ def search(
 # The frequencies of contexts and actions in the rows take the place of those of the model's policy,
 # and the conditional frequencies that of the policy.
 
-# The searches of the held-out value make do with this part of the restarts, and with a few.
+# The searches for the held-out value use this fraction of the restarts, and at least so many.
 _PART, _SEARCHED_FEW = 3, 4
 # Rows whose evidence differs by less, in nats, give the same.
 _ALIKE = 1e-9
@@ -192,7 +192,7 @@ def _infer(
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     statistic = 2 * n * result.value
     p_value = float(chi2.sf(statistic, k)) if k else 1.0
-    # Not told apart from the reference at this level, so 0 is among the credible values.
+    # Indistinguishable from the reference at this level, so 0 is among the credible values.
     low = 0.0 if p_value > 1.0 - confidence else low
     return {
         "corrected": corrected,
@@ -224,7 +224,9 @@ def _held_out(
     return total / float(n)
 
 
-def _observed_rows(table: JointOutcomes, network: CausalBayesianNetwork, data: Any) -> _ObservedRows:
+def _observed_rows(
+    table: JointOutcomes, network: CausalBayesianNetwork, data: Any
+) -> _ObservedRows:
     """The rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
     columns = columns_of(network, [x for family in families for x in family], data)
