@@ -140,8 +140,8 @@ def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
 
 def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
     """The features less what no choice can change, which small differences would drown in."""
-    # What a first decision expects in a context whatever it does is no effect of a choice; for later
-    # decisions only a constant is none.
+    # What a first decision expects in a context whatever it does is no effect of a choice; for a
+    # later decision that holds only for a constant.
     out = features.copy()
     for d in process.decisions:
         expected = out[d.states, : d.n_actions]
