@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from causal.written_networks import assert_same, networks, shipped
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from goalmeter._errors import InvalidFileError
@@ -98,6 +98,7 @@ def test_every_network_that_pgmpy_ships_is_read(name: str) -> None:
 
 
 # --- Round trips ----------------------------------------------------------------------------------
+@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 @given(networks(st.text(max_size=6)))
 @example(
     CausalBayesianNetwork(

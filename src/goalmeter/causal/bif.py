@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from goalmeter.causal.network import CausalBayesianNetwork
 
 
-# --- Bif parser -----------------------------------------------------------------------------------
+# --- Parser ---------------------------------------------------------------------------------------
 # A // behind a colon is no comment, or the address in a property would eat its semicolon.
 _TOKEN = re.compile(
     r"""//[^\n]* | /\*.*?\*/ | /\*            # comments, and one that is not closed
@@ -66,7 +66,7 @@ class _Tokens:
 
     def line(self, start: int) -> int:
         """The line, from 1, that an offset lies in."""
-        # Counted from the place asked for last: places come in order, but for errors.
+        # Counted from the previous query: offsets increase, except in errors.
         place, line = self._counted if start >= self._counted[0] else (0, 1)
         self._counted = start, line + self.text.count("\n", place, start)
         return self._counted[1]
@@ -335,7 +335,7 @@ class Parser(_Tokens):
         return context
 
 
-# --- Bif ------------------------------------------------------------------------------------------
+# --- Format ---------------------------------------------------------------------------------------
 # network NAME { property ...; }
 #     variable B { type discrete [ 2 ] { yes, no }; property ...; }
 #     probability ( A ) { table 0.2, 0.8; }

@@ -311,7 +311,7 @@ class InfluenceDiagram:
     ) -> InfluenceDiagram:
         """Set variables by intervention; a decision that is set is a decision no longer."""
         network = self.network.do({**(values or {}), **named})
-        # What is set from outside is nobody's choice.
+        # A variable that is set by intervention is not a choice.
         left = [x for x in self.decisions if x not in {**(values or {}), **named}]
         return self.of(network, decisions=left, utilities=self.utilities)
 

@@ -55,7 +55,7 @@ def read_text(path: str | Path) -> str:
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
-        # Told by its first bytes: names lie, and pgmpy ships its networks packed.
+        # Recognised by its first bytes; pgmpy ships its networks packed.
         if data.startswith(_GZIP) and len(data) <= MAX_BYTES:
             with gzip.open(path) as unpacked:
                 data = unpacked.read(MAX_BYTES + 1)
@@ -223,7 +223,7 @@ class Draft:
         return sizes
 
     def define(self, x: str, rows: FloatArray, line_of: Callable[[int], int]) -> None:
-        """Take up the table of a variable whose `shape` was asked for.
+        """Take up the table of a variable whose `shape` was computed.
 
         `rows` holds [values of the parents (the last changes fastest), own size], `line_of` says in
         which line a row stands.

@@ -203,7 +203,7 @@ def check_domain(name: str, domain: Sequence[Value]) -> tuple[Value, ...]:
 
 # --- Graph ----------------------------------------------------------------------------------------
 class CausalGraph:
-    """The directed acyclic graph of a causal model: what can be asked without its probabilities.
+    """The directed acyclic graph of a causal model: everything that does not need probabilities.
 
     A model fills in the attributes once; afterwards nothing changes them.
 
@@ -251,7 +251,7 @@ class CausalGraph:
         states = self.domain(x)
         value = value.item() if isinstance(value, np.generic) else value
         for i, state in enumerate(states):
-            # True == 1 to Python, but nobody who says one means the other.
+            # True == 1 in Python, but these are different states.
             if state == value and isinstance(state, bool) == isinstance(value, bool):
                 return i
         # Files and command lines hold text only.

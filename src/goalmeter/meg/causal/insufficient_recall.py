@@ -65,14 +65,14 @@ def search(
 # The frequencies of contexts and actions in the rows take the place of those of the model's policy,
 # and the conditional frequencies that of the policy.
 
-# The searches of the held-out value make do with this part of the restarts, and with a few.
+# The searches for the held-out value use this fraction of the restarts, and at least so many.
 _PART, _SEARCHED_FEW = 3, 4
 # Rows whose evidence differs by less, in nats, give the same.
 _ALIKE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class _SeenRows:
+class _ObservedRows:
     """What decisions saw and did in some rows: context * actions + action of each, [N, decisions].
 
     As the places of an `JointOutcomes`.
@@ -114,7 +114,7 @@ class _SeenRows:
         return out
 
 
-_Fitter = Callable[[_SeenRows, int], SearchResult]
+_Fitter = Callable[[_ObservedRows, int], SearchResult]
 
 
 def searched_table(
@@ -139,10 +139,10 @@ def searched_table(
     rng = check_options(folds, resamples, options["rng"])
     table = joint_outcomes(question.network, recall.decisions, goal)
 
-    def fit(rows: _SeenRows, restarts: int) -> SearchResult:
+    def fit(rows: _ObservedRows, restarts: int) -> SearchResult:
         return search(table, rows.policies(), visits=rows.visits(), restarts=restarts, rng=rng)
 
-    seen = _seen_rows(table, question.network, data)
+    seen = _observed_rows(table, question.network, data)
     n = len(seen)
     result = fit(seen, restarts)
     fields = fields_of(question, recall, table, seen.visits(), seen.policies(), result)
@@ -170,7 +170,7 @@ def searched_table(
 
 
 def _infer(
-    seen: _SeenRows,
+    seen: _ObservedRows,
     result: SearchResult,
     confidence: float,
     resamples: int,
@@ -192,7 +192,7 @@ def _infer(
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     statistic = 2 * n * result.value
     p_value = float(chi2.sf(statistic, k)) if k else 1.0
-    # Not told apart from the reference at this level, so 0 is among the credible values.
+    # Indistinguishable from the reference at this level, so 0 is among the credible values.
     low = 0.0 if p_value > 1.0 - confidence else low
     return {
         "corrected": corrected,
@@ -207,7 +207,7 @@ def _infer(
 
 
 def _held_out(
-    seen: _SeenRows, fit: _Fitter, folds: int, restarts: int, rng: np.random.Generator
+    seen: _ObservedRows, fit: _Fitter, folds: int, restarts: int, rng: np.random.Generator
 ) -> float:
     """Cross-fitted evidence, nats a row; NaN if there are too few to split."""
     n, decisions = len(seen), len(seen.table.decisions)
@@ -216,7 +216,7 @@ def _held_out(
     fold = rng.permutation(n) % folds
     total = 0.0
     for k in range(folds):
-        train, test = (_SeenRows(seen.table, seen.places[at]) for at in (fold != k, fold == k))
+        train, test = (_ObservedRows(seen.table, seen.places[at]) for at in (fold != k, fold == k))
         # Mixed with a little of the uniform model, so that a row which the fit rules out costs
         # something finite: the less, the more rows the fit has seen.
         mix = 1.0 / (len(train) * decisions + 1)
@@ -224,7 +224,9 @@ def _held_out(
     return total / float(n)
 
 
-def _seen_rows(table: JointOutcomes, network: CausalBayesianNetwork, data: Any) -> _SeenRows:
+def _observed_rows(
+    table: JointOutcomes, network: CausalBayesianNetwork, data: Any
+) -> _ObservedRows:
     """The rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
     columns = columns_of(network, [x for family in families for x in family], data)
@@ -238,7 +240,7 @@ def _seen_rows(table: JointOutcomes, network: CausalBayesianNetwork, data: Any) 
             f"row {row} of the table has {values}, which has probability 0 in the model whatever "
             f"the decisions {listed(table.decisions)} are; mend the row, or the model's CPDs"
         )
-    return _SeenRows(table, places)
+    return _ObservedRows(table, places)
 
 
 def _place(

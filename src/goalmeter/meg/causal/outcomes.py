@@ -152,7 +152,7 @@ class JointOutcomes:
 
 
 def safe_log(policy: FloatArray) -> FloatArray:
-    """log, with 0 for what never happens and so is never asked for."""
+    """The logarithm, with 0 for what never happens."""
     return np.log(policy, out=np.zeros_like(policy), where=policy > 0)
 
 

@@ -348,16 +348,16 @@ class _Separation:
 
     def pseudo_terminal(self, names: Names) -> tuple[Names, ...]:
         """The smallest other sets S with D _|_ names | S that do not contain `names`."""
-        asked = self._mask[names]
+        target = self._mask[names]
         sets: list[Names] = []
         covered: list[int] = []
         for separating, connected in self._connected.items():
-            if connected & asked:
+            if connected & target:
                 continue
             mask = self._mask[separating]
             # A set that is only a part of the names is equal to them; one that contains them, or
             # contains a set that was found before (sets come smallest first), is no news.
-            news = asked & mask != asked and asked & mask != mask
+            news = target & mask != target and target & mask != mask
             if news and not any(mask & smaller == smaller for smaller in covered):
                 sets.append(separating)
                 covered.append(mask)
@@ -608,7 +608,7 @@ class _Worlds:
         return goal.evidence(process, paid)
 
     def _process(self, world: CausalQuery, recall: Recall) -> DecisionProcess:
-        # A world is asked for what is measured and for what is planned; its queries cost the most.
+        # Each world is used for measuring and for planning; its queries cost the most.
         if id(world) not in self._processes:
             self._processes[id(world)] = world.process(self.scopes, recall)
         return self._processes[id(world)]

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 # below the number of outcomes.
 #
 # Large classes are fitted in their own weights: there features are probabilities of outcomes,
-# which `goalmeter.meg.visit_matching` can count, and what is never met is told by zeros. Only
+# which `goalmeter.meg.visit_matching` can count, and zeros mark what never occurs. Only
 # what is shown of them is projected on the range of V.
 
 # Singular values below this share of the largest are rounding.
@@ -140,8 +140,8 @@ def _tangents(process: DecisionProcess, features: FloatArray) -> FloatArray:
 
 def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
     """The features less what no choice can change, which small differences would drown in."""
-    # What a first decision expects in a context whatever it does is nobody's doing; of later ones
-    # only a constant is.
+    # What a first decision expects in a context whatever it does is no effect of a choice; for a
+    # later decision that holds only for a constant.
     out = features.copy()
     for d in process.decisions:
         expected = out[d.states, : d.n_actions]
