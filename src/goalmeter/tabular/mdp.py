@@ -102,7 +102,7 @@ def _time_limit(env: Any) -> int | None:
     return min(whole) if whole else None
 
 
-class _Table(NamedTuple):
+class _OutcomeList(NamedTuple):
     """All outcomes that P lists, one after the other: arrays [M]."""
 
     n_states: int
@@ -116,7 +116,7 @@ class _Table(NamedTuple):
     terminated: BoolArray
 
 
-def _read_table(env: Any) -> _Table:
+def _read_table(env: Any) -> _OutcomeList:
     if not hasattr(env, "P"):
         raise InvalidModelError(
             "the environment does not expose its transition probabilities (it has no table "
@@ -146,7 +146,7 @@ def _read_table(env: Any) -> _Table:
                 )
             outcomes.append((state, action, slot, *numbers))
     columns = [np.array(column) for column in zip(*outcomes, strict=True)]
-    return _Table(len(env.P), len(env.P[0]), *columns)
+    return _OutcomeList(len(env.P), len(env.P[0]), *columns)
 
 
 def _rows(table: Any) -> Iterator[tuple[int, int, Sequence[Any]]]:
@@ -187,7 +187,7 @@ def _starts(env: Any, initial: ArrayLike | int | None, n_states: int) -> FloatAr
     return as_initial(initial, n_states)
 
 
-def _arguments(table: _Table, start: FloatArray, horizon: int) -> dict[str, Any]:
+def _arguments(table: _OutcomeList, start: FloatArray, horizon: int) -> dict[str, Any]:
     n_states, n_actions = table.n_states, table.n_actions
     # An outcome of probability 0 is listed by some environments and ends no episode.
     ends = table.terminated & (table.probability > 0)
@@ -220,7 +220,7 @@ def _arguments(table: _Table, start: FloatArray, horizon: int) -> dict[str, Any]
     }
 
 
-def _visited(table: _Table, start: FloatArray) -> BoolArray:
+def _visited(table: _OutcomeList, start: FloatArray) -> BoolArray:
     """States that an episode can be in without having terminated: [S]."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order

@@ -75,6 +75,7 @@ def test_a_soft_optimal_agent_is_a_normal_whose_meg_is_its_relative_entropy() ->
     assert result.binding["upper"] == "the agent's own entropy"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mean", "std"), [(0.75, 0.5), (1.0, 0.2), (0.0, 1.0)])
 def test_the_interval_holds_the_truth_at_every_seed(mean: float, std: float) -> None:
     truth = exact(mean, std)

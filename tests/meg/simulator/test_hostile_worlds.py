@@ -264,6 +264,7 @@ def test_a_hidden_state_behind_chance_is_noticed() -> None:
         measured(Faded(), budget=8000, chance="generator")
 
 
+@pytest.mark.slow
 def test_an_honest_noisy_world_is_not_refused() -> None:
     exact = known_utility(table(SLIP, 5), [ROW] * 4).value
     for seed in range(3):

@@ -60,8 +60,7 @@ def paid(result: SimulatorResult) -> list[float]:
     return [result.utility_function(cell, {}) for cell in range(CELLS)]
 
 
-@pytest.mark.parametrize("state", ["observation", None])
-@pytest.mark.parametrize("slip", [0.0, 0.1])
+@pytest.mark.parametrize(("slip", "state"), [(0.0, "observation"), (0.1, None)])
 def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: Any) -> None:
     asked = {"reward": "reward", "linear": LearntUtility(), "net": LearntUtility(module=network())}
     results = measured(

@@ -170,6 +170,7 @@ class Anywhere(Corridor):
         return self.cell, {}
 
 
+@pytest.mark.slow
 def test_an_excess_over_the_best_of_a_class_is_not_known() -> None:
     pytest.importorskip("torch")
     utilities = {"reward": "reward", "learnt": LearntUtility(iterations=30)}

@@ -51,7 +51,7 @@ Answer = Callable[[Any, int], "int | FloatArray | SampledAnswer"]
 
 
 @dataclass(frozen=True, eq=False)
-class Actor:
+class SimulatorAgent:
     """An agent in a world with A actions.
 
     Attributes:
@@ -76,19 +76,19 @@ class Actor:
 
 def actor_of_function(
     function: Callable[[Any], Any], name: str, *, is_function: bool = False
-) -> Actor:
+) -> SimulatorAgent:
     """Return the actor of a function from the observation to an action or a distribution."""
     answer: Answer = lambda observation, decision: function(observation)  # noqa: E731
-    return Actor(name, lambda generator: answer, is_function=is_function)
+    return SimulatorAgent(name, lambda generator: answer, is_function=is_function)
 
 
-def actor_of_rows(table: FloatArray, name: str = "policy", first: int = 0) -> Actor:
+def actor_of_rows(table: FloatArray, name: str = "policy", first: int = 0) -> SimulatorAgent:
     """Return the actor of a table [T, S, A]; `first` is the number of the first observation."""
 
     def answer(observation: Any, decision: int) -> FloatArray:
         return np.asarray(table[min(decision, len(table) - 1), int(observation) - first])
 
-    return Actor(name, lambda generator: answer, is_function=True, table=table)
+    return SimulatorAgent(name, lambda generator: answer, is_function=True, table=table)
 
 
 def is_stable_baselines(agent: Any) -> bool:
@@ -96,7 +96,7 @@ def is_stable_baselines(agent: Any) -> bool:
     return all(hasattr(agent, name) for name in ("predict", "policy", "action_space"))
 
 
-def function_actor(agent: Any) -> Actor | None:
+def function_actor(agent: Any) -> SimulatorAgent | None:
     """A function of the observation, or an object whose `begin` gives one; None for others."""
     name = str(getattr(agent, "__name__", type(agent).__name__))
     if hasattr(agent, "begin"):
@@ -105,11 +105,13 @@ def function_actor(agent: Any) -> Actor | None:
             function = agent.begin(generator)
             return lambda observation, decision: function(observation)
 
-        return Actor(name, begin, remembers=True)
+        return SimulatorAgent(name, begin, remembers=True)
     return actor_of_function(agent, name) if callable(agent) else None
 
 
-def table_actor(policy: Any, n_states: int, n_actions: int, horizon: int, first: int = 0) -> Actor:
+def table_actor(
+    policy: Any, n_states: int, n_actions: int, horizon: int, first: int = 0
+) -> SimulatorAgent:
     """A table [S, A] or [H, S, A] as an actor."""
     try:
         table = np.asarray(policy, dtype=np.float64)
@@ -187,7 +189,7 @@ def information(row: FloatArray | None, n_actions: int) -> float:
     return float(np.log(n_actions) + used @ np.log(used))
 
 
-def stable_baselines_actor(model: Any) -> Actor:
+def stable_baselines_actor(model: Any) -> SimulatorAgent:
     """A model of Stable-Baselines3 with discrete actions."""
     n_actions = count_of(model.action_space)
     if n_actions is None:
@@ -222,7 +224,7 @@ def stable_baselines_actor(model: Any) -> Actor:
 _MOST = 20_000
 
 
-def _cached_actor(ask: Callable[[Any], FloatArray], name: str) -> Actor:
+def _cached_actor(ask: Callable[[Any], FloatArray], name: str) -> SimulatorAgent:
     """Return an actor that calls its function once per observation, except for dictionaries."""
     answers: dict[tuple[bytes, tuple[int, ...], str], FloatArray] = {}
 
@@ -246,7 +248,7 @@ _ASKER = "MEG from a simulator"
 _SB3 = "sb3:"
 
 
-def _walker(navigator: Any, env: Any, name: str) -> Actor:
+def _walker(navigator: Any, env: Any, name: str) -> SimulatorAgent:
     """Return the actor of a navigator in one of our grid worlds, which sees the state itself."""
 
     def begin(generator: np.random.Generator) -> Answer:
@@ -266,10 +268,10 @@ def _walker(navigator: Any, env: Any, name: str) -> Actor:
         return answer
 
     is_policy = isinstance(navigator, Memoryless)
-    return Actor(name, begin, remembers=not is_policy, is_function=is_policy)
+    return SimulatorAgent(name, begin, remembers=not is_policy, is_function=is_policy)
 
 
-def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
+def actor_of(agent: Any, env: Any, horizon: int) -> SimulatorAgent:
     """An agent of any kind in a Gymnasium environment."""
     if isinstance(agent, str):
         agent = named(agent)
@@ -298,7 +300,7 @@ def actor_of(agent: Any, env: Any, horizon: int) -> Actor:
     )
 
 
-def _of_name(agent: NamedAgent, env: Any) -> Actor:
+def _of_name(agent: NamedAgent, env: Any) -> SimulatorAgent:
     bare = env.unwrapped
     if agent.name.startswith(_SB3) and not type(bare).__module__.startswith("goalmeter.gridworld"):
         return _cached_actor(_saved(agent.name, env), agent.name)

@@ -16,8 +16,8 @@ from goalmeter._errors import InvalidParameterError, InvalidPolicyError, finite
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.meg.simulator.agents import (
-    Actor,
     Answer,
+    SimulatorAgent,
     actor_of_function,
     function_actor,
     is_stable_baselines,
@@ -77,7 +77,7 @@ class GaussianAnswer:
         return mean, std, least
 
 
-def _sampled_actor(model: Any, name: str) -> Actor:
+def _sampled_actor(model: Any, name: str) -> SimulatorAgent:
     """Return the actor of a Stable-Baselines3 model that draws from its own distribution.
 
     Its draws come from torch's global generator, which is seeded for each and put back.
@@ -98,10 +98,10 @@ def _sampled_actor(model: Any, name: str) -> Actor:
 
         return answer
 
-    return Actor(name, begin)
+    return SimulatorAgent(name, begin)
 
 
-def continuous_actor(agent: Any) -> Actor:
+def continuous_actor(agent: Any) -> SimulatorAgent:
     """An agent of any kind in an environment with continuous actions."""
     if is_stable_baselines(agent):
         return _stable_baselines(agent)
@@ -114,7 +114,7 @@ def continuous_actor(agent: Any) -> Actor:
     )
 
 
-def _stable_baselines(model: Any) -> Actor:
+def _stable_baselines(model: Any) -> SimulatorAgent:
     name, policy = type(model).__name__, model.policy
     if hasattr(model.action_space, "n"):
         raise InvalidParameterError(
@@ -362,7 +362,7 @@ class BoxSimulator(GymnasiumSimulator):
             return math.inf
         return self._largest(self._least_std)
 
-    def free_choice(self) -> Actor:
+    def free_choice(self) -> SimulatorAgent:
         """The reference as an agent."""
 
         def begin(generator: np.random.Generator) -> Answer:
@@ -371,7 +371,7 @@ class BoxSimulator(GymnasiumSimulator):
 
             return answer
 
-        return Actor(self.reference, begin, is_function=True)
+        return SimulatorAgent(self.reference, begin, is_function=True)
 
     def _count_actions(self, space: Any) -> int:
         return 0

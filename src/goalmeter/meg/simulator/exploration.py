@@ -13,7 +13,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agents import Actor
+from goalmeter.meg.simulator.agents import SimulatorAgent
 from goalmeter.meg.simulator.confidence import (
     AS_SEEN,
     LISTING,
@@ -271,7 +271,7 @@ class StatesMeasure:
     """A measurement that goes on round by round until its budget is spent."""
 
     simulator: Simulator
-    actor: Actor
+    actor: SimulatorAgent
     horizon: int
     error: float
     seed: int

@@ -15,7 +15,7 @@ import numpy as np
 from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, shown
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import (
-    Actor,
+    SimulatorAgent,
     actor_of_function,
     chosen,
     count_of,
@@ -231,11 +231,11 @@ class AnswersByState:
         first = self._rows.setdefault(state, row)
         self.differ |= bool((np.abs(first - row) > _ALIKE).any())
 
-    def ask(self, actor: Actor, horizon: int) -> None:
+    def ask(self, actor: SimulatorAgent, horizon: int) -> None:
         """Ask an agent without memory in every state, and make the table of what it answers."""
         self.table = self._asked(actor, horizon)
 
-    def remarks(self, actor: Actor) -> list[str]:
+    def remarks(self, actor: SimulatorAgent) -> list[str]:
         """What a reader has to know of the agent's answers."""
         if self.differ:
             return [
@@ -254,7 +254,7 @@ class AnswersByState:
             ]
         return []
 
-    def _asked(self, actor: Actor, horizon: int) -> FloatArray | None:
+    def _asked(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         times = range(horizon) if actor.timed else range(1)
         rows = np.zeros((len(times), len(self._states), self._n_actions))
         for state, observation in enumerate(self._states.observations):
@@ -362,13 +362,13 @@ class GymnasiumSimulator:
         """Whether states can be gone back to, and told from each other."""
         return not self.why_not
 
-    def free_choice(self) -> Actor:
+    def free_choice(self) -> SimulatorAgent:
         """Every action with the same probability."""
         row = np.full(self.n_actions, 1.0 / self.n_actions)
         return actor_of_function(lambda observation: row, FREE_CHOICE, is_function=True)
 
     @caller_guard()
-    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+    def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """One episode: `reset` with a seed of its own, and steps until the end or the horizon."""
         generator = np.random.default_rng(seeded(self._seed, CHOICES, number))
         seed = int(seeded(self._seed, EPISODES, number).generate_state(1)[0] % _SEEDS)
@@ -414,7 +414,7 @@ class GymnasiumSimulator:
         return self._starts.are_one
 
     @caller_guard()
-    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         """The agent's distribution in each state that was met, [1, S, A].
 
         None if it gives none, or if it or a state was seen to contradict that it depends on the
@@ -429,7 +429,7 @@ class GymnasiumSimulator:
             self._answers.ask(actor, horizon)
         return self._answers.table
 
-    def remarks(self, actor: Actor) -> list[str]:
+    def remarks(self, actor: SimulatorAgent) -> list[str]:
         """What a reader of a measurement by states has to know of the agent and the starts."""
         return [*self._answers.remarks(actor), *self._starts.remarks()]
 

@@ -21,7 +21,7 @@ from goalmeter._errors import (
     in_a_line,
 )
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.meg.simulator.agents import Actor, Answer
+from goalmeter.meg.simulator.agents import Answer, SimulatorAgent
 from goalmeter.meg.simulator.utilities import NamedUtilities
 
 # --- Seeds ----------------------------------------------------------------------------------------
@@ -72,7 +72,9 @@ def caller_guard() -> Iterator[None]:
         ) from cause
 
 
-def begin_of(actor: Actor, generator: np.random.Generator, where: Callable[[], str]) -> Answer:
+def begin_of(
+    actor: SimulatorAgent, generator: np.random.Generator, where: Callable[[], str]
+) -> Answer:
     """An agent's answers during one episode."""
     try:
         return actor.begin(generator)
@@ -287,24 +289,24 @@ class Simulator(Protocol):
     def chunk(self) -> int:
         """Episodes that `play` gives at once."""
 
-    def free_choice(self) -> Actor:
+    def free_choice(self) -> SimulatorAgent:
         """The reference as an agent; it takes discrete actions with equal probability."""
 
-    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+    def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """Return episodes number * chunk onwards; equal at every call."""
 
     @property
     def one_start(self) -> bool:
         """Whether every episode begins in the same state, with certainty."""
 
-    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         """The agent's distribution at each decision in each state that was met, [T, S, A].
 
         None for an agent that remembers, that gives no distributions, or that was seen not to
         answer a state always alike.
         """
 
-    def remarks(self, actor: Actor) -> list[str]:
+    def remarks(self, actor: SimulatorAgent) -> list[str]:
         """What a reader of a measurement by states has to know, as sentences for its notes."""
 
     def draw(

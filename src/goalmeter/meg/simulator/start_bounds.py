@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.simulator.agents import Actor
+from goalmeter.meg.simulator.agents import SimulatorAgent
 from goalmeter.meg.simulator.protocol import Episodes, Simulator
 from goalmeter.meg.simulator.utilities import Range
 from goalmeter.statistics.intervals import lower_limit, upper_limit
@@ -151,7 +151,7 @@ class StartMeasure:
     """A measurement by episodes of the agent and of free choice; see `StatesMeasure`."""
 
     simulator: Simulator
-    actor: Actor
+    actor: SimulatorAgent
     horizon: int
     error: float
     budget: int

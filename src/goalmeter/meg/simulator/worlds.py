@@ -17,7 +17,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError, require, shown, whole
 from goalmeter._types import AnyArray, ArrayLike, BoolArray, FloatArray
-from goalmeter.meg.simulator.agents import Actor, actor_of, actor_of_rows, table_actor
+from goalmeter.meg.simulator.agents import SimulatorAgent, actor_of, actor_of_rows, table_actor
 from goalmeter.meg.simulator.continuous_worlds import (
     BoxSimulator,
     continuous_actor,
@@ -126,12 +126,12 @@ class TabularSimulator:
         """S: a table has numbers for its states before they are met."""
         return self._mdp.n_states
 
-    def free_choice(self) -> Actor:
+    def free_choice(self) -> SimulatorAgent:
         """Every action with the same probability."""
         shape = (1, self.n_states, self.n_actions)
         return actor_of_rows(np.full(shape, 1.0 / self.n_actions), FREE_CHOICE)
 
-    def play(self, actor: Actor, horizon: int, number: int) -> Episodes:
+    def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
         """Episodes, all of a chunk at once for an agent that is a table."""
         if actor.table is None:
             raise InvalidParameterError(
@@ -160,11 +160,11 @@ class TabularSimulator:
         """Whether every episode begins in the same state."""
         return bool((self._mdp.initial > 0).sum() == 1)
 
-    def policy(self, actor: Actor, horizon: int) -> FloatArray | None:
+    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
         """The agent's table, [T, S, A]."""
         return actor.table
 
-    def remarks(self, actor: Actor) -> list[str]:
+    def remarks(self, actor: SimulatorAgent) -> list[str]:
         """Nothing: a table promises what it is."""
         return []
 
@@ -319,7 +319,7 @@ def fits_of(
     learnt: Mapping[str, LearntUtility],
     world: Any,
     simulator_of: Callable[[NamedUtilities], Simulator],
-    actor: Actor,
+    actor: SimulatorAgent,
     horizon: int,
     budget: int,
 ) -> UtilityFits:
@@ -376,7 +376,7 @@ class MeasurementSetup(NamedTuple):
     """The world, the agent, the horizon H, and utilities that were fitted first."""
 
     simulator: Simulator
-    actor: Actor
+    actor: SimulatorAgent
     horizon: int
     fits: UtilityFits | None = None
 
