@@ -40,6 +40,7 @@ IDS = "import sys; from goalmeter import _gymnasium_ids as ids"
     ],
     ids=["after", "before", "module in the id"],
 )
+@pytest.mark.slow
 def test_ids_are_known_in_a_fresh_interpreter(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True

@@ -56,20 +56,12 @@ def with_step(number: int, step: Step) -> Trajectory:
             "step 2 is in another state than the step before it leads to",
         ),
         (
-            lambda: [with_step(0, replace(DONE.steps[0], state=State(Cell(1, 2))))],
-            "step 0 is in another state",
-        ),
-        (
             lambda: [with_step(3, replace(DONE.steps[3], optimal=(1, 3)))],
             "step 3 calls the actions [1, 3] optimal, expected [3]",
         ),
         (
             lambda: [replace(DONE, outcome="cap")],
             "its outcome is 'cap', but it ends at row 1, column 5; the goal is at row 1, column 5",
-        ),
-        (
-            lambda: [replace(DONE, steps=DONE.steps[:3])],
-            "its outcome is 'arrived', but it ends at row 1, column 3; the goal is at row 1",
         ),
         (
             lambda: [replace(DONE, steps=DONE.steps[:3], outcome="cap")],
@@ -82,10 +74,6 @@ def with_step(number: int, step: Step) -> Trajectory:
         (
             lambda: [with_step(0, replace(DONE.steps[0], state=State(Cell(0, 0))))],
             "row 0, column 0, layer 0 is no state of this world",
-        ),
-        (
-            lambda: [with_step(0, replace(DONE.steps[0], state=State(Cell(1, 1), 1)))],
-            "row 1, column 1, layer 1 is no state of this world",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The table of behaviour: accuracy, success and calibration by size and complexity.
+"""Behaviour of agents: accuracy, success and calibration by size and complexity.
 
 Also the exact values of memoryless agents and a mixed model of accuracy.
 """

@@ -200,7 +200,11 @@ def factors(
     *,
     measure: str = "pick_up",
 ) -> Factors:
-    """The effects of two conditions."""
+    """Return the effects of two conditions; others are averaged over.
+
+    "object" is what lies in the world, "neutral" or "key"; worlds without one are left out.
+    "towards" is `excess_of_walks`.
+    """
     seen = observed(trajectories)
     levels = levels_of(seen, first), levels_of(seen, second)
     means = cell_means(seen, (first, second), levels, measure)

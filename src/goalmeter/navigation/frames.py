@@ -1,4 +1,4 @@
-"""The same task in another frame: equivalence of accuracy and consistency of actions."""
+"""Changed frames of a task: equivalence of accuracy and consistency of actions."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Navigation:
 
     @cached_property
     def directed_beside(self) -> tuple[Directedness, ...]:
-        """The same of this agent and its baselines."""
+        """Goal-directedness of this agent and its baselines."""
         return tuple(directedness([self, *self.references]))
 
     def to_json(self, *, directed: bool = False) -> dict[str, Any]:
@@ -366,7 +366,7 @@ def _name(agent: str) -> tuple[str, bool]:
 
 
 def _asked(plan: WalkPlan, options: NavigationOptions) -> Walked:
-    """The walks of a language model, those from logs among them."""
+    """Walks of a language model, including those from logs."""
     # Inspect takes seconds to import.
     from goalmeter.navigation.inspect.eval_log import from_logs
     from goalmeter.navigation.inspect.run import ask_all

@@ -85,7 +85,7 @@ class NavigationOptions(SuiteOptions):
 
     @property
     def of_models(self) -> dict[str, Any]:
-        """The options that only language models take, where they differ from the default."""
+        """Options of language models only, where they differ from the default."""
         names = ("asking", "prompts", "history", "budget", "logs")
         given = {name: getattr(self, name) for name in names}
         return {name: value for name, value in given.items() if value and value != Budget()}
@@ -169,7 +169,10 @@ def plan_of(
     asking: Asking | None = None,
     **options: Any,
 ) -> WalkPlan:
-    """The plan of an agent in a suite."""
+    """Plan the walks of an agent in a suite; `options` are fields of `SuiteOptions`.
+
+    Without `held_out`, organisms walk in held-out grids, others in all.
+    """
     suite = suite_named(name)
     # An organism would otherwise be measured on grids that it was taught.
     if options.get("held_out") is None:

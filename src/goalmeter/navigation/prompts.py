@@ -62,7 +62,7 @@ class Template:
     def prompt(
         self, world: GridWorld, state: State, history: Sequence[tuple[Cell, int | None]] = ()
     ) -> str:
-        """The message for a state."""
+        """Return the message for a state; `history` are past cells and actions, oldest first."""
         if not self.explains:
             return compact(world, state)
         symbols = [AGENT, GOAL, WALL, EMPTY]

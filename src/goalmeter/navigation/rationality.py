@@ -62,7 +62,7 @@ class Clusters(Protocol):
 
     @property
     def strata(self) -> IntArray:
-        """The kind of each grid."""
+        """Kind of each grid."""
 
     def __len__(self) -> int:
         """Number of grids."""
@@ -130,7 +130,10 @@ def fitted(
     bounds: tuple[float, float] | None = None,
     paired: bool = False,
 ) -> Estimate:
-    """What is made of one fit or of several, each with a rationality of its own."""
+    """Estimate a function of one fit or several, each with its own rationality.
+
+    `combine` takes the nats of each fit and the means of `columns` [N], all [...].
+    """
     n = len(curves[0].nats)
     nats = [each.nats for each in curves]
     sums = _by_grid(grids, np.column_stack([*nats, *columns, np.ones(n)]))
@@ -415,7 +418,7 @@ def indices_of(tabular: TabularWorld, numbers: IntArray) -> IntArray:
 def summed_evidence(
     mdp: TabularMDP, decisions: Decisions, rows: int, rationalities: FloatArray
 ) -> FloatArray:
-    """The evidence of decisions at each rationality, nats, added up by row: [rows, G]."""
+    """Return the evidence of decisions at each rationality, nats, added up by row: [rows, G]."""
     row, number, state, action = decisions
     made = action != INVALID
     out = np.zeros((rows, len(rationalities)))

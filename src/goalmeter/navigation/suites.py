@@ -77,7 +77,7 @@ PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    """Each maze in each stratum, as it was generated and in each of the changed frames."""
+    """Yield each maze in each stratum, as it was generated and in each changed frame."""
     strata = list(product(_strata(options.distances), _strata(options.detours)))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
     for size, complexity in product(options.sizes or (), options.complexities or ()):

@@ -132,7 +132,7 @@ def spent_in(logs: Path) -> Mapping[str, Any]:
 
 
 def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
-    """What was spent, with the usage that a log of Inspect records."""
+    """Add the usage that a log of Inspect records."""
     for usage in log.stats.model_usage.values():
         cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
         read, written = usage.input_tokens + cached, usage.output_tokens
