@@ -23,8 +23,9 @@ from goalmeter.commands.declare import (
 )
 from goalmeter.commands.outcome import Outcome, shown
 
-# Module of each replication, with `replicate(out, *, seeds, seed, on, progress)` and `forecasts`,
+# Module of the demo and of each replication, with `replicate(out, *, seeds, seed, on, progress)` and `forecasts`,
 # the same without the progress; with options of its own after these.
+DEMO = "goalmeter.experiments.demo.run"
 REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.study",
     "reflection-table-1": "goalmeter.experiments.reflection_table_1.study",
@@ -112,8 +113,9 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
-    from goalmeter.experiments.demo import run
-
+    run = import_module(DEMO)
     if o.dry_run:
-        return run.dry_run(o.out, seed=o.seed, on=o.place())
-    return run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)
+        outcome: Outcome = run.dry_run(o.out, seed=o.seed, on=o.place())
+    else:
+        outcome = run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)
+    return outcome
