@@ -30,7 +30,6 @@ _KEPT_BEHIND = 400
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
 _HALF = re.compile("[\ud800-\udfff]")
-# Made once: runs write a line of JSON for each trial.
 _PLAIN = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -212,7 +211,6 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        # A module that is there and fails to import something else is broken, and says so itself.
         if error.name is None or error.name.partition(".")[0] != module.partition(".")[0]:
             raise
         raise MissingExtraError(

@@ -88,7 +88,6 @@ class PluginError(GoalmeterError):
     """A package that adds something to goalmeter cannot be imported, or adds it wrongly."""
 
 
-# Reading the metadata of a hundred packages takes some 50 ms, and nothing changes while we run.
 @lru_cache(maxsize=8)
 def plugins(group: str) -> dict[str, EntryPoint]:
     """Return what installed packages register in a group, by name in alphabetical order."""

@@ -151,7 +151,7 @@ def test_a_page_has_means_curves_and_failures() -> None:
         ("mine.py:world", {"arguments": ["1"]}, "--argument is '1', expected NAME=VALUE"),
         ("sweep.toml", {"arguments": ["n=1"]}, "expected FILE.py:NAME, which alone takes some"),
         ("sweep.toml", {"on": "here", "workers": 2}, "--on and --workers both say where"),
-        ("sweep.toml", {"on": "elsewhere"}, "no place 'elsewhere'"),
+        ("sweep.toml", {"on": "elsewhere"}, "no execution backend 'elsewhere'"),
         ("sweep.toml", {"csv": ".", "on": "here"}, "is a folder, expected a file"),
         ("sweep.toml", {"csv": "./sweep.toml"}, "is an input of the sweep"),
         ("sweep.toml", {"parquet": "mine.py"}, "mine.py is an input of the sweep"),

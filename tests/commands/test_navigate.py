@@ -173,7 +173,7 @@ def test_what_is_refused() -> None:
 def test_options_with_commas_and_bounds() -> None:
     assert numbers("--sizes", "7, 9", int) == [7, 9] and numbers("--sizes", None, int) is None
     assert numbers("--complexities", "0,0.5,1", float) == [0.0, 0.5, 1.0]
-    assert words("reflect, swap") == ["reflect", "swap"] and words(None) is None
+    assert words("--x", "reflect, swap") == ["reflect", "swap"] and words("--x", None) is None
     assert bounds("--distance", ["4-8", "9 - 12"]) == [(4, 8), (9, 12)]
     assert bounds("--distance", None) is None and bounds("--distance", []) is None
     with pytest.raises(InvalidParameterError, match="--sizes is '7,x', expected whole numbers"):

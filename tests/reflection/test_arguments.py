@@ -103,7 +103,7 @@ def test_one_environment_or_several() -> None:
         ({"environments": int}, "<class 'int'> is no environment"),
         ({"on": 2}, "2 is no place where trials run, expected here, processes, "),
         ({"on": "processes:0"}, "workers is 0, expected at least 1"),
-        ({"on": "procesess"}, "no place 'procesess' where .*did you mean processes"),
+        ({"on": "procesess"}, "'procesess'; did you mean processes"),
         ({"timeout": 0.0}, r"timeout is 0\.0, expected a number of seconds above 0"),
         ({"opposite_reading": "x"}, "opposite_reading is 'x', expected 'literal' or"),
         ({"step_counting": "x"}, "step_counting is 'x', expected 'percepts' or"),

@@ -33,6 +33,7 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.report import Column, Table
 from goalmeter.runs import HERE
 
+DEMO = "goalmeter.demo.run"
 # Name on the command line -> folder.
 REPLICATIONS = {
     "meg-cliffworld": "cliffworld",
@@ -184,8 +185,9 @@ def demo(o: DemoOptions, tell: Tell) -> Outcome:
 
     The last line of the output is the path of report.html.
     """
-    from goalmeter.demo import run
-
+    run = import_module(DEMO)
     if o.dry_run:
-        return run.dry_run(o.out, seed=o.seed, on=o.place())
-    return run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)
+        outcome: Outcome = run.dry_run(o.out, seed=o.seed, on=o.place())
+    else:
+        outcome = run.demo(o.out, seed=o.seed, on=o.place(), progress=tell)
+    return outcome
