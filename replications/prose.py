@@ -12,7 +12,7 @@ from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.report import Table, in_markdown, write_text
 
 
-def prose(study: str, name: str, **values: object) -> dict[str, Any]:
+def prose(study: str, name: str, /, **values: object) -> dict[str, Any]:
     """Return the texts of one table, figure or section, by its arguments; lists as tuples.
 
     `values` are put in where a text has their names in braces.
