@@ -62,9 +62,9 @@ NOT_RUN = {
     "cores; `docs/results/believed-world.json` has its output",
     "docs/organisms.md: benchmarks/organism_lessons.py draws all lessons again, some minutes",
     "docs/architecture.md: a drawing",
-    "docs/scale.md: the cluster would stay; tests/runs/backends/test_ray_cluster.py starts and "
+    "docs/scale.md: the cluster would stay; tests/runs/backends/test_clusters.py starts and "
     "stops one",
-    "docs/scale.md: it needs Slurm; tests/runs/backends/test_slurm.py has jobs of this machine in "
+    "docs/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this machine in "
     "its place",
     "docs/scale.md: needs GPUs and vLLM",
     "docs/scale.md: needs Slurm, GPUs and vLLM",
