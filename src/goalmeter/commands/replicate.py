@@ -23,8 +23,8 @@ from goalmeter.commands.declare import (
 )
 from goalmeter.commands.outcome import Outcome, shown
 
-# Module of the demo and of each replication, with `replicate(out, *, seeds, seed, on, progress)` and `forecasts`,
-# the same without the progress; with options of its own after these.
+# Modules of the demo and of each replication, with `replicate(out, *, seeds, seed, on, progress)`
+# and `forecasts`, the same without the progress; with options of its own after these.
 DEMO = "goalmeter.experiments.demo.run"
 REPLICATIONS = {
     "meg-cliffworld": "goalmeter.experiments.meg_cliffworld.study",
