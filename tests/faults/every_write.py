@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import filelock  # noqa: F401  # once, and not in every fork
+
 from faults.spoiling import Disk, NoLocks
 from goalmeter._errors import InvalidFileError
 from goalmeter._files import write_text

@@ -69,6 +69,8 @@ def _receive(requests: int, batches: SimpleQueue[str]) -> None:
     with os.fdopen(requests, encoding="utf-8") as lines:
         for line in lines:
             batches.put(line)
+    with suppress(OSError):  # what it started ends with it, as it leads its session
+        os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(0)
 
 
