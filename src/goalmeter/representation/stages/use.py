@@ -338,8 +338,6 @@ def _fewer(samples: Sequence[Sample]) -> list[Sample]:
     return [*screened[:_SCREENED], *judged]
 
 
-
-
 def _subspace_row(
     space: Subspace, samples: Sequence[Sample], network: Network, seed: int
 ) -> SubspaceRow:
