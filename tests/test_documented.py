@@ -64,8 +64,8 @@ NOT_RUN = {
     "docs/architecture.md: a drawing",
     "docs/scale.md: the cluster would stay; tests/runs/backends/test_clusters.py starts and "
     "stops one",
-    "docs/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this machine in "
-    "its place",
+    "docs/scale.md: it needs Slurm; tests/runs/backends/test_clusters.py has jobs of this "
+    "machine in its place",
     "docs/scale.md: needs GPUs and vLLM",
     "docs/scale.md: needs Slurm, GPUs and vLLM",
     "docs/navigation-language-models.md: goes on until the model has answered",
