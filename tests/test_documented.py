@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import dataclasses
 import gzip
 import io
 import re
@@ -146,7 +145,7 @@ def short_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     climb = neural.climb
 
     def shortly(*args: Any, **options: Any) -> Any:
-        return climb(*args[:3], dataclasses.replace(args[3], iterations=2), **options)
+        return climb(*args, **(options | {"iterations": 2}))
 
     monkeypatch.setattr(neural, "climb", shortly)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from oracles import unknown_utility as oracle
 from tabular.worlds import World
@@ -16,12 +15,6 @@ from goalmeter.tabular import TabularMDP
 
 many = settings(max_examples=20, deadline=None, derandomize=True)
 few = settings(max_examples=10, deadline=None, derandomize=True)
-
-
-def seeds(fast: int, count: int) -> list[Any]:
-    """Seeds 0, 1, ..., of which those from `fast` on run in `make test-all` only."""
-    late = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(fast, count)]
-    return [*range(fast), *late]
 
 
 def generic_world(

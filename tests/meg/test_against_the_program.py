@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 from meg.against_the_program import instance, measured, verdict
-from meg.instances import seeds
 
 
-@pytest.mark.parametrize("seed", seeds(10, 100))
-def test_two_engines_and_the_program(seed: int) -> None:
-    made = instance(seed)
-    results = [measured(made, large=large) for large in (False, True)]
-    assert verdict(made, results).startswith("agreed")
-    assert all(result.gap <= 1e-6 for result in results)
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_two_engines_and_the_program(first: int) -> None:
+    for seed in range(first, first + 10):
+        made = instance(seed)
+        results = [measured(made, large=large) for large in (False, True)]
+        assert verdict(made, results).startswith("agreed"), seed
+        assert all(result.gap <= 1e-6 for result in results), seed
 
 
 def test_a_wrong_value_is_told() -> None:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.instances import few, generic_world
+from meg.instances import few, generic_world, moving_world
 from oracles import known_utility as oracle
 from oracles import soft_policy
+from tabular.worlds import World
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import ModelEvidence, behaviour_of, evidence
-from goalmeter.tabular import expected_return, soft_plan
+from goalmeter.meg.behaviour import Evidence, behaviour_of, evidence, shared_evidence
+from goalmeter.tabular import expected_return, soft_plan, transition
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import rewards_of
@@ -21,7 +22,7 @@ seeds = st.integers(0, 2**16)
 rationalities = st.sampled_from([0.3, 1.0, 2.5])
 
 
-def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> ModelEvidence:
+def at(mdp: TabularMDP, policy: FloatArray, *b: float) -> Evidence:
     return evidence(problem(mdp, rewards_of(mdp), np.array(b)), behaviour_of(mdp, [policy]))
 
 
@@ -64,3 +65,68 @@ def test_the_slope_is_the_difference_in_return(seed: int, b: float, infinite: bo
     step = 1e-5
     low, high = at(mdp, policy, b - step, b + step).value
     assert result.slope == pytest.approx((high - low) / (2 * step), abs=1e-7)
+
+
+def choices_variance(world: World, b: float) -> float:
+    """sum_t E[Var over a ~ pi_b of the expected utility to go], written out."""
+    model = soft_policy.soft_policy(world.P, world.R, world.horizon, b)
+    S, A, _ = world.P.shape
+    value, total = np.zeros(S), np.zeros(S)
+    for t in reversed(range(world.horizon)):
+        now, carried = np.zeros(S), np.zeros(S)
+        for s in range(S):
+            to_go = [world.R[s] + world.P[s, a] @ value for a in range(A)]
+            now[s] = sum(model[t, s, a] * to_go[a] for a in range(A))
+            spread = sum(model[t, s, a] * (to_go[a] - now[s]) ** 2 for a in range(A))
+            carried[s] = spread + sum(model[t, s, a] * (world.P[s, a] @ total) for a in range(A))
+        value, total = now, carried
+    return float(world.mu @ total)
+
+
+@given(seed=seeds, b=rationalities)
+@few
+def test_the_curvature_is_the_variance_that_choices_cause(seed: int, b: float) -> None:
+    world = generic_world(seed, horizon=3)
+    result = float(at(world.mdp(), world.policy, b).curvature[0])
+    step = 1e-3
+    low, middle, high = at(world.mdp(), world.policy, b - step, b, b + step).value
+    assert result == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-4, abs=1e-6)
+    assert result == pytest.approx(-choices_variance(world, b), rel=1e-10)
+    # It is not the variance of the whole return: chance and the start are no choices.
+    whole = expected_return(world.mdp(), soft(world.mdp(), b)).variance
+    assert -result < 0.9 * whole
+
+
+@given(seed=seeds, b=rationalities)
+@few
+def test_without_chance_it_is_the_variance_of_the_return(seed: int, b: float) -> None:
+    world = moving_world(seed)
+    result = at(world.mdp(), world.policy, b).curvature
+    variance = expected_return(world.mdp(), soft(world.mdp(), b)).variance
+    assert result == pytest.approx(-variance, rel=1e-10)
+
+
+@given(seed=seeds, block=st.sampled_from([1, 3]))
+@few
+def test_blocks_change_nothing(seed: int, block: int) -> None:
+    world = generic_world(seed, 5)
+    b, behaviour = np.array([0.0, 1.0, np.inf]), [world.policy]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transition, "BLOCK_STATES", block)
+        cut = world.mdp()
+        result, shares = shared_evidence(
+            problem(cut, rewards_of(cut), b), behaviour_of(cut, behaviour)
+        )
+    mdp = world.mdp()
+    want, whole = shared_evidence(problem(mdp, rewards_of(mdp), b), behaviour_of(mdp, behaviour))
+    np.testing.assert_allclose(result.value, want.value, rtol=1e-12)
+    np.testing.assert_allclose(result.curvature, want.curvature, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(shares.by_step, whole.by_step, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(shares.by_state, whole.by_state, rtol=1e-10, atol=1e-12)
+
+
+def test_evidence_of_two_worlds_adds_up() -> None:
+    first, second = generic_world(1), generic_world(2)
+    a, b = at(first.mdp(), first.policy, 0.5), at(second.mdp(), second.policy, 0.5)
+    for result, x, y in zip(vars(a + b).values(), vars(a).values(), vars(b).values(), strict=True):
+        assert result == x + y

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from meg.instances import Awkward, awkward, few, generic_world
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import soft_model
-from goalmeter.meg.batched import find_face
 from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.certificate import LinearFit
+from goalmeter.meg.faces import find_face
 from goalmeter.meg.linear import fit_linear
-from goalmeter.meg.soft_model import SoftModel
+from goalmeter.meg.soft_model import NewtonSystem, SoftModel
 from goalmeter.tabular import TabularMDP
 
 # One decision between three outcomes, each of which pays a weight of its own.
@@ -33,7 +32,8 @@ class Step(NamedTuple):
 def newton_step(mdp: TabularMDP, policy: FloatArray, theta: FloatArray) -> Step:
     behaviour = behaviour_of(mdp, [policy])
     model = SoftModel(mdp, linear_class(mdp, over="state-action"), theta, None)
-    return Step(model, *soft_model.newton_step(model, model.gradient(behaviour)), behaviour)
+    step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
+    return Step(model, step, dict(model.tangents(step[:, None])), behaviour)
 
 
 def fit(instance: Awkward) -> LinearFit:
@@ -66,6 +66,15 @@ def test_by_hand() -> None:
 def test_no_face_where_everything_is_used() -> None:
     policy = np.array([[0.75, 0.249, 0.001]])
     assert find_face(*newton_step(THREE, policy, np.array([0.0, 0.0, -5.0]))) is None
+
+
+def test_no_face_far_from_the_edge() -> None:
+    # From the uniform model the same behaviour asks for less of the third action, too; but a
+    # face is only what the direction proves, and it proves this one: all that is left is used.
+    result = newton_step(THREE, np.array([[0.5, 0.5, 0.0]]), np.zeros(3))
+    face = find_face(*result)
+    assert face is not None
+    np.testing.assert_allclose(face.model.step(0)[0][:, 0], [0.5, 0.5, 0.0])
 
 
 @given(seed=st.integers(0, 2**16))

@@ -9,8 +9,8 @@ import pytest
 from meg.test_counted import tilings
 from meg.test_visit_matching import grid
 
-from goalmeter.meg import likelihood, trajectories
-from goalmeter.meg.likelihood import LogGroup, fit_class, group_trajectories, scores_by_trajectory
+from goalmeter.meg import from_trajectories, likelihood, trajectories
+from goalmeter.meg.likelihood import Group, fit_class, group_trajectories, scores_by_trajectory
 from goalmeter.meg.trajectories import information_of, scores_of
 from goalmeter.tabular import TabularMDP, Trajectories, epsilon_greedy, optimal_policy
 from goalmeter.tabular import sample_trajectories as sampled
@@ -23,7 +23,7 @@ def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories
     return sampled(mdp, policy, n, rng=np.random.default_rng(seed), **options)
 
 
-def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[LogGroup]:
+def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[Group]:
     unknown: Any = tilings(5, 2) if over == "features" else over
     return group_trajectories(mdp, logs(mdp, n, **options), unknown=unknown)
 
@@ -53,7 +53,6 @@ def test_the_infinite_problem_is_discounted(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_allclose(information_of(model, visits), model.information(visits), atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("over", ["state", "time-state", "features"])
 @pytest.mark.parametrize("kind", ["finite", "infinite", "pooled"])
 def test_both_fits_reach_the_same_likelihood(
@@ -80,3 +79,26 @@ def test_both_fits_reach_the_same_likelihood(
         m.gradient(g.behaviour(w)) for g, m, w in zip(groups, large.models, weights, strict=True)
     )
     assert np.abs(gradient).max() < 1e-4
+
+
+def test_the_interval_is_the_same_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As many logs as make the optimum finite: its weights, and so the interval, are unique.
+    mdp = grid(3, horizon=4, slip=0.2)
+    log = logs(mdp, 600)
+    small = from_trajectories(mdp, log, unknown="state", resamples=200)
+    monkeypatch.setattr(likelihood, "_LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
+    large = from_trajectories(mdp, log, unknown="state", resamples=200)
+    for name in ("value", "corrected", "standard_error", "p_value", "degrees_of_freedom"):
+        assert getattr(large, name) == pytest.approx(getattr(small, name), abs=1e-6), name
+    np.testing.assert_allclose(large.interval, small.interval, atol=1e-6)
+    # Fits to fewer logs may lie at infinity, where weights are anybody's.
+    assert large.held_out == pytest.approx(small.held_out, abs=1e-4)
+
+
+def test_a_log_of_a_large_world() -> None:
+    mdp = grid(11)
+    result = from_trajectories(mdp, logs(mdp, 60), unknown="state", folds=2, resamples=200)
+    assert result.value <= result.ceiling + 1e-9
+    assert result.interval[0] <= result.corrected <= result.interval[1]
+    assert result.utility is not None and result.utility.shape == (121,)

@@ -14,14 +14,8 @@ import pytest
 from goalmeter import TabularMDP
 from goalmeter._types import FloatArray
 from goalmeter.meg import unknown_utility
-from goalmeter.meg.behaviour import (
-    Yardstick,
-    behaviour_of,
-    clip_to_maximum,
-    linear_class,
-    reconciled,
-)
-from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, with_rounding_error
+from goalmeter.meg.behaviour import Yardstick, behaviour_of, bracketed, linear_class, reconciled
+from goalmeter.meg.certificate import Bounds, Certificate, LinearFit, checked
 from goalmeter.meg.soft_model import SoftModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
@@ -70,8 +64,8 @@ def test_an_offset_does_not_hide_a_difference_between_actions() -> None:
 
 def test_a_value_above_its_bound_leaves_the_maximum() -> None:
     measure = Yardstick(np.array([3.0]), np.array([2.0]))
-    assert clip_to_maximum(1.0, 1.5, measure)["upper_bound"] == 1.5
-    assert clip_to_maximum(1.5, 1.0, measure)["upper_bound"] == 3.0
+    assert bracketed(1.0, 1.5, measure)["upper_bound"] == 1.5
+    assert bracketed(1.5, 1.0, measure)["upper_bound"] == 3.0
 
 
 def test_a_bound_below_a_value_is_raised_for_rounding_only() -> None:
@@ -94,7 +88,7 @@ def test_a_model_refutes_a_bound_that_it_exceeds() -> None:
     value = model.evidence(behaviour)
     bounds.add(Certificate(value - 1.0, 0.0))
     bounds.add(Certificate(value + 1.0, 0.0))
-    fit = with_rounding_error(LinearFit(value, *bounds.at(model.theta), model), behaviour, bounds)
+    fit = checked(LinearFit(value, *bounds.at(model), model), behaviour, bounds)
     assert fit.upper_bound == value + 1.0
     assert fit.error < 1e-9
 

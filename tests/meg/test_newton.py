@@ -10,7 +10,7 @@ from meg.instances import few, generic_world
 
 from goalmeter.meg import soft_model
 from goalmeter.meg.behaviour import linear_class
-from goalmeter.meg.soft_model import NewtonSystem, SoftModel, Spectrum, conjugate_gradients
+from goalmeter.meg.soft_model import NewtonSystem, SoftModel, conjugate_gradients
 
 
 def test_conjugate_gradients_by_hand() -> None:
@@ -20,6 +20,21 @@ def test_conjugate_gradients_by_hand() -> None:
     np.testing.assert_allclose(solution, [3.0, 2.0, 0.0], atol=1e-12)
     nothing = conjugate_gradients(lambda v: matrix @ v, np.zeros(3), 1e-14)
     np.testing.assert_array_equal(nothing, np.zeros(3))
+
+
+def test_conjugate_gradients_end_where_they_are_told_to() -> None:
+    matrix, right = np.diag([1.0, 2.0, 4.0, 8.0]), np.ones(4)
+    seen: list[float] = []
+
+    def ended(solution: np.ndarray, residual: np.ndarray) -> bool:
+        np.testing.assert_allclose(residual, right - matrix @ solution, atol=1e-12)
+        seen.append(float(np.abs(residual).sum()))
+        return len(seen) == 3
+
+    solution = conjugate_gradients(lambda v: matrix @ v, right, 1e-14, ended=ended)
+    assert seen[0] == 4.0  # nothing is solved yet
+    assert np.abs(right - matrix @ solution).sum() == pytest.approx(seen[-1])
+    assert np.abs(right - matrix @ solution).max() > 1e-3
 
 
 @given(seed=st.integers(0, 999), rank=st.integers(1, 8))
@@ -32,24 +47,26 @@ def test_conjugate_gradients_find_the_shortest_solution(seed: int, rank: int) ->
     np.testing.assert_allclose(solution, np.linalg.pinv(matrix) @ right, rtol=1e-5, atol=1e-6)
 
 
-@given(seed=st.integers(0, 999))
+@given(seed=st.integers(0, 999), direct=st.booleans())
 @few
-def test_solutions_and_ignored_directions(seed: int) -> None:
+def test_solutions_and_ignored_directions(seed: int, direct: bool) -> None:
     # Utilities of the state: adding a constant changes no policy, and is the only such direction.
-    mdp = generic_world(seed).mdp()
-    theta = np.random.default_rng(seed).normal(size=(1, 4))
-    model = SoftModel(mdp, linear_class(mdp), theta[0], None)
-    information = model.information(model.states)
-    spectrum, right = Spectrum.of(information[None]), theta @ information
-    np.testing.assert_allclose(spectrum.solve(right) @ information, right, atol=1e-9)
-    assert np.ptp(spectrum.ignored(theta)) == pytest.approx(0.0, abs=1e-6)
-    np.testing.assert_allclose(spectrum.ignored(np.ones((1, 4))), 1.0, atol=1e-6)
+    world = generic_world(seed)
+    mdp = world.mdp()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(soft_model, "DIRECT_WEIGHTS", 160 if direct else 0)
+        theta = np.random.default_rng(seed).normal(size=4)
+        model = SoftModel(mdp, linear_class(mdp), theta, None)
+        system = NewtonSystem([(model, model.states)])
+        information = model.information(model.states)
+        right = information @ theta
+        np.testing.assert_allclose(information @ system.solve(right), right, atol=1e-9)
+        kept = system.ignored(theta)
+        assert np.ptp(kept) == pytest.approx(0.0, abs=1e-6)
+        np.testing.assert_allclose(system.ignored(np.ones(4)), 1.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("direct", [160, 0])
-def test_systems_of_several_models_add_up(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soft_model, "DIRECT_WEIGHTS", direct)
-    monkeypatch.setattr(soft_model, "_STEP_ACCURACY", 1e-12)
+def test_systems_of_several_models_add_up() -> None:
     worlds = [generic_world(seed).mdp() for seed in (1, 2)]
     theta = np.array([0.3, -0.2])
     features = np.random.default_rng(0).normal(size=(4, 2))

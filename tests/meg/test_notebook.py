@@ -47,6 +47,15 @@ def test_an_estimate_stands_beside_its_interval() -> None:
     assert f"[{low:.6g}, {high:.6g}]" in str(result)
 
 
+def test_causal_results_name_decisions_goal_and_world(mouse: CausalBayesianNetwork) -> None:
+    result = gm.meg.targets(mouse, ["D"], ["T"])
+    page = result._repr_html_()
+    assert "Goal-directedness of D towards" in page and str(result.goal) in page
+    seen = {"S": ["left"] * 10, "D": ["left"] * 8 + ["right"] * 2}
+    table = gm.meg.from_table(mouse, ["D"], seen, targets=["T"])
+    assert "rows of the table" in table._repr_html_() and "interval" in table._repr_html_()
+
+
 def test_causal_tables_are_frames_with_the_numbers_of_their_rows(
     mouse: CausalBayesianNetwork,
 ) -> None:

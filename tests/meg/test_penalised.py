@@ -15,7 +15,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg import linear, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.certificate import BOUND_FACTOR, Bounds, Certificate, model_certificate
-from goalmeter.meg.linear import penalised_path
+from goalmeter.meg.linear import is_small, penalised_path
 from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular import TabularMDP, cliff_world
@@ -78,7 +78,6 @@ def test_other_classes(seed: int, value: float) -> None:
     assert result.certified
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["d-1", "d-0.2-m", "k-2"])
 def test_random_deterministic_policies_close(kind: str) -> None:
     for seed in range(20):
@@ -158,12 +157,18 @@ def test_a_bound_for_small_utilities_says_nothing_of_a_large_one() -> None:
     small, large = np.zeros(utilities.n_weights), np.zeros(utilities.n_weights)
     small[0], large[0] = 10.0, 1e5
     size = BOUND_FACTOR * 10
-    assert bounds.at(small) == (1.0 + size * 1e-6, size, False)
-    assert bounds.at(large) == (2.0, 0.0, False)
+    assert bounds.at(SoftModel(mdp, utilities, small, None)) == (1.0 + size * 1e-6, size, False)
+    assert bounds.at(SoftModel(mdp, utilities, large, None)) == (2.0, 0.0, False)
     # The same of ranges: a constant more in every state is no larger a utility.
     bounds.add(Certificate(0.5, 1e-6, by_range=True))
-    assert bounds.at(small + 1e6) == (
+    assert bounds.at(SoftModel(mdp, utilities, small + 1e6, None)) == (
         0.5 + size * 1e-6,
         size,
         True,
     )
+
+
+def test_which_classes_are_small() -> None:
+    assert is_small(cliff_world(), linear_class(cliff_world()))
+    large = TabularMDP(np.ones((1, 2, 1)), [0.0], horizon=10)
+    assert not is_small(large, linear_class(large, np.zeros((1, 500))))

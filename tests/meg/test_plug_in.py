@@ -11,6 +11,7 @@ from oracles import example_one, soft_policy
 from oracles import known_utility as oracle
 from oracles.paths import enumerate_paths, policy_at
 
+from goalmeter._errors import InvalidUtilityError
 from goalmeter.meg import known_utility, mce_plug_in
 from goalmeter.meg.behaviour import PlugIn
 from goalmeter.tabular import TabularMDP
@@ -55,3 +56,8 @@ def test_it_is_evidence_at_rationality_1(seed: int, horizon: int, with_reference
     )
     assert result.accuracy == pytest.approx(accuracy, abs=1e-12)
     assert result.evidence <= known_utility(world.mdp(), world.policy, reference=habit).value + 1e-9
+
+
+def test_a_utility_that_does_not_fit() -> None:
+    with pytest.raises(InvalidUtilityError, match=r"utility has shape \[2\]"):
+        mce_plug_in(MOUSE, example_one.mouse(1.0), utility=[0.0, 1.0])

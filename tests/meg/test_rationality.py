@@ -10,7 +10,7 @@ from meg.instances import many
 
 from goalmeter._types import FloatArray
 from goalmeter.meg import known_utility
-from goalmeter.meg.behaviour import ModelEvidence, behaviour_of, best_rationality, evidence
+from goalmeter.meg.behaviour import Evidence, behaviour_of, best_rationality, evidence
 from goalmeter.tabular import TabularMDP
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.policies import rewards_of
@@ -21,7 +21,7 @@ PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
 def best(mdp: TabularMDP, *policies: list[list[float]]) -> FloatArray:
     behaviour = behaviour_of(mdp, list(policies))
 
-    def evaluate(b: FloatArray) -> ModelEvidence:
+    def evaluate(b: FloatArray) -> Evidence:
         return evidence(problem(mdp, rewards_of(mdp), b), behaviour)
 
     return best_rationality(evaluate, evaluate(np.zeros(len(policies))))
@@ -53,6 +53,14 @@ def test_rarer_than_rounding(rare: float) -> None:
     result = known_utility(PAIR, [[rare, 1.0]])
     assert result.value == pytest.approx(np.log(2), abs=1e-13)
     assert result.certified
+
+
+@given(rare=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-12]), sign=st.sampled_from([1.0, -1.0]))
+@many
+def test_nearly_uniform_policies(rare: float, sign: float) -> None:
+    b = best(PAIR, [[0.5 - sign * rare, 0.5 + sign * rare]])
+    # The probabilities themselves are rounded at 1e-16.
+    assert b == pytest.approx(2 * np.arctanh(2 * sign * rare), rel=1e-15 / rare + 1e-10)
 
 
 def test_gains_of_very_different_size() -> None:

@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.faces import Rows, solve_strict_rows
+from goalmeter.meg.faces import Rows, strictest
+from goalmeter.meg.result import TimeIsUp
 
 
 def rows_of(matrix: FloatArray, dense: int) -> Rows:
@@ -28,17 +29,20 @@ def most_strict(matrix: FloatArray) -> float:
     return -float(result.fun)
 
 
+def nothing() -> None:
+    """No time limit."""
+
+
 def test_a_case_by_hand() -> None:
     # x1 must be 0, for it and its opposite are asked for; x2 and x2 - x1 can both be positive.
     matrix = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [-1.0, 1.0]])
     for dense in (0, 1, 2):
-        x = solve_strict_rows(rows_of(matrix, dense))
-        assert x is not None
+        x = strictest(rows_of(matrix, dense), nothing)
         assert x[0] == pytest.approx(0.0, abs=1e-6)
         assert x[1] >= 1.0 - 1e-6
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(20))
 def test_as_many_as_a_linear_program(seed: int) -> None:
     # Half of the rows come with their opposites, in a few directions: these must be ties.
     rng = np.random.default_rng(seed)
@@ -53,8 +57,14 @@ def test_as_many_as_a_linear_program(seed: int) -> None:
         inside = rng.normal(size=k)
         matrix *= np.where(matrix @ inside < 0, -1.0, 1.0)[:, None]
     rows = rows_of(matrix, int(rng.integers(0, k + 1)))
-    x = solve_strict_rows(rows)
-    assert x is not None
-    strict = rows.times(x)
-    assert strict.min() > -1e-6
-    assert np.minimum(strict, 1.0).sum() == pytest.approx(most_strict(matrix), abs=1e-6)
+    strict = rows.times(strictest(rows, nothing))
+    assert strict.min() > -1e-5
+    assert np.minimum(strict, 1.0).sum() == pytest.approx(most_strict(matrix), abs=1e-3)
+
+
+def test_time_ends_it() -> None:
+    def over() -> None:
+        raise TimeIsUp
+
+    with pytest.raises(TimeIsUp):
+        strictest(rows_of(np.eye(2), 1), over)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from meg.logs import CLIMBER, EXACT, LADDER, PAIR, pair_log, quick
 from goalmeter._errors import (
     InvalidParameterError,
     InvalidPolicyError,
+    InvalidTrajectoryError,
     InvalidUtilityError,
 )
-from goalmeter.meg import from_trajectories, known_utility, unknown_utility
+from goalmeter.meg import from_trajectories, known_utility, trajectories, unknown_utility
 from goalmeter.meg.linear import ACTION_WARNING
 from goalmeter.tabular import TabularMDP, Trajectories, sample_trajectories, soft_plan
 
@@ -55,6 +57,14 @@ def test_always_the_better_action_is_infinite_rationality() -> None:
     unknown = from_trajectories(PAIR, pair_log(10, 10), unknown="state-action")
     assert unknown.rationality == np.inf
     assert unknown.raw == pytest.approx(np.log(2), abs=1e-7)
+
+
+def test_half_and_half_is_nothing() -> None:
+    result = from_trajectories(PAIR, pair_log(5, 10))
+    assert result.raw == pytest.approx(0.0, abs=1e-12)
+    assert result.corrected == 0.0
+    assert result.interval[0] == 0.0
+    assert result.p_value == pytest.approx(1.0, abs=1e-5)
 
 
 # --- All trajectories -----------------------------------------------------------------------------
@@ -153,6 +163,27 @@ def test_a_class_predicts_no_worse_than_its_members(seed: int) -> None:
     assert again.raw >= unknown.raw - 1e-7
 
 
+@pytest.mark.parametrize("infinite", [False, True])
+def test_the_standard_error_is_that_of_the_average(infinite: bool) -> None:
+    mdp = LADDER.replace(horizon=None, discount=0.5) if infinite else LADDER
+    log = sample_trajectories(mdp, CLIMBER, 25, rng=np.random.default_rng(3), steps=3)
+    result = quick(mdp, log)
+    each = [average_evidence(mdp, log.subset([i]), result.rationality) for i in range(len(log))]
+    assert np.mean(each) == pytest.approx(result.raw, abs=1e-9)
+    assert result.standard_error == pytest.approx(np.std(each, ddof=1) / 5, rel=1e-6)
+
+
+def test_what_comes_after_a_trajectorys_length_is_not_looked_at() -> None:
+    states, actions = np.array([[0, 0, 1], [1, 1, 0]]), np.array([[1, 1, 0], [0, 1, 1]])
+    length = np.array([3, 1])
+    states[1, 1:], actions[1, 1:] = 0, 0
+    first = quick(LADDER, (states, actions, length))
+    states[1, 1:], actions[1, 1:] = 99, -1
+    second = quick(LADDER, (states, actions, length))
+    assert (first.raw, first.corrected) == (second.raw, second.corrected)
+    assert first.interval == second.interval
+
+
 # --- Several worlds -------------------------------------------------------------------------------
 
 
@@ -186,6 +217,21 @@ def test_one_rationality_is_fitted_to_different_worlds() -> None:
     assert alike.rationality == pytest.approx(apart[0], rel=1e-6)
 
 
+# --- Text -----------------------------------------------------------------------------------------
+
+
+def test_as_text_and_as_json() -> None:
+    result = from_trajectories(PAIR, pair_log(8, 10))
+    text = str(result)
+    assert text.startswith(f"MEG {result.raw:.6g} nats raw, {result.corrected:.6g} corrected")
+    assert "from 10 trajectories" in text
+    assert f"p = {result.p_value:.3g}" in text
+    document = result.to_json()
+    assert document["raw"] == document["meg"] == result.raw
+    assert document["interval"] == list(result.interval)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
 # --- Errors ---------------------------------------------------------------------------------------
 
 
@@ -193,12 +239,15 @@ def test_one_rationality_is_fitted_to_different_worlds() -> None:
     ("options", "error", "words"),
     [
         ({"folds": 1}, InvalidParameterError, "folds is 1 and resamples 2000, expected at least 2"),
+        ({"resamples": 99}, InvalidParameterError, "resamples 99, expected at least 2 and 100"),
+        ({"confidence": 95}, InvalidParameterError, "confidence is 95, expected a number between"),
         (
             {"unknown": "states"},
             InvalidParameterError,
             "unknown is 'states', expected one of 'state'",
         ),
         ({"unknown": np.ones((3, 1))}, InvalidUtilityError, r"features has shape \[3, 1\]"),
+        ({"utility": [1.0]}, InvalidUtilityError, r"utility has shape \[1\]"),
         ({"reference": [[1.0, 0.0]] * 2}, InvalidPolicyError, r"reference\[\d, 1\] is 0 at"),
     ],
 )
@@ -207,3 +256,49 @@ def test_options_that_are_refused(
 ) -> None:
     with pytest.raises(error, match=words):
         from_trajectories(LADDER, EXACT.subset(np.arange(0, 512, 9)), **options)
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (([[0, 0, 0, 0]], [[0, 0, 0, 0]]), "trajectory 0 has 4 decisions, expected at most the"),
+        (
+            ([[0, 1]], [[0, 0]]),
+            "trajectory 0 moves from state 0 by action 0 to state 1 at decision",
+        ),
+        (([[2, 1]], [[1, 0]]), r"states\[0, 0\] is 2, expected 0..1"),
+        # An end that is none of the world's states looks padded.
+        (([[0, 2]], [[1, 0]]), r"with state 2 and action 0, expected states 0\.\.1"),
+        (([[0]], [[2]]), r"actions\[0, 0\] is 2, expected 0..1"),
+        (([[0.5]], [[0]]), "states has type float64, expected integers"),
+    ],
+)
+def test_logs_that_are_refused(log: Any, words: str) -> None:
+    with pytest.raises(InvalidTrajectoryError, match=words):
+        from_trajectories(LADDER, log)
+
+
+def test_an_impossible_start() -> None:
+    words = "trajectory 0 starts in state 1, which has initial probability 0"
+    with pytest.raises(InvalidTrajectoryError, match=words):
+        from_trajectories(LADDER.replace(initial=0), ([[1]], [[0]]))
+
+
+def test_worlds_and_logs_that_do_not_go_together() -> None:
+    log = pair_log(8, 10)
+    with pytest.raises(InvalidParameterError, match="got 2 MDPs and 1 sets of trajectories"):
+        from_trajectories([PAIR, PAIR], [log])
+    with pytest.raises(InvalidParameterError, match="got 0 MDPs and 0 sets"):
+        from_trajectories([], [])
+    with pytest.raises(InvalidParameterError, match="reference is given with several MDPs"):
+        from_trajectories([PAIR, PAIR], [log, log], reference=[[0.5, 0.5]])
+    words = r"utility classes have \[1, 2\] weights, expected the same"
+    with pytest.raises(InvalidParameterError, match=words):
+        from_trajectories([PAIR, LADDER], [log, ([[0]], [[0]])], unknown="state")
+
+
+def test_classes_of_too_many_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trajectories, "MAX_WEIGHTS", 1)
+    words = "the utility class has 2 weights, expected at most 1 for an estimate from trajectories"
+    with pytest.raises(InvalidParameterError, match=words):
+        from_trajectories(LADDER, EXACT, unknown="state")

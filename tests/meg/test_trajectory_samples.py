@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from meg.logs import CLIMBER, LADDER, PAIR, corridor, quick
+from meg.logs import CLIMBER, EXACT, LADDER, PAIR, corridor, quick
 from scipy.stats import chi2, kstest
 
 from goalmeter.meg import from_trajectories, known_utility, trajectories, unknown_utility
@@ -20,7 +20,6 @@ def not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- Rates ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unknown", "length", "samples"), [(None, 40, 150), ("state-action", 80, 60)]
 )
@@ -35,7 +34,6 @@ def test_p_values_are_uniform_under_the_null(
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("not_held_out")
 def test_p_values_allow_for_discounted_evidence() -> None:
     # A later decision weighs less than a whole one, in the statistic and in its distribution.
@@ -53,7 +51,6 @@ def test_p_values_allow_for_discounted_evidence() -> None:
         assert result.p_value == pytest.approx(want, rel=1e-6)
 
 
-@pytest.mark.slow
 def test_the_correction_takes_most_of_the_bias_away() -> None:
     rng = np.random.default_rng(1)
     truth = unknown_utility(LADDER, CLIMBER, over="state-action").value
@@ -70,7 +67,6 @@ def test_the_correction_takes_most_of_the_bias_away() -> None:
     assert held_out < raw
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("not_held_out")
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(2)
@@ -82,6 +78,24 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
         covered += low <= truth <= high
     # 90 of 100 with a standard deviation of 3.
     assert covered >= 80
+
+
+@pytest.mark.usefixtures("not_held_out")
+def test_the_floor_of_the_corrected_estimate_is_said() -> None:
+    """Of a uniform policy, whose MEG is 0, many are: their mean is too high, without floor not."""
+    mdp, uniform = corridor(), np.full((5, 2), 0.5)
+    logs = [sample_trajectories(mdp, uniform, 25, rng=np.random.default_rng(i)) for i in range(60)]
+    measured = [quick(mdp, log) for log in logs]
+    assert 15 < sum(result.unfloored < 0 for result in measured) < 55
+    for result in measured:
+        assert result.corrected == max(result.unfloored, 0.0)
+        assert result.to_json()["unfloored"] == result.unfloored
+        text = str(result)
+        is_told = "is given as 0" in text and f"(0 for −{-result.unfloored:.3g})" in text
+        assert is_told == (result.unfloored < 0)
+    means = np.mean([(r.corrected, r.unfloored) for r in measured], axis=0)
+    error = np.std([r.unfloored for r in measured]) / np.sqrt(len(measured))
+    assert abs(means[1]) < 3 * error < means[0] + 3 * error and means[0] > means[1] + error
 
 
 # --- One sample -----------------------------------------------------------------------------------
@@ -100,6 +114,14 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     lower, higher = from_trajectories(LADDER, log, confidence=0.99).interval
     low, high = from_trajectories(LADDER, log, confidence=0.5).interval
     assert lower <= low <= high <= higher
+
+
+def test_one_trajectory_is_measured_but_not_held_out() -> None:
+    result = quick(LADDER, EXACT.subset([17]))
+    assert result.n == 1
+    assert np.isnan(result.standard_error)
+    assert np.isnan(result.held_out)
+    assert any("one trajectory supports no interval" in note for note in result.notes)
 
 
 def test_few_trajectories_do_not_close_the_interval() -> None:
@@ -130,6 +152,17 @@ def test_logs_that_stop_at_the_prize(seed: int) -> None:
     assert known.value >= as_class.value - 1e-7
     assert known.value > 1.0
     assert 0.1 < known.rationality < 100
+
+
+@pytest.mark.parametrize("unit", [1e-10, 1e10])
+def test_the_units_of_features_change_nothing(unit: float) -> None:
+    mdp = corridor()
+    log = sample_trajectories(mdp, np.tile([0.3, 0.7], (5, 1)), 40, rng=np.random.default_rng(1))
+    plain = quick(mdp, log, unknown=np.eye(5))
+    mixed = quick(mdp, log, unknown=np.eye(5) * [1, unit, 1, 1, 1])
+    assert mixed.value == pytest.approx(plain.value, abs=1e-7)
+    assert mixed.corrected == pytest.approx(plain.corrected, abs=1e-6)
+    assert mixed.degrees_of_freedom == pytest.approx(plain.degrees_of_freedom)
 
 
 def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meg.instances import Awkward, few, generic_world, many
+from meg.instances import Awkward, few, generic_world, many, moving_world
 from oracles import example_one
 from oracles import unknown_utility as oracle
 from tabular.worlds import World, worlds
 
+from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
 from goalmeter.meg import known_utility, unknown_utility
 from goalmeter.meg.linear import ACTION_WARNING
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
@@ -153,6 +154,56 @@ def test_a_class_of_one_direction_is_the_known_utility(world: World, infinite: b
     assert unknown.certified
 
 
+@given(seed=seeds)
+@few
+def test_a_larger_class_knows_no_less(seed: int) -> None:
+    world = generic_world(seed)
+    features = np.random.default_rng(seed).normal(size=(4, 3))
+    classes: list[dict[str, Any]] = [{"features": features[:, :k]} for k in (1, 2, 3)]
+    classes += [{"over": over} for over in CLASSES]
+    *values, timed, paid = (
+        unknown_utility(world.mdp(), world.policy, **options).value for options in classes
+    )
+    assert np.diff(values).min() >= -1e-7
+    assert min(timed, paid) >= values[-1] - 1e-7
+
+
+@given(seed=seeds)
+@few
+def test_features_in_another_basis_are_the_same_class(seed: int) -> None:
+    world = generic_world(seed)
+    rng = np.random.default_rng(seed)
+    basis = rng.normal(size=(4, 4)) * 10.0 ** rng.integers(-3, 4, size=4)
+    first = unknown_utility(world.mdp(), world.policy)
+    second = unknown_utility(world.mdp(), world.policy, features=basis)
+    assert second.value == pytest.approx(first.value, abs=1e-6)
+    twice = unknown_utility(world.mdp(), world.policy, features=np.hstack([basis, basis]))
+    assert twice.value == pytest.approx(first.value, abs=1e-6)
+
+
+@given(seed=seeds, certain=st.booleans())
+@few
+def test_relabelling_states_changes_nothing(seed: int, certain: bool) -> None:
+    world = moving_world(seed)
+    policy = np.eye(3)[world.policy.argmax(axis=-1)] if certain else world.policy
+    order = np.random.default_rng(seed).permutation(5)
+    there = TabularMDP(world.P[order][:, :, order], np.zeros(5), horizon=4, initial=world.mu[order])
+    first = unknown_utility(world.mdp(), policy)
+    second = unknown_utility(there, policy[:, order])
+    assert second.value == pytest.approx(first.value, abs=1e-6)
+    np.testing.assert_allclose(second.by_step, first.by_step, atol=1e-3)
+
+
+@given(seed=seeds, tolerance=st.sampled_from([1e-3, 1e-6, 1e-8]))
+@few
+def test_the_certificate_is_as_tight_as_was_asked(seed: int, tolerance: float) -> None:
+    world = generic_world(seed)
+    result = unknown_utility(world.mdp(), world.policy, tolerance=tolerance)
+    assert 0.0 <= result.gap <= tolerance
+    assert result.tolerance == tolerance
+    assert any("the bound holds for all utilities" in note for note in result.notes)
+
+
 @given(seed=seeds, infinite=st.booleans(), on_actions=st.booleans())
 @few
 def test_the_utility_found_explains_the_behaviour(
@@ -227,3 +278,64 @@ def test_cliff_world_by_epsilon(tenths: int, value: float, published: float) -> 
     assert np.isfinite(result.rationality)
     assert result.value >= known_utility(mdp, policy).value
     assert 0.0 <= result.value - published < 0.08 * result.value
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        (
+            {"features": np.ones((3, 2))},
+            InvalidUtilityError,
+            r"features has shape \[3, 2\], expected \[4, D\] \(state features\) or \[4, 2, D\]",
+        ),
+        ({"features": np.ones((4, 0))}, InvalidUtilityError, "with D at least 1"),
+        ({"features": 1.0}, InvalidUtilityError, r"features has shape \[\]"),
+        ({"features": np.full((4, 1), np.nan)}, InvalidUtilityError, r"features\[0, 0\] is nan"),
+        (
+            {"features": np.ones((4, 1)), "over": "state-action"},
+            InvalidParameterError,
+            "over is 'state-action' and features are given, expected one of the two",
+        ),
+        (
+            {"over": "states"},
+            InvalidParameterError,
+            "over is 'states', expected 'state', 'state-action' or 'time-state'",
+        ),
+        ({"tolerance": 0.0}, InvalidParameterError, "tolerance is 0.0, expected a positive number"),
+        ({"tolerance": np.nan}, InvalidParameterError, "tolerance is nan"),
+        (
+            {"network": True, "features": np.ones((4, 1))},
+            InvalidParameterError,
+            "network and features .* are both given, expected one of them",
+        ),
+        (
+            {"network": True, "over": "state-action"},
+            InvalidParameterError,
+            "pass the network's input features as inputs=",
+        ),
+        (
+            {"reference": [[1.0, 0.0]] * 4},
+            InvalidPolicyError,
+            r"reference\[0, 1\] is 0 at decision 0, but the measured behaviour takes",
+        ),
+    ],
+)
+def test_options_that_are_refused(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        unknown_utility(MOUSE, example_one.mouse(0.8), **options)
+
+
+def test_a_stationary_world_has_no_decision_steps() -> None:
+    mdp = MOUSE.replace(horizon=None, discount=0.9)
+    with pytest.raises(InvalidParameterError, match="over is 'time-state' and the MDP has no hor"):
+        unknown_utility(mdp, example_one.mouse(0.8), over="time-state")
+
+
+def test_a_policy_that_does_not_fit() -> None:
+    with pytest.raises(InvalidPolicyError, match=r"policy has shape \[3, 2\]"):
+        unknown_utility(MOUSE, np.full((3, 2), 0.5))

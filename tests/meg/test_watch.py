@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg import FitInterrupted, Progress, unknown_utility
-from goalmeter.meg.result import Watch
+from goalmeter.meg.result import TimeIsUp, Watch, duration, listener, slowly
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 CLIFF = cliff_world(1)
@@ -78,7 +79,6 @@ def test_an_interrupt_carries_what_there_is() -> None:
     assert "the best so far is in the attribute `result`" in str(caught.value)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("when", ["a restart", "the bound"])
 def test_a_network_that_is_stopped(when: str) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
@@ -97,7 +97,25 @@ def test_a_network_that_is_stopped(when: str) -> None:
     assert late.stopped == "timeout" and late.value == 0
 
 
-@pytest.mark.slow
+def test_a_watch_ends_a_search_only_while_it_lasts() -> None:
+    watch: Watch[int] = Watch(timeout=1e-9)
+    time.sleep(1e-3)
+    with pytest.raises(TimeIsUp):
+        watch.check()
+    watch.end()
+    watch.check()
+
+
+def test_a_bound_on_the_way_is_worth_its_time_where_someone_waits() -> None:
+    assert not Watch[int]().bound_is_due
+    # Nobody is told anything before some seconds are over.
+    assert not Watch[int](lambda progress: None).bound_is_due
+    assert not Watch[int](timeout=1e3).bound_is_due
+    hurried = Watch[int](timeout=1e-3)
+    time.sleep(2e-3)
+    assert hurried.bound_is_due
+
+
 def test_a_search_that_is_stopped_has_a_bound_long_before_it_closes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -118,3 +136,35 @@ def test_a_search_that_is_stopped_has_a_bound_long_before_it_closes(
         assert caught.value.result.value <= bounds[-1]
     ceiling = caught.value.result.ceiling
     assert bounds[0] == pytest.approx(ceiling) and bounds[1] < 0.6 * ceiling
+
+
+def test_a_search_that_begins_anew_does_not_lose_what_was_reached() -> None:
+    heard: list[Progress] = []
+    watch: Watch[str] = Watch(heard.append)
+    for best, value, upper in [("first", 3.0, 4.0), ("second", 0.0, 3.5), ("third", 3.2, 3.3)]:
+        watch.tell(best, value, upper, stage=best, step=1, of=2)
+    assert [(p.value, p.upper_bound) for p in heard] == [(3.0, 4.0), (3.0, 4.0), (3.2, 3.3)]
+    assert watch.best == "third"
+
+
+@pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])
+def test_a_timeout_is_a_positive_number(timeout: Any) -> None:
+    with pytest.raises(InvalidParameterError, match=r"timeout is .*, expected a positive number"):
+        unknown_utility(CLIFF, POLICY, timeout=timeout)
+
+
+def test_who_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert listener(False) is None
+    assert listener(None) is None  # standard error is no terminal here
+    with pytest.raises(InvalidParameterError, match="progress is 3, expected a function"):
+        listener(3)  # type: ignore[arg-type]
+    told: list[str] = []
+    hear = slowly(told.append)
+    for elapsed in (0.0, 4.0, 6.0, 7.0, 12.0):
+        hear(Progress("Newton steps", 1, 1.0, 2.0, elapsed, 60.0))
+    assert len(told) == 2 and "6 s gone, 60 s left at most" in told[0]
+    always = listener(True)
+    assert always is not None
+    always(Progress("Newton steps", 1, 1.0, 2.0, 9.0, 60.0))
+    assert capsys.readouterr().err.startswith("Newton steps, step 1: MEG 1 nats so far, at most 2;")
+    assert [duration(x) for x in (3, 100, 7200)] == ["3 s", "2 min", "2.0 h"]

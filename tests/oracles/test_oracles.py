@@ -1,5 +1,6 @@
 """The oracles against arithmetic done by hand, against each other, and against published values."""
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from . import example_one, paths
+from . import cliff_world, example_one, paths
 from . import known_utility as known
 from . import soft_policy as soft
 from .paths import Array
@@ -253,3 +254,36 @@ def test_second_derivative_in_beta(deterministic: bool) -> None:
 GOAL_LENGTH = {1: "40.203", 2: "21.367", 3: "19.415", 4: "18.881"}
 EPSILON = {0.1: "23.789", 0.2: "15.428", 0.3: "9.469", 0.4: "5.047", 0.5: "2.009"}
 EPSILON |= {0.6: "0.4675", 0.7: "0.0303", 0.8: "0.0170", 0.9: "0.0836"}
+
+
+def assert_digits(value: float, text: str) -> None:
+    """The value rounds to the text."""
+    assert f"{value:.{len(text.split('.')[1])}f}" == text
+
+
+@pytest.mark.parametrize("k", GOAL_LENGTH)
+def test_cliff_world_goal_length(k: int) -> None:
+    P, R = cliff_world.transition().astype(float), cliff_world.utility(k).astype(float)
+    policy = cliff_world.optimal_policy(k)
+    value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
+    assert_digits(value, GOAL_LENGTH[k])
+    assert beta == math.inf
+    # Exact fractions as input give the same limit.
+    d = paths.occupancy_by_loops(P, policy, cliff_world.start(), 30)
+    exact = soft.log_limit_policy(cliff_world.transition(), cliff_world.utility(k), 30, 1)
+    assert known.evidence_by_occupancy(d, exact) == pytest.approx(value, abs=1e-12)
+    if k == 1:
+        assert value == pytest.approx(29 * math.log(4), abs=1e-12)
+
+
+def test_cliff_world_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    P, R = cliff_world.transition().astype(float), cliff_world.utility(1).astype(float)
+    # One world for all policies: the soft policy of each beta on the grid is worked out once.
+    log_model = functools.cache(lambda beta: soft.log_soft_policy(P, R, 30, beta))
+    monkeypatch.setattr(known, "log_soft_policy", lambda P, R, H, beta, *_: log_model(beta))
+    optimal = cliff_world.optimal_policy(1)
+    for epsilon, digits in EPSILON.items():
+        policy = cliff_world.epsilon_greedy(optimal, epsilon)
+        value, beta = known.known_utility_meg(P, R, policy, cliff_world.start(), 30)
+        assert_digits(value, digits)
+        assert (beta > 0) == (epsilon < 0.75)

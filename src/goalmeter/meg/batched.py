@@ -1,4 +1,4 @@
-"""Newton search for the best utility of a small linear class, in one world or in many at once."""
+"""Best utility of a small linear class, searched in many worlds at once."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.meg.behaviour import Behaviour, LinearClass, PolicyBehaviour
-from goalmeter.meg.certificate import Bounds, matching_certificates
-from goalmeter.meg.faces import Face
-from goalmeter.meg.soft_model import ALL, SoftModel, Spectrum, closed_reference
-from goalmeter.tabular.batched import side_by_side
+from goalmeter.meg.behaviour import ROUNDING_SHARE, LinearClass, PolicyBehaviour
+from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
+from goalmeter.meg.faces import CLEAR, DYING, TIE
+from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
+from goalmeter.meg.result import TimeIsUp
+from goalmeter.meg.soft_model import ALL, FLOOR, NULL_SHARE, SoftModel
+from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
 
-# Weights, gradients and steps are stored by world, [W, D]; the joint model of all worlds has the
-# same numbers in the order of its own class, world by world within each axis of a utility.
+# --- Abreast --------------------------------------------------------------------------------------
+# Weights, gradients and steps are kept by world, [W, D]; the model of all worlds has the same
+# numbers in the order of its own class, world by world within each of a utility's axes.
 
 # Entries of the tangents that are worked on at once: these arrays then stay in cache.
 _TANGENTS = 100_000
-# Weights of the behaviour are stored up to this many entries.
-_STORED_ENTRIES = 2**22
 
 _Any = TypeVar("_Any", np.float64, np.bool_)
 
 
 @dataclass(frozen=True)
-class Worlds:
-    """Behaviours in W worlds of like shape, and the class of utilities that is searched in each.
+class Abreast:
+    """Policies in W worlds of like shape, and the class of utilities that is searched in each.
 
     Attributes:
-        worlds: W worlds of S states each.
-        space: the class in one world; without features where there are several worlds.
-        mdp: the worlds side by side, or the only one.
-        behaviour: in `mdp`.
+        worlds: of S states each.
+        space: the class in one world, without features.
+        mdp: the worlds side by side.
+        behaviour: of the policies, in `mdp`.
         log_reference: [T, A, W * S], or None for uniform; -inf forbids an action.
         check: called before every pass; raises what ends a search.
     """
@@ -46,55 +47,42 @@ class Worlds:
     worlds: Sequence[TabularMDP]
     space: LinearClass
     mdp: TabularMDP
-    behaviour: Behaviour
+    behaviour: PolicyBehaviour
     log_reference: FloatArray | None
-    check: Callable[[], None] | None = None
-
-    @classmethod
-    def single(cls, model: SoftModel, behaviour: Behaviour) -> Worlds:
-        """The world, class and reference of one model."""
-        mdp, space = model.mdp, model.utilities
-        return cls([mdp], space, mdp, behaviour, model.log_reference, model.check)
+    check: Callable[[], None]
 
     @property
     def n_worlds(self) -> int:
         """W."""
         return len(self.worlds)
 
-    @cached_property
+    @property
     def utilities(self) -> LinearClass:
         """The class of all worlds together: the utilities of each are free of those of others."""
-        if self.n_worlds == 1:
-            return self.space
         steps, actions, states = self.space.shape
-        return replace(self.space, shape=(steps, actions, self.n_worlds * states))
+        shape = (steps, actions, self.n_worlds * states)
+        return LinearClass(shape, None, self.space.discount, self.space.name)
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal policies for weights [W, D]."""
-        if self.n_worlds == 1:
-            measured: Behaviour | None = self.behaviour
-        else:
-            # A constant that exceeds a world's range would only cost digits.
-            low, high = theta.min(axis=1, keepdims=True), theta.max(axis=1, keepdims=True)
-            middle = 0.5 * (low + high)
-            theta = np.where(np.abs(middle) > high - low, theta - middle, theta)
-            measured = None
-        weights, reference = self.joined(theta), self.log_reference
-        return SoftModel(self.mdp, self.utilities, weights, reference, self.check, measured)
+        # A constant that exceeds a world's range would only cost digits.
+        low, high = theta.min(axis=1, keepdims=True), theta.max(axis=1, keepdims=True)
+        middle = 0.5 * (low + high)
+        theta = np.where(np.abs(middle) > high - low, theta - middle, theta)
+        return SoftModel(
+            self.mdp, self.utilities, self.joined(theta), self.log_reference, self.check
+        )
 
     def joined(self, weights: FloatArray) -> FloatArray:
         """Weights [W, D] or [W, D, k] in the order of the class of all worlds, [W * D, ...]."""
-        if self.n_worlds == 1:
-            return np.asarray(weights[0])
         n_states, tail = self.space.shape[2], weights.shape[2:]
         split = weights.reshape(self.n_worlds, -1, n_states, *tail)
         return split.swapaxes(0, 1).reshape(-1, *tail)
 
     def apart(self, flat: FloatArray) -> FloatArray:
-        """Weights in the order of the class of all worlds, [W * D], by world: [W, D]."""
-        if self.n_worlds == 1:
-            return flat[None]
-        split = flat.reshape(-1, self.n_worlds, self.space.shape[2])
+        """What the class of all worlds has, [W * D], by world: [W, D]."""
+        n_states = self.space.shape[2]
+        split = flat.reshape(-1, self.n_worlds, n_states)
         return split.swapaxes(0, 1).reshape(self.n_worlds, -1)
 
     def by_world(self, values: NDArray[_Any]) -> NDArray[_Any]:
@@ -102,57 +90,39 @@ class Worlds:
         return values.reshape(*values.shape[:-1], self.n_worlds, -1)
 
     def each(self, values: BoolArray) -> BoolArray:
-        """Values of the worlds, [W], for each of their states: [W * S]."""
+        """What holds for each world, [W], for each of its states: [W * S]."""
         return np.asarray(np.repeat(values, self.space.shape[2]))
 
-    def weights(self, t: int) -> FloatArray:
-        """Uses of each action by the behaviour at decision t, [A, W, S]."""
-        if self._stored is not None:
-            return self._stored[t]
-        return self.by_world(self.behaviour.weights(t, ALL)[..., 0])
-
     @cached_property
-    def _stored(self) -> list[FloatArray] | None:
-        steps = self.mdp.steps
-        if steps * self.mdp.n_actions * self.mdp.n_states > _STORED_ENTRIES:
-            return None
-        return [self.by_world(self.behaviour.weights(t, ALL)[..., 0]) for t in range(steps)]
-
-    @cached_property
-    def visited(self) -> FloatArray:
-        """Occupancy of the behaviour, [T, W * S]."""
+    def weights(self) -> list[FloatArray]:
+        """What the behaviour does at each decision, [A, W, S]."""
         steps = range(self.mdp.steps)
-        return np.stack([self.weights(t).sum(axis=0).reshape(-1) for t in steps])
+        return [self.by_world(self.behaviour.weights(t, ALL)[..., 0]) for t in steps]
 
     @cached_property
     def _impossible(self) -> BoolArray:
         """Whether a world's behaviour takes an action that is forbidden, [W]."""
         out = np.zeros(self.n_worlds, dtype=bool)
         if self.log_reference is not None:
-            for t in range(self.mdp.steps):
+            for t, weights in enumerate(self.weights):
                 prior = self.log_reference[min(t, len(self.log_reference) - 1)]
-                forbidden = np.isneginf(self.by_world(prior))
-                out |= ((self.weights(t) > 0) & forbidden).any(axis=(0, 2))
+                out |= ((weights > 0) & np.isneginf(self.by_world(prior))).any(axis=(0, 2))
         return out
 
     def evidence(self, model: SoftModel) -> FloatArray:
         """The evidence of each world's behaviour for a model: [W], nats."""
-        if self.n_worlds == 1:
-            return np.array([model.evidence(self.behaviour)])
         total = np.zeros(self.n_worlds)
-        for t in range(self.mdp.steps):
-            log_ratio = self.by_world(model.step(t)[1])
-            total += np.einsum("aws,aws->w", self.weights(t), log_ratio)
+        for t, weights in enumerate(self.weights):
+            total += np.einsum("aws,aws->w", weights, self.by_world(model.step(t)[1]))
         return np.where(self._impossible, -np.inf, total)
 
-    def gradient(self, model: SoftModel) -> FloatArray:
-        """The gradient of each world's evidence, [W, D]."""
-        return self.apart(model.gradient(self.behaviour))
+    def shares(self, model: SoftModel) -> FloatArray:
+        """The evidence by decision and state, [T, W, S] nats."""
+        each = [w * self.by_world(model.step(t)[1]) for t, w in enumerate(self.weights)]
+        return np.stack([share.sum(axis=0) for share in each])
 
     def information(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[psi psi^T] of each world, [W, D, D]; states [T, W * S]."""
-        if self.n_worlds == 1:
-            return model.information(states)[None]
         d = self.space.n_weights
         total = np.zeros((self.n_worlds, d, d))
         for chosen, t, psi in self._tangents(model):
@@ -185,7 +155,10 @@ class Worlds:
 
     @cached_property
     def _parts(self) -> list[tuple[slice, sp.csr_matrix]]:
-        """Worlds whose tangents fit in cache, and their rows [worlds * A * S, worlds * S]."""
+        """Some worlds at a time, whose tangents stay in cache, and their rows by world and action.
+
+        The rows are [worlds * A * S, worlds * S].
+        """
         n_states, n_actions = self.space.shape[2], self.mdp.n_actions
         size = max(1, _TANGENTS // (n_actions * n_states * self.space.n_weights))
         rows = self.mdp.transition.by_action()
@@ -197,21 +170,18 @@ class Worlds:
             parts.append((chosen, rows[order[chosen].ravel()][:, columns]))
         return parts
 
-    def confined(self, allowed: BoolArray) -> Worlds:
+    def confined(self, allowed: BoolArray) -> Abreast:
         """The same worlds with only the allowed actions, [T, A, W * S]."""
-        closed = closed_reference(self.log_reference, self.mdp.n_actions, allowed)
-        confined = replace(self, log_reference=closed)
-        # What does not depend on the reference is computed once.
-        for name in ("_stored", "_parts"):
+        free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
+        confined = replace(self, log_reference=np.where(allowed, free, -np.inf))
+        # What has nothing to do with the reference was worked out already.
+        for name in ("weights", "_parts"):
             if name in vars(self):
                 vars(confined)[name] = vars(self)[name]
         return confined
 
-    def take(self, chosen: IntArray) -> Worlds:
+    def take(self, chosen: IntArray) -> Abreast:
         """Some of the worlds."""
-        if chosen.size == self.n_worlds:
-            return self
-        assert isinstance(self.behaviour, PolicyBehaviour)
         worlds = [self.worlds[i] for i in chosen]
         mdp = side_by_side(worlds)
 
@@ -223,27 +193,68 @@ class Worlds:
         states = some(self.behaviour.states[..., 0])[..., None]
         log_reference = None if self.log_reference is None else some(self.log_reference)
         behaviour = PolicyBehaviour(mdp, policy, states)
-        return Worlds(worlds, self.space, mdp, behaviour, log_reference, self.check)
+        return Abreast(worlds, self.space, mdp, behaviour, log_reference, self.check)
 
 
-# --- Faces ----------------------------------------------------------------------------------------
-# Behaviour that never takes certain actions may be predicted ever better by ever larger utilities.
-# The supremum is then the best evidence among models that are confined to the actions which are
-# optimal for the diverging direction, and those models have a finite optimum (or diverge again,
-# inside the face). The direction is read off a Newton step: far out, a step lowers the
-# log-probability of each action that is dying out by about one.
-#
-# A face is accepted only when it is proven: a direction for which all its policies are equally
-# good, and every action outside is worse.
-#
-# Source: the multi-dimensional form of the limit rationality -> infinity (see
-# `goalmeter.tabular.backup`); facial reduction of the maximum-entropy dual.
+# --- Abreast newton -------------------------------------------------------------------------------
+# What keeps a damped system regular where the information is null; its solutions are steps on the
+# way, so they need not be exact.
+_REGULAR = 1e-12
 
-# A Newton step that lowers the log-probability of an unused action by this much is killing it.
-DYING = 0.3
-# Relative to the direction's largest entry: ties inside the face, and clear losses outside.
-TIE = 1e-8
-CLEAR = 1e-5
+
+def scaled(information: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The unit of each weight [W, D], 0 for those that do not matter, and matrices in these."""
+    diagonal = np.diagonal(information, axis1=1, axis2=2)
+    matters = diagonal > FLOOR
+    unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
+    return unit, information * unit[:, None, :] * unit[:, :, None]
+
+
+def damped_steps(
+    unit: FloatArray, matrices: FloatArray, right: FloatArray, damping: FloatArray
+) -> FloatArray:
+    """Steps [W, D] with (matrices + damping) . step = right, in scaled weights."""
+    added = np.maximum(damping, _REGULAR)[:, None, None] * np.eye(matrices.shape[1])
+    solution = np.linalg.solve(matrices + added, (unit * right)[..., None])[..., 0]
+    return np.asarray(unit * solution)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """W scaled matrices by their eigenvalues and vectors."""
+
+    unit: FloatArray
+    inverse: FloatArray  # of the eigenvalues [W, D]; 0 for those that are null
+    vectors: FloatArray
+
+    @classmethod
+    def of(cls, unit: FloatArray, matrices: FloatArray) -> Spectrum:
+        """Of what `scaled` gives."""
+        values, vectors = np.linalg.eigh(matrices)
+        keep = values > np.maximum(NULL_SHARE * values[:, -1:], FLOOR)
+        inverse = np.where(keep, 1.0 / np.where(keep, values, 1.0), 0.0)
+        return cls(unit, inverse, vectors)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """The exact Newton steps [W, D] of right sides [W, D]."""
+        target = np.einsum("wdk,wd->wk", self.vectors, self.unit * right)
+        return np.asarray(self.unit * np.einsum("wdk,wk->wd", self.vectors, self.inverse * target))
+
+    def ignored(self, directions: FloatArray) -> FloatArray:
+        """The parts of directions [W, D] along which no policy changes."""
+        matters = self.unit > 0
+        kept = np.where(matters, directions / np.where(matters, self.unit, 1.0), 0.0)
+        # Twice, because one projection leaves what it rounds away.
+        for _ in range(2):
+            seen = np.einsum("wdk,wd->wk", self.vectors, kept)
+            seen = np.where(self.inverse > 0, seen, 0.0)
+            kept = kept - np.einsum("wdk,wk->wd", self.vectors, seen)
+        return np.where(matters, kept * self.unit, directions)
+
+
+# --- Abreast face ---------------------------------------------------------------------------------
+# A face is the policies that a diverging utility singles out. It is accepted only where its
+# direction is proven to leave them equally good and to make every action outside worse.
 
 
 class Faces(NamedTuple):
@@ -259,23 +270,8 @@ class Faces(NamedTuple):
     value: FloatArray
 
 
-def find_face(
-    model: SoftModel, step: FloatArray, psi: dict[int, FloatArray], behaviour: Behaviour
-) -> Face | None:
-    """Return the face that a model's Newton step [D] diverges towards; None if none is proven.
-
-    `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
-    """
-    worlds = Worlds.single(model, behaviour)
-    theta, wanted = model.theta[None], np.ones(1, dtype=bool)
-    faces = find_faces(worlds, model, theta, step[None], psi, wanted)
-    if faces is None or not faces.places.size:
-        return None
-    return Face(model.confined(faces.allowed[:, :, 0]), faces.direction[0])
-
-
 def find_faces(
-    worlds: Worlds,
+    abreast: Abreast,
     model: SoftModel,
     theta: FloatArray,
     step: FloatArray,
@@ -286,26 +282,23 @@ def find_faces(
 
     `model` is that of the weights theta, `psi` the tangents of the step. None if there are none.
     """
-    everywhere, shrinks = _survivors(worlds, model, psi)
+    everywhere, shrinks = _survivors(abreast, model, psi)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
         return None
-    allowed = worlds.by_world(everywhere)[:, :, places]
-    some, theta, step = worlds.take(places), theta[places], step[places]
+    allowed = abreast.by_world(everywhere)[:, :, places]
+    some, theta, step = abreast.take(places), theta[places], step[places]
     flat = allowed.reshape(*allowed.shape[:2], -1)
-    inside = some.confined(flat)
-    outside = model if some is worlds else some.model(theta)
+    inside, outside = some.confined(flat), some.model(theta)
     confined = inside.model(theta)
-    spectrum = Spectrum.of(inside.information(confined, confined.states))
+    spectrum = Spectrum.of(*scaled(inside.information(confined, confined.states)))
     exists, direction = np.zeros(places.size, dtype=bool), np.zeros_like(theta)
     for candidate in (step, theta):
         tried = spectrum.ignored(candidate)
         size = np.abs(tried).max(axis=1)
         sound = np.isfinite(size) & (size > 0)
         unit = np.where(sound[:, None], tried / np.where(sound, size, 1.0)[:, None], 0.0)
-        fresh = ~exists & sound
-        if fresh.any():
-            fresh &= _exposes(some, outside, confined, unit, flat)
+        fresh = ~exists & sound & _exposes(some, outside, confined, unit, flat)
         direction[fresh], exists = unit[fresh], exists | fresh
         if exists.all():
             break
@@ -314,257 +307,354 @@ def find_faces(
 
 
 def _survivors(
-    worlds: Worlds, model: SoftModel, psi: dict[int, FloatArray]
+    abreast: Abreast, model: SoftModel, psi: dict[int, FloatArray]
 ) -> tuple[BoolArray, BoolArray]:
     """Actions [T, A, W * S] that are not dying out, and the worlds where some are [W]."""
-    allowed = np.empty((worlds.mdp.steps, worlds.mdp.n_actions, worlds.mdp.n_states), dtype=bool)
-    shrinks = np.zeros(worlds.n_worlds, dtype=bool)
-    for t in range(worlds.mdp.steps):
+    allowed = np.empty((abreast.mdp.steps, abreast.mdp.n_actions, abreast.mdp.n_states), dtype=bool)
+    shrinks = np.zeros(abreast.n_worlds, dtype=bool)
+    for t in range(abreast.mdp.steps):
         policy = model.policy(t)
-        unused = worlds.weights(t).reshape(policy.shape) <= 0
+        unused = abreast.weights[t].reshape(policy.shape) <= 0
         alive = ~((psi[t][..., 0] < -DYING) & unused)
         # A state where everything dies is not visited any more; leave it as it is.
         alive |= ~alive.any(axis=0)
         dying = ~alive & (policy > 0) & (model.states[t] > 0)
-        shrinks |= worlds.by_world(dying).any(axis=(0, 2))
-        # What the behaviour does stays open, however little of it and however sure the model is
-        # that it does not: ruling it out would cost everything.
+        shrinks |= abreast.by_world(dying).any(axis=(0, 2))
+        # What the behaviour does stays open, however sure the model is that it does not.
         allowed[t] = (alive & (policy > 0)) | ~unused
         allowed[t] |= ~allowed[t].any(axis=0)
     return allowed, shrinks
 
 
 def _exposes(
-    worlds: Worlds,
+    abreast: Abreast,
     model: SoftModel,
     confined: SoftModel,
     direction: FloatArray,
     allowed: BoolArray,
 ) -> BoolArray:
     """Whether exactly the allowed actions are optimal for a direction, where it matters: [W]."""
-    regrets = model.regrets(worlds.joined(direction))
-    out = np.ones(worlds.n_worlds, dtype=bool)
-    for t in range(worlds.mdp.steps):
-        # It matters where the face goes, and where the behaviour goes: small chances may be too
-        # small for the face's own numbers.
-        reached = (confined.states[t] > 0) | (worlds.visited[t] > 0)
+    regrets = model.regrets(abreast.joined(direction))
+    out = np.ones(abreast.n_worlds, dtype=bool)
+    for t in range(abreast.mdp.steps):
+        # It matters where the face goes, and where the behaviour goes.
+        visited = abreast.weights[t].sum(axis=0).reshape(-1) > 0
+        reached = (confined.states[t] > 0) | visited
         wrong = np.where(allowed[t], regrets[t] > TIE, regrets[t] < CLEAR) & reached
-        out &= ~worlds.by_world(wrong).any(axis=(0, 2))
+        out &= ~abreast.by_world(wrong).any(axis=(0, 2))
     return out
 
 
-# --- Search ---------------------------------------------------------------------------------------
-# Each world takes damped Newton steps (Levenberg-Marquardt), and near the optimum tries a
-# certificate after each. The interpreter's overhead of hundreds of small passes is paid once for
-# all worlds. Worlds that are finished leave the batch.
+# --- Abreast search -------------------------------------------------------------------------------
+# Each world goes through the steps that it would go through alone: damped Newton steps, and near
+# the optimum a certificate after each. What a step costs most of, the interpreter's overhead of
+# hundreds of small passes, is paid once for all worlds. Worlds that are through leave; those
+# whose search is of another kind (an optimum at infinity that is not proven here, a plateau) are
+# left to the single search.
 
-# Of many worlds, one that takes more rounds than this is not like the others, and goes on alone.
+# A world that takes more rounds than this is not like the others, and goes on alone.
 MOST_ROUNDS = 60
-# So many steps in a row that gain less than this share of the tolerance end the search.
-IDLE_STEPS = 4
-IDLE_SHARE = 1e-2
-# Gain of the last step (nats) below which a certificate or a face is worth looking for.
-NEAR = 1e-2
-# Above this gain the optimum is far away, and full Newton steps are not to be trusted.
-FAR = 0.3
-_LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
-# Steps that follow a certificate, until one gains less than this (nats); of many worlds more,
-# because all wait for the last one, and the first few with the same information.
-POLISHING_STEPS = 30
-_POLISHED, _POLISHED_TOGETHER = 1e-14, 1e-11
+# Gain (nats) of a polishing step that is followed by no other: many worlds wait for the last one.
+_POLISHED = 1e-11
+# So many of these steps are taken with the information at the first.
 _SAME_INFORMATION = 3
+_LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 
 
 @dataclass
-class SearchState:
-    """Progress of the searches of W worlds. All arrays [W] or [W, D]; values in nats.
+class Fits:
+    """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
-    `faces` are the actions [T, A, S] of the last face of a world, and `directions` the utilities
-    that lead to its faces, the first one first.
+    `error` is the rounding error of the values, nats.
+    `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
+    `closed` are those whose bound is within the tolerance; `stopped` is whether time was over
+    before the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of
+    the last face, and `direction` the utility that leads to the first one, 0 elsewhere.
     """
 
     theta: FloatArray
     value: FloatArray
-    bounds: list[Bounds]
-    tolerance: float
+    bound: FloatArray
+    size: FloatArray
+    steps: IntArray
+    closed: BoolArray
+    direction: FloatArray
+    error: FloatArray
     faces: dict[int, BoolArray] = field(default_factory=dict)
+    stopped: bool = False
 
-    def __post_init__(self) -> None:
-        n_worlds = len(self.value)
-        self.directions: list[list[FloatArray]] = [[] for _ in range(n_worlds)]
-        self.damping, self.gain = np.ones(n_worlds), np.full(n_worlds, np.inf)
-        self.idle, self.steps = np.zeros((2, n_worlds), dtype=np.int64)
-        self.closed = np.zeros(n_worlds, dtype=bool)
-
-    def groups(self, worlds: Worlds, chosen: IntArray) -> Iterator[tuple[IntArray, Worlds]]:
+    def groups(self, abreast: Abreast, chosen: IntArray) -> Iterator[tuple[IntArray, Abreast]]:
         """Chosen worlds with what is allowed in them: those without a face, then the others."""
-        faced = np.isin(chosen, list(self.faces))
-        if not faced.all():
-            yield chosen[~faced], worlds.take(chosen[~faced])
-        if faced.any():
-            allowed = np.stack([self.faces[i] for i in chosen[faced]], axis=2)
-            confined = worlds.take(chosen[faced]).confined(allowed.reshape(*allowed.shape[:2], -1))
-            yield chosen[faced], confined
-
-    def close(self, place: IntArray) -> BoolArray:
-        """Update and return which of some worlds have a bound within the tolerance."""
-        for i in place:
-            upper = self.bounds[i].at(self.theta[i]).upper
-            self.closed[i] |= upper - self.value[i] <= self.tolerance
-        return self.closed[place]
+        plain = np.array([i for i in chosen if i not in self.faces], dtype=np.int64)
+        if plain.size:
+            yield plain, abreast if plain.size == abreast.n_worlds else abreast.take(plain)
+        faced = np.array([i for i in chosen if i in self.faces], dtype=np.int64)
+        if faced.size:
+            allowed = np.stack([self.faces[i] for i in faced], axis=2)
+            yield faced, abreast.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
 
 
-def ascend(
-    worlds: Worlds,
-    state: SearchState,
-    most: int,
-    hear: Callable[[SoftModel], None] | None = None,
-) -> SoftModel:
-    """Search in each world, inside its faces too, until it closes, stalls or took `most` steps.
+@dataclass
+class _Run:
+    """What is known of the worlds that are still in the search; arrays [W] and [W, D]."""
 
-    `hear` is called before each round with the model so far. Returns the last model.
+    place: IntArray  # in the fits of all
+    theta: FloatArray
+    value: FloatArray
+    damping: FloatArray
+    gain: FloatArray
+    idle: IntArray
+    certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
+
+    def take(self, chosen: IntArray) -> _Run:
+        """Some of the worlds."""
+        return _Run(
+            self.place[chosen],
+            self.theta[chosen],
+            self.value[chosen],
+            self.damping[chosen],
+            self.gain[chosen],
+            self.idle[chosen],
+            [(kl[chosen], residual[chosen]) for kl, residual in self.certificates],
+        )
+
+
+def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
+    """The best utility of each world, and the fits of those that closed.
+
+    `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    within, place = worlds, np.arange(worlds.n_worlds)
-    while True:
-        model, place = _rounds(within, place, state, most, hear)
-        if not place.size:
-            return model
-        # Worlds that came to a face go on inside it, together.
-        ((_, within),) = state.groups(worlds, place)
+    n_worlds, d = abreast.n_worlds, abreast.space.n_weights
+    fits = Fits(
+        np.zeros((n_worlds, d)),
+        np.zeros(n_worlds),
+        ceiling.copy(),
+        np.zeros(n_worlds),
+        np.zeros(n_worlds, dtype=np.int64),
+        ceiling <= tolerance,
+        np.zeros((n_worlds, d)),
+        np.zeros(n_worlds),
+    )
+    run = _Run(
+        np.arange(n_worlds),
+        fits.theta.copy(),
+        fits.value.copy(),
+        np.ones(n_worlds),
+        np.full(n_worlds, np.inf),
+        np.zeros(n_worlds, dtype=np.int64),
+    )
+    try:
+        within: Abreast | None = abreast
+        while within is not None:
+            faced = _ascend(within, run, fits, tolerance, ceiling)
+            # Worlds that came to a face go on inside it, together.
+            within = None
+            if faced:
+                run = _joined(faced)
+                run = run.take(np.argsort(run.place))
+                ((_, within),) = fits.groups(abreast, run.place)
+        for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
+            _polish(closed, fits, chosen)
+    except TimeIsUp:
+        # After every round the fits are what was reached by then.
+        fits.stopped = True
+    return fits
 
 
-def _rounds(
-    worlds: Worlds,
-    place: IntArray,
-    state: SearchState,
-    most: int,
-    hear: Callable[[SoftModel], None] | None,
-) -> tuple[SoftModel, IntArray]:
-    """Take a step in each world after the other; return the model, and the worlds with a face."""
-    model, faced = worlds.model(state.theta[place]), np.zeros(0, dtype=np.int64)
-    going = ~state.close(place)
-    while True:
-        going &= (state.steps[place] < most) & (state.idle[place] < IDLE_STEPS)
-        if not going.any():
-            return model, np.sort(faced)
-        if 3 * (~going).sum() >= len(going):
-            chosen = np.flatnonzero(going)
-            worlds, place, going = worlds.take(chosen), place[chosen], going[chosen]
-            model = worlds.model(state.theta[place])
-        if hear is not None:
-            hear(model)
-        state.steps[place[going]] += 1
-        gradient, gain = worlds.gradient(model), state.gain[place]
-        # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
-        # the behaviour's own visits tames them, as long as there is far to go.
-        states, far = model.states, gain > FAR
-        if far.any():
-            states = np.where(worlds.each(far), 0.5 * (states + worlds.visited), states)
-        spectrum = Spectrum.of(worlds.information(model, states))
-        near = going & (gain <= NEAR)
+def _joined(runs: Sequence[_Run]) -> _Run:
+    """Worlds of several runs as one; what certificates proved of each stays, the rest is filled."""
+    size = sum(run.place.size for run in runs)
+    certificates, start = [], 0
+    for run in runs:
+        slots = slice(start, start + run.place.size)
+        for kl, residual in run.certificates:
+            padded = np.full(size, np.inf), np.zeros(size)
+            padded[0][slots], padded[1][slots] = kl, residual
+            certificates.append(padded)
+        start = slots.stop
+    return _Run(
+        np.concatenate([run.place for run in runs]),
+        np.concatenate([run.theta for run in runs]),
+        np.concatenate([run.value for run in runs]),
+        np.concatenate([run.damping for run in runs]),
+        np.concatenate([run.gain for run in runs]),
+        np.concatenate([run.idle for run in runs]),
+        certificates,
+    )
+
+
+def _ascend(
+    abreast: Abreast, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
+) -> list[_Run]:
+    """Rounds of a step in each world, into `fits`; worlds that are through are left behind.
+
+    Returns those that came to a face.
+    """
+    model, ends, faced = abreast.model(run.theta), fits.closed[run.place], []
+    for _ in range(MOST_ROUNDS):
+        if ends.all():
+            break
+        if 3 * ends.sum() >= len(ends):
+            kept = np.flatnonzero(~ends)
+            abreast, run = abreast.take(kept), run.take(kept)
+            model, ends = abreast.model(run.theta), np.zeros(len(kept), dtype=bool)
+        fits.steps[run.place[~ends]] += 1
+        gradient = abreast.apart(model.gradient(abreast.behaviour))
+        far = abreast.each(run.gain > FAR)
+        visited = abreast.behaviour.states[..., 0]
+        states = np.where(far, 0.5 * (model.states + visited), model.states)
+        unit, matrices = scaled(abreast.information(model, states))
+        near = ~ends & (run.gain <= NEAR)
         if near.any():
-            step = np.where(near[:, None], spectrum.solve(gradient), 0.0)
-            psi = dict(model.tangents(worlds.joined(step)[:, None]))
-            proven = matching_certificates(model, psi, gradient, worlds.apart)
-            for i in np.flatnonzero(near):
-                if (certificate := proven[i]) is not None:
-                    state.bounds[place[i]].add(certificate)
-            going &= ~state.close(place)
-            faces = find_faces(worlds, model, state.theta[place], step, psi, near & going)
+            step = np.zeros_like(run.theta)
+            step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
+            psi = dict(model.tangents(abreast.joined(step)[:, None]))
+            run.certificates.append(_certificates(abreast, model, psi, gradient, near))
+            ends |= _closed(run, fits, ceiling, tolerance)
+            faces = find_faces(abreast, model, run.theta, step, psi, near & ~ends)
             if faces is not None:
-                entered = _enter(place, state, faces)
-                faced = np.concatenate([faced, place[entered]])
-                going[entered] = False
-        if going.any():
-            model, moved = _climb(worlds, place, state, gradient, spectrum, going)
-            stuck = going & ~moved
-            going &= ~(stuck & (gain <= NEAR))
-            # No step gains, so this is the optimum: it remains to be certified.
-            state.gain[place[stuck]] = 0.0
-            idle = state.gain[place] < IDLE_SHARE * state.tolerance
-            count = np.where(idle, state.idle[place] + 1, 0)
-            state.idle[place] = np.where(moved, count, state.idle[place])
+                entered = _enter(run, fits, faces, tolerance)
+                faced.append(run.take(entered))
+                ends[entered] = True
+        moving = ~ends
+        if moving.any():
+            model, moved = _climb(abreast, run, gradient, unit, matrices, moving)
+            stuck = moving & ~moved
+            ends |= stuck & (run.gain <= NEAR)
+            run.gain[stuck] = 0.0
+            idle = moved & (run.gain < IDLE_SHARE * tolerance)
+            run.idle = np.where(idle, run.idle + 1, np.where(moved, 0, run.idle))
+            ends |= run.idle >= IDLE_STEPS
+        fits.theta[run.place], fits.value[run.place] = run.theta, run.value
         # What was proven before the step may be enough for where it led.
-        going &= ~state.close(place)
+        ends |= _closed(run, fits, ceiling, tolerance)
+    return [some for some in faced if some.place.size]
 
 
-def _enter(place: IntArray, state: SearchState, faces: Faces) -> IntArray:
-    """Move to the faces that are not worse than the models outside; return which worlds moved."""
+def _enter(run: _Run, fits: Fits, faces: Faces, tolerance: float) -> IntArray:
+    """The worlds that go on inside their faces."""
     # A face holds the limit of ever better models, so it cannot be worse than this one.
-    good = faces.value >= state.value[place[faces.places]] - state.tolerance
+    good = faces.value >= run.value[faces.places] - tolerance
+    entered = faces.places[good]
+    run.value[entered] = faces.value[good]
     for slot in np.flatnonzero(good):
-        i = int(place[faces.places[slot]])
-        state.value[i] = faces.value[slot]
-        state.directions[i].append(faces.direction[slot])
-        state.faces[i] = faces.allowed[:, :, slot]
-    return faces.places[good]
+        place = int(run.place[faces.places[slot]])
+        if place not in fits.faces:
+            fits.direction[place] = faces.direction[slot]
+        fits.faces[place] = faces.allowed[:, :, slot]
+    return entered
+
+
+def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
+    """More steps of worlds that closed: a certified value leaves the weights half its digits."""
+    theta, value = fits.theta[closed], fits.value[closed]
+    model = abreast.model(theta)
+    most = fits.bound[closed] + model.rounding(abreast.behaviour, closed.size)
+    for step in range(POLISHING_STEPS):
+        # So near an optimum the information hardly changes; where it does, the optimum is far out.
+        if step == 0 or step >= _SAME_INFORMATION:
+            spectrum = Spectrum.of(*scaled(abreast.information(model, model.states)))
+        trial_theta = theta + spectrum.solve(abreast.apart(model.gradient(abreast.behaviour)))
+        trial = abreast.model(trial_theta)
+        reached = abreast.evidence(trial)
+        better = (reached >= value) & (reached <= most)
+        going = better & (reached - value > _POLISHED)
+        fits.theta[closed[better]], fits.value[closed[better]] = (
+            trial_theta[better],
+            reached[better],
+        )
+        if not going.any():
+            break
+        theta, value, model = trial_theta, reached, trial
+        if step + 1 >= _SAME_INFORMATION and not going.all():
+            kept = np.flatnonzero(going)
+            abreast, closed, theta, value, most = (
+                abreast.take(kept),
+                closed[kept],
+                theta[kept],
+                value[kept],
+                most[kept],
+            )
+            model = abreast.model(theta)
+
+
+def verify(
+    abreast: Abreast, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
+) -> None:
+    """Evaluate worlds again; reopen those whose value and bound do not agree."""
+    value, bound = fits.value[chosen], fits.bound[chosen]
+    rounded = model.rounding(abreast.behaviour, chosen.size)
+    again = model.verified(abreast.behaviour, Sums(chosen.size))
+    fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
+    resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
+    fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
+
+
+def _certificates(
+    abreast: Abreast,
+    model: SoftModel,
+    psi: dict[int, FloatArray],
+    gradient: FloatArray,
+    near: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """What policies along exact Newton steps prove: KL and residual [W]; infinite if nothing."""
+    proven = matching_certificates(model, psi, abreast.n_worlds)
+    visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
+    residual = np.abs(gradient - visits).max(axis=1) + proven.lost
+    holds = proven.holds & near
+    return np.where(holds, proven.kl, np.inf), np.where(holds, residual, 0.0)
+
+
+def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
+    """The worlds whose least bound, for utilities up to a thousand times their own, is close."""
+    size = BOUND_FACTOR * np.maximum(1.0, np.abs(run.theta).sum(axis=1))
+    bound, needed = ceiling[run.place].copy(), np.zeros(len(size))
+    for kl, residual in run.certificates:
+        upper = kl + size * residual
+        better = upper < bound
+        bound = np.where(better, upper, bound)
+        needed = np.where(better, np.where(residual > 0, size, 0.0), needed)
+    fits.bound[run.place], fits.size[run.place] = bound, needed
+    closed = bound - run.value <= tolerance
+    fits.closed[run.place] |= closed
+    return np.asarray(closed)
 
 
 def _climb(
-    worlds: Worlds,
-    place: IntArray,
-    state: SearchState,
+    abreast: Abreast,
+    run: _Run,
     gradient: FloatArray,
-    spectrum: Spectrum,
+    unit: FloatArray,
+    matrices: FloatArray,
     moving: BoolArray,
 ) -> tuple[SoftModel, BoolArray]:
-    """Take a damped Newton step in each world that moves, with more damping until it gains.
+    """A damped Newton step of each world that moves, tried with more damping until it gains.
 
     Returns the model of the steps that were taken, and which worlds took one.
     """
     pending, moved = moving.copy(), np.zeros_like(moving)
     reached: SoftModel | None = None
     while True:
-        damping, theta = state.damping[place], state.theta[place]
-        pending &= damping < _MOST_DAMPED
+        pending &= run.damping < _MOST_DAMPED
         if not pending.any():
             break
-        step = np.where(pending[:, None], spectrum.solve(gradient, damping), 0.0)
+        step = np.zeros_like(run.theta)
+        step[pending] = damped_steps(
+            unit[pending], matrices[pending], gradient[pending], run.damping[pending]
+        )
         promised = (gradient * step).sum(axis=1)
-        trial = worlds.model(theta + step)
-        gain = worlds.evidence(trial) - state.value[place]
+        trial = abreast.model(run.theta + step)
+        gain = abreast.evidence(trial) - run.value
         taken = pending & (gain > 0.1 * promised)
         refused = pending & ~taken
-        # Below the least damping, it no longer touches what is not null.
-        eased = np.maximum(damping * np.where(gain > 0.4 * promised, 0.1, 0.5), _LEAST_DAMPED)
-        state.damping[place] = np.where(
-            taken, eased, np.where(refused, 4.0 * np.maximum(damping, 1e-10), damping)
-        )
-        state.theta[place[taken]] += step[taken]
-        state.value[place[taken]] += gain[taken]
-        state.gain[place[taken]] = gain[taken]
+        run.theta = np.where(taken[:, None], run.theta + step, run.theta)
+        run.value = np.where(taken, run.value + gain, run.value)
+        run.gain = np.where(taken, gain, run.gain)
+        eased = run.damping * np.where(gain > 0.4 * promised, 0.1, 0.5)
+        run.damping = np.where(taken, np.maximum(eased, _LEAST_DAMPED), run.damping)
+        run.damping = np.where(refused, 4.0 * np.maximum(run.damping, 1e-10), run.damping)
         moved |= taken
         # The worlds that stay where they are have the same model in the trial.
         reached = None if refused.any() else trial
         pending = refused
-    return reached or worlds.model(state.theta[place]), moved
-
-
-def polish(worlds: Worlds, place: IntArray, state: SearchState, most: FloatArray) -> None:
-    """Take more steps in worlds that closed: a certified value leaves the weights half its digits.
-
-    Values must not exceed `most` [W], nats.
-    """
-    least = _POLISHED if worlds.n_worlds == 1 else _POLISHED_TOGETHER
-    same = 1 if worlds.n_worlds == 1 else _SAME_INFORMATION
-    theta, value = state.theta[place], state.value[place]
-    model = worlds.model(theta)
-    for number in range(POLISHING_STEPS):
-        # So near an optimum the information hardly changes; where it does, the optimum is far out.
-        if number == 0 or number >= same:
-            spectrum = Spectrum.of(worlds.information(model, model.states))
-        trial_theta = theta + spectrum.solve(worlds.gradient(model))
-        trial = worlds.model(trial_theta)
-        reached = worlds.evidence(trial)
-        better = (reached >= value) & (reached <= most)
-        going = better & (reached - value > least)
-        state.theta[place[better]] = trial_theta[better]
-        state.value[place[better]] = reached[better]
-        if not going.any():
-            break
-        theta, value, model = trial_theta, reached, trial
-        if number + 1 >= same and not going.all():
-            chosen = np.flatnonzero(going)
-            worlds, place, most = worlds.take(chosen), place[chosen], most[chosen]
-            theta, value = theta[chosen], value[chosen]
-            model = worlds.model(theta)
+    return reached or abreast.model(run.theta), moved

@@ -1,4 +1,8 @@
-"""Behaviour as weights on (decision, action, state), classes of utilities, evidence for models."""
+"""Observed behaviour, linear classes of utilities, and evidence for soft-optimal models.
+
+Behaviour is a set of weights on (decision step, action, state). The naive plug-in of maximum causal
+entropy is the comparison that MEG replaces.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,17 @@ from goalmeter.tabular.planning import backward, log_of_reference, state_occupan
 from goalmeter.tabular.policies import Rewards, check_policy, rewards_of
 from goalmeter.tabular.transition import Block
 
+# --- Behaviour ------------------------------------------------------------------------------------
+# Every measure is an expectation over behaviour of log(model / reference). The behaviour is a
+# policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies;
+# the measures see nothing but the weights.
+
 # Rounding may widen what counts as certified up to this share of the maximum, and no further.
 ROUNDING_SHARE = 1e-6
 
 
 class Behaviour(Protocol):
-    """Weights of B behaviours in one MDP: occupancies of policies, or frequencies in a log."""
+    """Weights of B behaviours in one MDP."""
 
     @property
     def mdp(self) -> TabularMDP:
@@ -78,13 +87,18 @@ def yardstick(
     """The maximum and the ceiling of a MEG (see `MegResult`).
 
     A decision can matter if its actions lead to different distributions over states and it is
-    not the last of a horizon, or if the utility itself tells its actions apart: `tells_apart` is
-    1.0 there, else 0.0, [T, S, B or 1]. `log_reference` is [T, A, S] or None for uniform. With W
-    worlds side by side (`sums`), [W] takes the place of [B].
+    not the last of a horizon, or if the utility itself tells its actions apart.
+
+    Args:
+        behaviour: the weights.
+        log_reference: [T, A, S] or None for uniform.
+        tells_apart: 1.0 where a utility pays actions differently, else 0.0: [T, S, B or 1].
+        sums: of each world, where W stand side by side: [W] then takes the place of [B].
     """
     mdp = behaviour.mdp
     maximum: FloatArray | float = 0.0
     ceiling: FloatArray | float = 0.0
+    # Block by block, like all passes: the arrays [A, n, B] of a block stay in cache.
     for step in range(mdp.steps):
         for states in (block.states for block in mdp.transition.blocks):
             weights = behaviour.weights(step, states)
@@ -126,10 +140,11 @@ class Bracket(TypedDict):
     ceiling: float
 
 
-def clip_to_maximum(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
-    """The value and the proven bound of behaviour i, neither above what any behaviour could score.
+def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
+    """The value and the bound of a behaviour, neither above what any behaviour could score.
 
-    The bound includes what rounding may add to it.
+    The bound is a proven one, with what rounding may add to it; the measure is that of B
+    behaviours, of which i is meant, or of one that stands for all.
     """
     maximum = float(measure.maximum[i % len(measure.maximum)])
     ceiling = min(float(measure.ceiling[i % len(measure.ceiling)]), maximum)
@@ -159,13 +174,14 @@ def rounding(mdp: TabularMDP) -> float:
     return float(np.finfo(float).eps * np.log(mdp.n_actions) * decisions(mdp) ** 2)
 
 
-def certification_tolerance(tolerance: float, error: float, maximum: float) -> float:
+def certifying(tolerance: float, error: float, maximum: float) -> float:
     """The tolerance, or room for twice an error of rounding where that stays small."""
     # An error above a millionth of the maximum leaves a result uncertified, since the number may
     # then be nothing but the error.
     return max(tolerance, min(2.0 * error, ROUNDING_SHARE * maximum))
 
 
+# --- Utility class --------------------------------------------------------------------------------
 Over = Literal["state", "state-action", "time-state"]
 
 
@@ -241,10 +257,14 @@ class LinearClass:
 def linear_class(
     mdp: TabularMDP, features: ArrayLike | None = None, over: Over = "state"
 ) -> LinearClass:
-    """The class of utilities that are linear in features [S, D] or [S, A, D].
+    """The class of utilities to maximise over.
 
-    Without features, all utilities of the kind that `over` names: "state", "state-action", or
-    "time-state" (over states, for each decision step of a finite horizon).
+    Args:
+        mdp: the world.
+        features: [S, D] (linear in state features) or [S, A, D] (state-action features);
+            None for all utilities of the kind that `over` names.
+        over: "state", "state-action", or "time-state" (a utility over states for each
+            decision step of a finite horizon); only without features.
     """
     s, a, h = mdp.n_states, mdp.n_actions, mdp.horizon
     # In the infinite problem the planner discounts; here it would count twice.
@@ -286,7 +306,7 @@ def linear_class(
     )
 
 
-# --- Evidence and the best rationality ------------------------------------------------------------
+# --- Evidence -------------------------------------------------------------------------------------
 # f is concave in b and its slope is M(b) - c, with M(b) > 0 the regret of the model, falling to 0
 # as b grows, and c the regret of the behaviour. If c = 0 the optimum lies at infinity. Otherwise
 # log M(b) = log c is solved by Newton steps: M falls like an exponential, so its log is
@@ -301,12 +321,13 @@ MOST_STEPS = 200
 
 
 @dataclass(frozen=True)
-class ModelEvidence:
+class Evidence:
     """f(b) = E[sum log(pi_b / reference)] for B behaviours and its derivatives in b >= 0.
 
     The slope is `model_loss - loss`: the regret that the model of rationality b would have,
     less the regret of the behaviour (MEG paper, section 5: the difference in expected utility).
-    For a policy, not for a log, `model_loss` equals the model's own regret, `start_loss`. All [B].
+    For a policy `model_loss` equals `start_loss`, the model's own expected regret; on sampled
+    transitions it does not exactly. All arrays [B].
     """
 
     value: FloatArray
@@ -320,9 +341,9 @@ class ModelEvidence:
         """df/db."""
         return np.asarray(self.model_loss - self.loss)
 
-    def __add__(self, other: ModelEvidence) -> ModelEvidence:
+    def __add__(self, other: Evidence) -> Evidence:
         """Evidence of independent behaviours under one rationality."""
-        return ModelEvidence(*map(np.add, vars(self).values(), vars(other).values()))
+        return Evidence(*map(np.add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True)
@@ -336,7 +357,7 @@ class Shares:
     by_state: FloatArray
 
 
-def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> ModelEvidence:
+def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) -> Evidence:
     """Slope and curvature for policies whose regret is known; cheaper, and without the value.
 
     For a policy's behaviour the model's regret sums to what it expects at the start.
@@ -347,12 +368,12 @@ def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) 
     expected = sums.at_start(initial, start.loss)
     unknown = np.full_like(expected, np.nan)
     spread = sums.at_start(initial, start.spread)
-    return ModelEvidence(unknown, expected, loss, -spread, expected)
+    return Evidence(unknown, expected, loss, -spread, expected)
 
 
 def shared_evidence(
     task: SoftProblem, behaviour: Behaviour, sums: Sums = ONE_WORLD
-) -> tuple[ModelEvidence, Shares]:
+) -> tuple[Evidence, Shares]:
     """`evidence`, with the share of every step and state."""
     mdp, batch = task.mdp, task.rationality.shape[0]
     by_step = np.zeros((mdp.steps, batch * sums.n_worlds))
@@ -365,14 +386,14 @@ def evidence(
     behaviour: Behaviour,
     shares: Shares | None = None,
     sums: Sums = ONE_WORLD,
-) -> ModelEvidence:
+) -> Evidence:
     """Evidence of behaviours for the soft-optimal policies of `task`; `shares` are filled in.
 
     With W worlds side by side (`sums`) it is that of each world, [W] in place of [B].
     """
     mdp, batch = task.mdp, task.rationality.shape[0] * sums.n_worlds
     blocks = mdp.transition.blocks
-    # One row of sums a block, since blocks run in threads.
+    # One row of sums a block: threads never add to the same number, and the order is fixed.
     tally = np.zeros((len(blocks), 4, batch))
     row = {block.start: i for i, block in enumerate(blocks)}
     by_step = np.zeros((len(blocks), mdp.steps, batch if shares is not None else 0))
@@ -398,13 +419,13 @@ def evidence(
         shares.by_step[...] = by_step.sum(axis=0)
     value, model_loss, loss, curvature = tally.sum(axis=0)
     assert start.loss is not None
-    return ModelEvidence(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
+    return Evidence(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
 
 
-Evaluate = Callable[[FloatArray], ModelEvidence]
+Evaluate = Callable[[FloatArray], Evidence]
 
 
-def first_size(at_zero: ModelEvidence) -> FloatArray:
+def first_size(at_zero: Evidence) -> FloatArray:
     """Where a Newton step from 0 leads; 1 where the evidence is not concave there.
 
     Utilities are normalised, so 1 is a sensible size. Logs that stop early can be convex at 0.
@@ -413,7 +434,7 @@ def first_size(at_zero: ModelEvidence) -> FloatArray:
     return np.where(bends, np.abs(at_zero.slope) / np.where(bends, -at_zero.curvature, 1.0), 1.0)
 
 
-def best_rationality(evaluate: Evaluate, at_zero: ModelEvidence) -> FloatArray:
+def best_rationality(evaluate: Evaluate, at_zero: Evidence) -> FloatArray:
     """Argmax over b in [-inf, inf] of the evidence of B behaviours: [B].
 
     `evaluate` gives the evidence at signed rationalities [B], with slopes with respect to |b|;
@@ -452,6 +473,7 @@ def best_rationality(evaluate: Evaluate, at_zero: ModelEvidence) -> FloatArray:
     return np.asarray(sign * size)
 
 
+# --- Plug in --------------------------------------------------------------------------------------
 class PlugIn(NamedTuple):
     """How well a utility predicts a policy at rationality 1, nats.
 
@@ -500,6 +522,7 @@ def mce_plug_in(
     rewards = rewards_of(mdp, utility)
     gained = float(evidence(problem(mdp, rewards, np.ones(1), log_reference), behaviour).value[0])
     prior = np.full((1, 1, 1), -np.log(mdp.n_actions)) if log_reference is None else log_reference
+    # What the reference itself says of the behaviour: evidence is what the model adds to it.
     base = 0.0
     for step in range(mdp.steps):
         weights = behaviour.weights(step, slice(None))[..., 0]

@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._types import FloatArray
+from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import ROUNDING_SHARE, Behaviour, decisions
 from goalmeter.meg.preconditioners import Space
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.tabular.planning import state_occupancy
 
+# --- Certificate ----------------------------------------------------------------------------------
 # By weak duality, for any policy x and any weights theta of the class,
 #
 #     f(theta) <= KL(x) + theta . (features expected by the behaviour - features expected by x),
@@ -50,7 +51,7 @@ class LinearFit:
     # Whether the weights were still growing where the search ended, so that the optimum may lie at
     # infinity without that being shown.
     growing: bool = False
-    error: float = 0.0  # rounding error of the value, nats; see `with_rounding_error`
+    error: float = 0.0  # rounding error of the value, nats; see `checked`
 
     @property
     def bracket(self) -> tuple[float, float]:
@@ -101,49 +102,52 @@ class ProvenBound(NamedTuple):
 class Bounds:
     """All certificates of a search. Each is a line in B, so which is the best depends on B.
 
-    `ceiling` is a bound that holds for all utilities, nats.
+    Args:
+        ceiling: a bound that holds for all utilities, nats.
     """
 
     def __init__(self, ceiling: float) -> None:
         self._all = [Certificate(ceiling, 0.0)]
 
     def add(self, certificate: Certificate) -> None:
-        """Add a certificate, which may be the best for some B."""
+        """Keep one more certificate, which may be the best for some B."""
         self._all.append(certificate)
 
-    def refute(self, theta: FloatArray, value: float) -> None:
-        """Drop certificates, except the ceiling, that the evidence of weights [D] contradicts."""
+    def refute(self, model: SoftModel, value: float) -> None:
+        """Drop certificates, except the ceiling, that the evidence of a model contradicts."""
         first, *others = self._all
-        self._all = [first, *(c for c in others if c.bound(self._size(c, theta)) >= value)]
+        self._all = [first, *(c for c in others if c.bound(self._size(c, model)) >= value)]
 
-    def at(self, theta: FloatArray) -> ProvenBound:
-        """Return the least bound for utilities up to a thousand times the size of weights [D].
+    def at(self, model: SoftModel) -> ProvenBound:
+        """The least bound for utilities up to a thousand times a model's own size.
 
         The size grows with the model: a bound for small utilities says nothing of a large one that
         was found later.
         """
 
         def proven(certificate: Certificate) -> ProvenBound:
-            size = self._size(certificate, theta)
+            size = self._size(certificate, model)
             needed = size if certificate.residual > 0 else 0.0
             return ProvenBound(certificate.bound(size), needed, certificate.by_range)
 
         return min(map(proven, self._all), key=lambda bound: bound.upper)
 
     @staticmethod
-    def _size(certificate: Certificate, theta: FloatArray) -> float:
+    def _size(certificate: Certificate, model: SoftModel) -> float:
+        """The size of utilities that a certificate is used for beside a model."""
+        theta = model.theta
         own = np.ptp(theta) if certificate.by_range else np.abs(theta).sum()
         return BOUND_FACTOR * max(1.0, float(own))
 
 
-def with_rounding_error(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
+def checked(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
     """Return a fit with the rounding error of its value.
 
     Certificates that the value contradicts by more than that error are dropped.
     """
     error = float(fit.model.rounding(behaviour)[0])
-    bounds.refute(fit.model.theta, fit.value - 2.0 * error)
-    upper, size, by_range = bounds.at(fit.model.theta)
+    bounds.refute(fit.model, fit.value - 2.0 * error)
+    upper, size, by_range = bounds.at(fit.model)
     return replace(fit, upper_bound=upper, bound_size=size, bound_by_range=by_range, error=error)
 
 
@@ -154,19 +158,39 @@ def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
     return Certificate(model.divergence(), difference)
 
 
-def matching_certificates(
-    model: SoftModel,
-    psi: dict[int, FloatArray],
-    gradient: FloatArray,
-    apart: Callable[[FloatArray], FloatArray] = lambda flat: flat[None],
-) -> list[Certificate | None]:
-    """What the matching policies one linear step away prove in each of W worlds.
+def matching_certificate(
+    model: SoftModel, psi: dict[int, FloatArray], gradient: FloatArray
+) -> Certificate | None:
+    """What the matching policy one linear step away proves.
 
     Moving the model's occupancy along the Newton direction that `psi` belongs to matches the
     features exactly, up to a residual of rounding size. None where the step leaves what policies
-    can do. `gradient` is [W, D], and `apart` takes weights of the model's class to [W, D].
+    can do.
     """
-    n_worlds = len(gradient)
+    proven = matching_certificates(model, psi, 1)
+    if not proven.holds[0]:
+        return None
+    residual = float(np.abs(gradient - model.utilities.collect(proven.visits)[:, 0]).max())
+    return Certificate(float(proven.kl[0]), residual + float(proven.lost[0]))
+
+
+class MatchingPolicies(NamedTuple):
+    """The policies one linear step away in W worlds side by side.
+
+    `kl` [W] in nats, `visits` the change of the class's visits, `lost` [W] what rounding may have
+    taken off the features, and `holds` [W] where the step is one that policies can take.
+    """
+
+    kl: FloatArray
+    visits: FloatArray
+    lost: FloatArray
+    holds: BoolArray
+
+
+def matching_certificates(
+    model: SoftModel, psi: dict[int, FloatArray], n_worlds: int
+) -> MatchingPolicies:
+    """What `matching_certificate` rests on, for each of the worlds that a model's states are of."""
 
     def by_world(values: FloatArray) -> FloatArray:
         return values.reshape(*values.shape[:-1], n_worlds, -1)
@@ -196,16 +220,11 @@ def matching_certificates(
         terms = np.where(used & (mass > 0), terms, 0.0)
         total += by_world(terms).sum(axis=(0, 2))
         model.utilities.tally(visits, t, (mass - policy * model.states[t])[..., None])
-    missed = np.abs(gradient - apart(model.utilities.collect(visits)[:, 0])).max(axis=1)
     # Mass that was rounded away could have been in the worst place for all decisions.
-    residual = missed + lost * model.mdp.steps
-    return [
-        Certificate(float(kl), float(r)) if sound else None
-        for kl, r, sound in zip(total, residual, holds, strict=True)
-    ]
+    return MatchingPolicies(total, visits, lost * model.mdp.steps, holds)
 
 
-# --- Policies along a Newton direction ------------------------------------------------------------
+# --- Tilted ---------------------------------------------------------------------------------------
 # Any policy x bounds the evidence of any utility u* of the class by KL(x) + u* . (a - visits of x),
 # with a the behaviour's visits (see `goalmeter.meg.certificate`). The policy tried here is the
 # model's, moved along the Newton direction v, information . v = a - m: the occupancy of each state
@@ -215,7 +234,8 @@ def matching_certificates(
 #
 # d the occupancy of the model, e its derivative and psi that of log pi. Where nothing is cut off
 # at 0 the visits of x are a exactly, up to rounding; where something is, x is still a policy,
-# whose visits are counted by running it.
+# whose visits are counted by running it. So nothing that the bound rests on is refused or
+# assumed.
 #
 # Source: weak duality of maximum causal entropy (Ziebart 2010).
 

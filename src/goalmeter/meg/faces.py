@@ -14,9 +14,28 @@ import scipy.sparse as sp
 
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
-from goalmeter.meg.soft_model import ALL, SoftModel
+from goalmeter.meg.soft_model import ALL, NewtonSystem, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import rewards_of
+
+# --- Face -----------------------------------------------------------------------------------------
+# Behaviour that never takes certain actions may be predicted ever better by ever larger
+# utilities. The supremum is then the best evidence among models that are confined to the actions
+# which are optimal for the diverging direction, and those models have a finite optimum (or
+# diverge again, inside the face). The direction is read off a Newton step: far out, a step
+# lowers the log-probability of each action that is dying out by about one.
+#
+# A face is accepted only when it is proven: a direction for which all its policies are equally
+# good, and every action outside is worse.
+#
+# Source: the multi-dimensional form of the limit rationality -> infinity (see
+# `goalmeter.tabular.backup`); facial reduction of the maximum-entropy dual.
+
+# A Newton step that lowers the log-probability of an unused action by this much is killing it.
+DYING = 0.3
+# Relative to the direction's largest entry: ties inside the face, and clear losses outside.
+TIE = 1e-8
+CLEAR = 1e-5
 
 
 class Face(NamedTuple):
@@ -26,14 +45,79 @@ class Face(NamedTuple):
     direction: FloatArray
 
 
+def find_face(
+    model: SoftModel, step: FloatArray, psi: dict[int, FloatArray], behaviour: Behaviour
+) -> Face | None:
+    """The face that a model's Newton step [D] diverges towards, or None if none can be proven.
+
+    `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
+    """
+    allowed = _survivors(model, psi, behaviour)
+    if allowed is None:
+        return None
+    confined = model.confined(allowed)
+    system = NewtonSystem([(confined, confined.states)])
+    for candidate in (step, model.theta):
+        direction = system.ignored(candidate)
+        if _exposes(model, confined, direction, allowed, behaviour):
+            return Face(confined, direction / np.abs(direction).max())
+    return None
+
+
+def _survivors(
+    model: SoftModel, psi: dict[int, FloatArray], behaviour: Behaviour
+) -> BoolArray | None:
+    """Actions [T, A, S] that are not dying out, or None if all survive."""
+    steps = model.mdp.steps
+    allowed = np.ones((steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
+    shrinks = False
+    for t in range(steps):
+        policy, _ = model.step(t)
+        unused = behaviour.weights(t, ALL)[..., 0] <= 0
+        alive = ~((psi[t][..., 0] < -DYING) & unused)
+        # A state where everything dies is not visited any more; leave it as it is.
+        alive |= ~alive.any(axis=0)
+        shrinks |= bool((~alive & (policy > 0) & (model.states[t] > 0)).any())
+        # What the behaviour does stays open, however little of it and however sure the model is
+        # that it does not: ruling it out would cost everything.
+        allowed[t] = (alive & (policy > 0)) | ~unused
+        allowed[t] |= ~allowed[t].any(axis=0)
+    return allowed if shrinks else None
+
+
+def _exposes(
+    model: SoftModel,
+    confined: SoftModel,
+    direction: FloatArray,
+    allowed: BoolArray,
+    behaviour: Behaviour,
+) -> bool:
+    """Whether exactly the allowed actions are optimal for a direction, where it matters."""
+    scale = float(np.abs(direction).max())
+    if not np.isfinite(scale) or scale <= 0:
+        return False
+    regrets = model.regrets(direction / scale)
+    for t in range(model.mdp.steps):
+        # It matters where the face goes, and where the behaviour goes: small chances may be too
+        # small for the face's own numbers.
+        visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
+        reached = (confined.states[t] > 0) | visited
+        regret, inside = regrets[t][:, reached], allowed[t][:, reached]
+        if (regret[inside] > TIE).any() or (regret[~inside] < CLEAR).any():
+            return False
+    return True
+
+
 # --- Confinement ----------------------------------------------------------------------------------
 # What a behaviour never visits, a utility may make ever less attractive: along the direction that
 # pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
-# good, and all others are worse. The actions that surely stay inside form a face; they are found
-# from the last decision backwards, in the infinite problem as a greatest fixed point.
+# good, and all others are worse. So the evidence of the class is at most, and in the limit, that of
+# models which are confined to the first: a face, proven by its direction (see
+# `goalmeter.meg.faces`). The actions that surely stay inside are found from the last decision
+# backwards; in the infinite problem as a greatest fixed point. Nothing is compared but zeros.
 
 
-def find_inside_actions(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
+def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
     """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
 
     Args:
@@ -93,18 +177,35 @@ def _binding(mdp: TabularMDP, allowed: BoolArray) -> BoolArray | None:
             return None
 
 
-# --- Linear program -------------------------------------------------------------------------------
-# Given rows G, the program  max over x of  sum min(1, G x)  subject to  G x >= 0  makes as many
-# inequalities strict as possible, all at once: x may be scaled up, so every row that some feasible
-# x makes positive reaches 1. HiGHS solves its dual, which has a constraint for each entry of x,
+# --- Separation -----------------------------------------------------------------------------------
+# Given rows G, the program
 #
-#     max over a, b of  sum a   subject to  G' (a + b) = 0,   0 <= a <= 1,   0 <= b;
+#     max over x of  sum min(1, G x)     subject to  G x >= 0
 #
-# x are the multipliers of its constraints. The solution is a suggestion: what is used of it is
-# proven by regrets.
+# makes as many inequalities strict as can be, all at once: x may be scaled up, so in exact
+# arithmetic every row that some feasible x makes positive reaches 1. An interior-point method is
+# wanted for that, since it ends in the middle of all solutions and not in a corner, where rows
+# are zero that need not be. What it finds is a suggestion: `goalmeter.meg.faces` proves what it
+# uses of it.
+#
+# Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
+# complementarity of linear programs (Goldman and Tucker 1956).
 
-# Seconds after which a linear program is given up.
-_MOST_SECONDS = 300.0
+# The largest ratio of a multiplier to its slack that a step is taken with.
+_LARGEST = 1e150
+_ITERATIONS = 400
+# Rounding ends the method where those products are so many times the least that was reached, and
+# so does standing still: neither of the two is halved in so many iterations.
+_LOST, _IDLE = 1e2, 40
+# The method ends where products of slacks and multipliers are this small, and all residuals too.
+_ACCURATE, _FEASIBLE = 1e-10, 1e-8
+# Of the way to the nearest constraint.
+_STEP = 0.995
+# A share of x' x / 2 that is taken off, because x may otherwise grow for ever; and what is added to
+# the diagonals of scaled systems, in which rows that cannot be strict weigh ever more.
+_RIDGE, _JITTERS = 1e-14, (1e-14, 1e-11, 1e-8)
+# So many rows are squared at a time.
+_CHUNK = 4096
 
 
 class Rows(NamedTuple):
@@ -118,53 +219,182 @@ class Rows(NamedTuple):
         k = self.dense.shape[1]
         return np.asarray(self.dense @ x[:k] + self.sparse @ x[k:])
 
+    def transposed(self, y: FloatArray) -> FloatArray:
+        """G' y for y [N]: [k + n]."""
+        return np.concatenate([self.dense.T @ y, self.sparse.T @ y])
+
     def only(self, which: Any) -> Rows:
         """Some of the rows."""
         return Rows(self.dense[which], self.sparse[which])
 
 
-def solve_strict_rows(rows: Rows, seconds: float | None = None) -> FloatArray | None:
-    """Return an x [k + n] that makes the most inequalities strict; None if HiGHS finds none."""
-    from scipy.optimize import linprog
+def strictest(rows: Rows, check: Callable[[], None]) -> FloatArray:
+    """An x [k + n] in the middle of those that make the most inequalities strict, nearly.
 
+    `check` is called in every iteration; it raises what ends the search.
+    """
     n = rows.dense.shape[0]
-    transposed = sp.hstack([sp.csr_matrix(rows.dense), rows.sparse], format="csr").T
-    limit = _MOST_SECONDS if seconds is None else min(max(seconds, 0.0), _MOST_SECONDS)
-    solved = linprog(
-        np.repeat([-1.0, 0.0], n),
-        A_eq=sp.hstack([transposed, transposed], format="csc"),
-        b_eq=np.zeros(transposed.shape[0]),
-        bounds=[(0.0, 1.0)] * n + [(0.0, None)] * n,
-        method="highs-ds",
-        options={"time_limit": limit},
-    )
-    return -np.asarray(solved.eqlin.marginals) if solved.status == 0 else None
+    x = np.zeros(sum(part.shape[1] for part in rows))
+    # y <= G x and 0 <= y <= 1, as slacks that are positive, with a multiplier each: [3, N].
+    y = np.full(n, 0.5)
+    slack = np.stack([np.ones(n), 1.0 - y, y])
+    multiplier = np.ones((3, n))
+    best, least = x, np.inf
+    halved, idle = np.array([np.inf, np.inf]), 0
+    for _ in range(_ITERATIONS):
+        check()
+        left = rows.times(x) - slack[2] - slack[0], 1.0 - slack[2] - slack[1]
+        dual_y = multiplier[0] + multiplier[1] - multiplier[2] - 1.0
+        dual_x = _RIDGE * x - rows.transposed(multiplier[0])
+        size = float((slack * multiplier).mean())
+        worst = max(np.abs(part).max() for part in (*left, dual_y, dual_x))
+        if size < least:
+            best, least = x, size
+        if (size < _ACCURATE and worst < _FEASIBLE) or not size < _LOST * least:
+            break
+        now = np.array([size, worst])
+        idle = 0 if (now < 0.5 * halved).any() else idle + 1
+        halved = np.where(now < 0.5 * halved, now, halved)
+        if idle == _IDLE:
+            break
+        if (slack * _LARGEST < multiplier).any():
+            break  # products of such ratios overflow
+        system = _System(rows, multiplier / slack)
+        residuals = (left, dual_y, dual_x)
+        step = system.step(residuals, -slack * multiplier, slack)
+        if step is None:
+            break
+        # How far the plain Newton step gets says how much to keep to the middle.
+        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
+        ahead = (slack + primal * step.slack) * (multiplier + dual * step.multiplier)
+        middle = size * (float(ahead.mean()) / size) ** 3
+        aim = middle - slack * multiplier - step.slack * step.multiplier
+        step = system.step(residuals, aim, slack)
+        if step is None:
+            break
+        primal, dual = _longest(slack, step.slack), _longest(multiplier, step.multiplier)
+        x = x + _STEP * primal * step.x
+        slack = slack + _STEP * primal * step.slack
+        multiplier = multiplier + _STEP * dual * step.multiplier
+    return best
 
 
-# --- Directions of recession ----------------------------------------------------------------------
+class _Step(NamedTuple):
+    """A Newton step: of x [k + n], of the slacks and of the multipliers [3, N]."""
+
+    x: FloatArray
+    slack: FloatArray
+    multiplier: FloatArray
+
+
+class _System:
+    """The linear system of one iteration, brought down to x; `ratio` is multiplier / slack."""
+
+    def __init__(self, rows: Rows, ratio: FloatArray) -> None:
+        self._rows, self._ratio = rows, ratio
+        self._total = ratio.sum(axis=0)
+        self._weight = ratio[0] * (ratio[1] + ratio[2]) / self._total
+        self._solve = _factorised(rows, self._weight)
+
+    def step(self, residuals: Any, aim: FloatArray, slack: FloatArray) -> _Step | None:
+        """The step that changes slack times multiplier by `aim` [3, N], to first order."""
+        if self._solve is None:
+            return None
+        (short, over), dual_y, dual_x = residuals
+        ratio, rows = self._ratio, self._rows
+        wanted = aim / slack
+        wanted[0] -= ratio[0] * short
+        wanted[1] -= ratio[1] * over
+        fixed = (wanted[2] - wanted[0] - wanted[1] - dual_y) / self._total
+        right = rows.transposed(wanted[0] + ratio[0] * fixed) - dual_x
+        x = self._solve(right)
+        # Once more for what was left: the systems are as badly scaled as the problem is.
+        x = x + self._solve(right - _RIDGE * x - rows.transposed(self._weight * rows.times(x)))
+        moved = rows.times(x)
+        y = fixed + ratio[0] / self._total * moved
+        multiplier = wanted + ratio * np.stack([y - moved, y, -y])
+        if not np.isfinite(x).all():
+            return None
+        return _Step(x, np.stack([moved - y + short, over - y, y]), multiplier)
+
+
+def _longest(at: FloatArray, step: FloatArray) -> float:
+    """The part of a step, at most 1, that leaves everything non-negative."""
+    falls = step < 0
+    return min(1.0, float((-at[falls] / step[falls]).min())) if falls.any() else 1.0
+
+
+def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatArray] | None:
+    """What solves (ridge + G' diag(weight) G) x = right; None if it cannot be factorised."""
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.sparse.linalg import splu
+
+    dense, sparse = rows
+    k, n = dense.shape[1], sparse.shape[1]
+    corner = np.zeros((k, k))
+    for first in range(0, len(dense), _CHUNK):
+        part = dense[first : first + _CHUNK]
+        corner += (part * weight[first : first + _CHUNK, None]).T @ part
+    corner[np.diag_indices(k)] += _RIDGE
+    border, inner = np.zeros((n, k)), None
+    if n:
+        weighted = sp.diags(weight) @ sparse
+        border = np.asarray(weighted.T @ dense)
+        block = sp.csc_matrix(sparse.T @ weighted + _RIDGE * sp.identity(n))
+        scale = 1.0 / np.sqrt(block.diagonal())
+        block = sp.diags(scale) @ block @ sp.diags(scale) + _JITTERS[0] * sp.identity(n)
+        factor = splu(sp.csc_matrix(block), diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+        def inner(right: FloatArray) -> FloatArray:
+            scaled = scale[:, None] * right
+            return np.asarray(scale[:, None] * factor.solve(scaled))
+
+        corner -= border.T @ inner(border)
+    unit = 1.0 / np.sqrt(np.maximum(corner.diagonal(), _RIDGE))
+    for jitter in _JITTERS:
+        try:
+            triangle = cho_factor(corner * unit * unit[:, None] + jitter * np.eye(k))
+            break
+        except np.linalg.LinAlgError:
+            continue
+    else:
+        return None
+
+    def solve(right: FloatArray) -> FloatArray:
+        if inner is None:
+            return np.asarray(unit * cho_solve(triangle, unit * right))
+        first, second = right[:k], right[k:, None]
+        first = first - border.T @ inner(second)[:, 0]
+        x = unit * cho_solve(triangle, unit * first)
+        return np.concatenate([x, inner(second - (border @ x)[:, None])[:, 0]])
+
+    return solve
+
+
+# --- Recession ------------------------------------------------------------------------------------
 # The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
 # for v, and somewhere gives up something else: an action with a regret. In the limit that action
-# is never taken, so the supremum is that of models confined to actions without regret. Which
-# actions can have one is a linear program over v and the values W that v gives rise to, one for
-# each state and decision,
+# is never taken, so the supremum is that of models confined to actions without regret (see
+# `goalmeter.meg.faces`). Which actions can have one is a linear program over v and the values
+# that v gives rise to. With W the values, one for each state and decision,
 #
 #     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
 #
-# and the program above makes as many as can be positive.
+# and a solution in the middle of all makes as many as can be positive (`goalmeter.meg.faces`).
 # Where the behaviour goes, W follows from v alone: only in states that others may reach W is
 # unknown.
 #
-# The program is solved with rounding, so its v is only a suggestion. It is projected on what ties
-# all that is to be tied, and planned for. A face is accepted if the planner finds that all that the
-# behaviour does is optimal, to rounding, and that every action outside is clearly worse: these
-# regrets are the proof. The next program looks inside the face, so that directions of very
-# different sizes come one after another.
+# The program is solved with rounding, and nothing is believed of it. Its v is projected on what
+# ties all that is to be tied, and planned for. A face is accepted if the planner finds that all
+# that the behaviour does is optimal, to rounding, and that every action outside is clearly worse:
+# these regrets are the proof. What one direction closes is left out of the program for the next,
+# inside the face; so directions of very different sizes come one after another.
 #
 # Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
 # reduction.
 
-# Largest programs: entries, rows times squared weights, and unknown values where the behaviour does
-# not go.
+# A program is worth solving with so many entries, so many multiplications in one of a hundred
+# iterations (about a second), and so many unknown values where the behaviour does not go.
 _MOST_ENTRIES, _MOST_WORK, _MOST_UNKNOWNS = 2**25, 2e9, 4000
 # Ties of up to so many unknowns are projected on.
 _MOST_PROJECTED = 2500
@@ -179,10 +409,7 @@ _MOST_FACES = 12
 
 
 def recession_faces(
-    model: SoftModel,
-    behaviour: Behaviour,
-    check: Callable[[], None] = lambda: None,
-    left: Callable[[], float | None] = lambda: None,
+    model: SoftModel, behaviour: Behaviour, check: Callable[[], None]
 ) -> Iterator[Face]:
     """The faces at infinity that a behaviour lies in, each inside the one before.
 
@@ -191,7 +418,6 @@ def recession_faces(
             tried as a direction first.
         behaviour: what is to be predicted, by the actions that the model is allowed.
         check: called now and then; it raises what ends the search.
-        left: seconds that remain, None without a limit.
     """
     used = np.stack([behaviour.weights(t, ALL)[..., 0] > 0 for t in range(model.mdp.steps)])
     reward = _reward(model)
@@ -199,7 +425,7 @@ def recession_faces(
         yield face
         model = face.model
     for _ in range(_MOST_FACES):
-        face = _next_face(model, behaviour, used, check, left)
+        face = _next_face(model, behaviour, used, check)
         if face is None:
             return
         yield face
@@ -234,22 +460,14 @@ def _exposed(model: SoftModel, direction: FloatArray, used: BoolArray) -> Face |
 
 
 def _next_face(
-    model: SoftModel,
-    behaviour: Behaviour,
-    used: BoolArray,
-    check: Callable[[], None],
-    left: Callable[[], float | None],
+    model: SoftModel, behaviour: Behaviour, used: BoolArray, check: Callable[[], None]
 ) -> Face | None:
     program = _program(model, behaviour, used)
     if program is None:
         return None
     rows, basis = program
     k = basis.shape[1]
-    check()
-    x = solve_strict_rows(rows, left())
-    check()
-    if x is None:
-        return None
+    x = strictest(rows, check)
     strict = rows.times(x)
     for cut in _CUTS:
         check()

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.meg.behaviour import (
+    Evidence,
     LinearClass,
-    ModelEvidence,
     Over,
     best_rationality,
     evidence,
@@ -29,7 +29,7 @@ from goalmeter.meg.preconditioners import (
     Space,
     behaviour_entries,
     by_cholesky,
-    count_features,
+    counted,
     model_visits,
     space_of,
 )
@@ -41,6 +41,7 @@ from goalmeter.tabular.policies import Rewards, check_resolved, rewards_of
 from goalmeter.tabular.trajectories import Trajectories, check_trajectories
 from goalmeter.tabular.transition import Block
 
+# --- Samples --------------------------------------------------------------------------------------
 TrajectoriesLike = (
     Trajectories | tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike]
 )
@@ -49,7 +50,7 @@ _RULED_OUT = -1e30
 
 
 @dataclass(frozen=True)
-class LogGroup:
+class Group:
     """Trajectories of one MDP with the class of utilities that is fitted to them.
 
     `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
@@ -82,7 +83,7 @@ class LogGroup:
         """The soft-optimal model of weights [D]."""
         return SoftModel(self.mdp, self.utilities, theta, self.log_reference)
 
-    def subset(self, index: AnyArray) -> LogGroup:
+    def subset(self, index: AnyArray) -> Group:
         """The group with some of its trajectories."""
         return replace(self, trajectories=self.trajectories.subset(index))
 
@@ -104,7 +105,7 @@ class LogGroup:
 class SampledBehaviour:
     """How often each pair is used at each decision: sums of the trajectories' weights [N]."""
 
-    group: LogGroup
+    group: Group
     weight: FloatArray
 
     @property
@@ -124,7 +125,7 @@ class SampledBehaviour:
         return out[:, states, None]
 
 
-def evidence_by_trajectory(group: LogGroup, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
+def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
     """sum_t log(model / reference) of each trajectory, nats: [N].
 
     With `mix` the model is mixed with that share of the reference, decision by decision, so
@@ -141,7 +142,7 @@ def evidence_by_trajectory(group: LogGroup, model: SoftModel, *, mix: float = 0.
     return out
 
 
-def curves_by_trajectory(group: LogGroup, utility: Rewards, rationality: FloatArray) -> FloatArray:
+def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray) -> FloatArray:
     """Evidence of each trajectory for a utility at G rationalities, nats: [N, G].
 
     Where a rationality rules an action out, a loss that no average can make good.
@@ -164,7 +165,7 @@ def curves_by_trajectory(group: LogGroup, utility: Rewards, rationality: FloatAr
     return np.maximum(out, _RULED_OUT)
 
 
-def scores_by_trajectory(group: LogGroup, model: SoftModel) -> FloatArray:
+def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
     """Gradient in the weights of each trajectory's evidence: [N, D]."""
     log, d = group.trajectories, group.utilities.n_weights
     out = np.zeros((len(log), d))
@@ -177,7 +178,7 @@ def scores_by_trajectory(group: LogGroup, model: SoftModel) -> FloatArray:
 
 def group_trajectories(
     mdp: Any, trajectories: Any, *, utility: Any = None, unknown: Any = None, reference: Any = None
-) -> list[LogGroup]:
+) -> list[Group]:
     """Check the arguments of `from_trajectories` and pair each world with its log and class."""
     many = not isinstance(mdp, TabularMDP)
     worlds = list(mdp) if many else [mdp]
@@ -196,7 +197,7 @@ def group_trajectories(
     for world, log, utilities in zip(worlds, logs, classes, strict=True):
         checked = check_trajectories(world, _as_trajectories(log))
         log_reference = log_of_reference(world, reference)
-        groups.append(LogGroup(world, checked, utilities, log_reference))
+        groups.append(Group(world, checked, utilities, log_reference))
     counts = {g.utilities.n_weights for g in groups}
     if len(counts) > 1:
         raise InvalidParameterError(
@@ -251,14 +252,17 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
     return out
 
 
-# --- Large classes --------------------------------------------------------------------------------
-# Damped steps with the information of the states that the log visits (Fisher's scoring) converge
-# linearly to a maximum. Where the world is deterministic and all logs are whole, the evidence of a
-# log is that of a policy: it is concave, its second derivative is the information of the states
-# that the *model* visits, and steps with that converge quadratically; they go first.
+# --- Likelihood climb -----------------------------------------------------------------------------
+# The information of logged decisions is that of the states that the log visits, and damped steps
+# with it (Fisher's scoring) lead to a maximum, taking a share of what is missing away each. Where
+# nothing is left to chance and all logs are whole, the evidence of a log is that of a policy: it is
+# concave, its second derivative is the information of the states that the *model* visits, and steps
+# with that square what is missing. They go first, and scoring has the last word. A step counts only
+# if the likelihood rises.
 #
-# Systems are solved by conjugate gradients with the preconditioners of `meg.preconditioners`; the
-# information of several worlds that share their weights adds up.
+# Systems are solved by conjugate gradients with the preconditioners of `meg.preconditioners`;
+# of several worlds that share their weights the information adds
+# up.
 
 _MAX_STEPS = 200
 _LEAST = 1e-14
@@ -280,7 +284,7 @@ class Climbed(NamedTuple):
 
 
 def climb_likelihood(
-    groups: Sequence[LogGroup], weights: Sequence[FloatArray], done: float
+    groups: Sequence[Group], weights: Sequence[FloatArray], done: float
 ) -> Climbed:
     """Weights of the highest likelihood, from 0, to where a step promises less than `done` nats."""
     pool = _Pool(groups, weights)
@@ -316,9 +320,9 @@ def climb_likelihood(
 class _Pool:
     """Worlds that share their weights, with logs in each."""
 
-    def __init__(self, groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> None:
+    def __init__(self, groups: Sequence[Group], weights: Sequence[FloatArray]) -> None:
         one = len(groups) == 1
-        starts = [count_features(_start(g if one else _with_features(g))) for g in groups]
+        starts = [counted(_start(g if one else _with_features(g))) for g in groups]
         self._groups = [
             replace(g, utilities=m.utilities) for g, m in zip(groups, starts, strict=True)
         ]
@@ -431,11 +435,11 @@ class _Pool:
         return by_cholesky(system)
 
 
-def _start(group: LogGroup) -> SoftModel:
+def _start(group: Group) -> SoftModel:
     return group.model(np.zeros(group.utilities.n_weights))
 
 
-def _with_features(group: LogGroup) -> LogGroup:
+def _with_features(group: Group) -> Group:
     """The group with a feature for every entry of a utility that does not depend on time."""
     utilities = group.utilities
     if utilities.matrix is not None or utilities.shape[0] > 1:
@@ -444,7 +448,7 @@ def _with_features(group: LogGroup) -> LogGroup:
     return replace(group, utilities=replace(utilities, matrix=every))
 
 
-# --- Known utilities and small classes ------------------------------------------------------------
+# --- Likelihood -----------------------------------------------------------------------------------
 # With sampled transitions the evidence is the average log-likelihood of the logged actions. It is
 # no longer exactly concave (sampled successors differ from expected ones), so the known utility's
 # rationality is checked against a scan, and a class's weights are a local maximum, reached
@@ -477,10 +481,10 @@ class Fit:
     curves: FloatArray | None = None
 
 
-def fit_known(groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> Fit:
+def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
 
-    def evaluate(b: FloatArray) -> ModelEvidence:
+    def evaluate(b: FloatArray) -> Evidence:
         tasks = [problem(g.mdp, _utility(g), b, g.log_reference) for g in groups]
         pairs = zip(tasks, groups, weights, strict=True)
         return reduce(add, [evidence(task, g.behaviour(w)) for task, g, w in pairs])
@@ -495,7 +499,7 @@ def fit_known(groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> Fit:
     return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
 
-def fit_class(groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> Fit:
+def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     """Weights of a class that predict trajectories best, by damped scoring steps."""
     utilities = groups[0].utilities
     if utilities.n_weights > _LARGE_WEIGHTS and not utilities.on_actions:
@@ -514,7 +518,7 @@ def fit_class(groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> Fit:
     for _ in range(_LIKELIHOOD_MAX_STEPS):
         pairs = zip(models, behaviours, strict=True)
         gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
-        system = NewtonSystem(list(zip(models, visits, strict=True)))
+        system = NewtonSystem(list(zip(models, visits, strict=True)), exact=False)
         step = system.solve(gradient, damping=damping)
         rise = float(gradient @ step)
         if rise <= _DONE:
@@ -540,7 +544,7 @@ def fit_class(groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> Fit:
     return Fit(theta, models, value, _diverges(models, visits, step))
 
 
-def _fit_large(groups: Sequence[LogGroup], weights: Sequence[FloatArray]) -> Fit:
+def _fit_large(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     climbed = climb_likelihood(groups, weights, _DONE)
     models = [g.model(climbed.theta) for g in groups]
     visits = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
@@ -557,7 +561,7 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
     return False
 
 
-def _grid(best: float, at_zero: ModelEvidence) -> FloatArray:
+def _grid(best: float, at_zero: Evidence) -> FloatArray:
     """Rationalities of both signs, wide apart far out and close around the best one: [G]."""
     near = best if np.isfinite(best) and best != 0 else float(first_size(at_zero)[0])
     wide = np.concatenate([_SCAN * abs(near), _ANYWHERE])
@@ -565,7 +569,7 @@ def _grid(best: float, at_zero: ModelEvidence) -> FloatArray:
 
 
 def _highest(
-    evaluate: Callable[[FloatArray], ModelEvidence],
+    evaluate: Callable[[FloatArray], Evidence],
     best: FloatArray,
     value: float,
     grid: FloatArray,
@@ -590,7 +594,7 @@ def _highest(
     return np.array([optimum.x]), -float(optimum.fun)
 
 
-def fitted_model(group: LogGroup, theta: FloatArray) -> SoftModel:
+def fitted_model(group: Group, theta: FloatArray) -> SoftModel:
     """The model of fitted weights; at infinity, free choice among the actions that are optimal."""
     if not np.isinf(theta).any():
         return group.model(theta)
@@ -598,5 +602,5 @@ def fitted_model(group: LogGroup, theta: FloatArray) -> SoftModel:
     return model.confined(model.regrets(np.sign(theta)) <= 0)
 
 
-def _utility(group: LogGroup) -> Rewards:
+def _utility(group: Group) -> Rewards:
     return group.utilities.rewards(np.ones((1, 1)))

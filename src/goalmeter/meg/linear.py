@@ -5,62 +5,61 @@ Small classes are solved along a path of penalties, others by damped Newton step
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import SearchState, Worlds, ascend, find_face, polish
 from goalmeter.meg.behaviour import (
     Behaviour,
     LinearClass,
     Over,
-    Yardstick,
     behaviour_of,
-    certification_tolerance,
-    clip_to_maximum,
     linear_class,
-    rounding,
     yardstick,
 )
 from goalmeter.meg.certificate import (
     Bounds,
     LinearFit,
-    matching_certificates,
+    checked,
+    matching_certificate,
     model_certificate,
-    with_rounding_error,
 )
-from goalmeter.meg.faces import find_inside_actions, recession_faces
-from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, find_met_entries, tabular
+from goalmeter.meg.faces import find_face, recession_faces, staying_inside
+from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, met, tabular
 from goalmeter.meg.result import (
-    STOPPED_BY,
     FitInterrupted,
     Listener,
     MegResult,
+    Reached,
+    Shown,
     TimeIsUp,
     Watch,
-    duration,
+    class_result,
 )
-from goalmeter.meg.soft_model import ALL, DIRECT_WEIGHTS, SoftModel, newton_step
+from goalmeter.meg.soft_model import ALL, DIRECT_WEIGHTS, NewtonSystem, SoftModel, newton_step
 from goalmeter.meg.visit_matching import match_visits
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
 from goalmeter.tabular.policies import normalised_notes
 
-# --- Falling penalties ----------------------------------------------------------------------------
-# Far-out optima defeat plain Newton steps: utilities may grow without bound, in directions whose
-# sizes lie many powers of ten apart. With a penalty on their size the problem is well posed, and so
-# is its dual, a search among policies x:
+# --- Penalised ------------------------------------------------------------------------------------
+# Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
+# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
+# whatever the behaviour is, and so is its dual, a search among policies x:
 #
 #     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
 #
-# with r(x) what the behaviour's features exceed those of x by. The optimal x is the model of the
-# optimal theta, and r = e theta. As e falls, value and bound close on each other. The bound that is
-# reported is weak duality at the policy of the search (`goalmeter.meg.certificate`).
+# with r(x) what the behaviour's features exceed those of x by. Both are solved by one pair: the
+# optimal x is the model of the optimal theta, and r = e theta. As e falls, f(theta) rises to the
+# maximum of the evidence, KL(x) falls short of it by ever less, and r vanishes: value and bound
+# close on each other. Each e takes a few Newton steps from the solution of the one before.
+#
+# The bound that is reported does not trust the solver: it is weak duality at whatever policy the
+# search has come to (`goalmeter.meg.certificate`).
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
@@ -76,7 +75,7 @@ _SETTLED = 1e-4
 # Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
 _NEAR = 1e-2
 # Towards a finite optimum the weights move by `_PART` as much in each stage as in the one before;
-# by more than this, they may diverge.
+# by more than this, they are still on their way, perhaps to infinity.
 _GROWING = 0.6
 # So many stages that improve neither value nor bound by this share of the tolerance end the path.
 _IDLE_STAGES = 6
@@ -99,12 +98,11 @@ def penalised_path(
 ) -> LinearFit:
     """The best utility of a class and a bound, by Newton steps along falling penalties.
 
-    It starts at the model of weights 0, and adds to the bounds that are proven already.
+    It leads from the model of weights 0 to where value and bound are within the tolerance; the path
+    adds to the bounds that are proven already, and tells the watch of every stage.
     """
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
-    fit = with_rounding_error(
-        LinearFit(at.value, *bounds.at(start.theta), start), behaviour, bounds
-    )
+    fit = checked(LinearFit(at.value, *bounds.at(start), start), behaviour, bounds)
     penalty, idle, steps, highest, moves = 1.0, 0, 0, at.value, (np.inf, np.inf)
     for stage in range(1, _STAGES + 1):
         penalty, last = penalty * _PART, at
@@ -116,9 +114,7 @@ def penalised_path(
             at = after
         _certify(at, bounds)
         before, highest = fit.gap, max(highest, last.value)
-        now = with_rounding_error(
-            LinearFit(at.value, *bounds.at(at.model.theta), at.model), behaviour, bounds
-        )
+        now = checked(LinearFit(at.value, *bounds.at(at.model), at.model), behaviour, bounds)
         if now.error > before:
             # Weights grow as the penalty falls, and so does rounding.
             break
@@ -172,7 +168,7 @@ def _certify(at: _Point, bounds: Bounds) -> None:
     bounds.add(proven)
     if at.value - proven.kl < _NEAR:
         _, psi = newton_step(at.model, at.gradient)
-        (matching,) = matching_certificates(at.model, psi, at.gradient[None])
+        matching = matching_certificate(at.model, psi, at.gradient)
         if matching is not None:
             bounds.add(matching)
 
@@ -195,21 +191,33 @@ def _limit_of_path(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> Li
     )
 
 
-# --- Search ---------------------------------------------------------------------------------------
+# --- Linear ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-# infinity included (`goalmeter.meg.batched`). The bound comes from the maximum-entropy problem, one
-# linear step away from the last model (`goalmeter.meg.certificate`).
+# infinity included. The certificate comes from the other side, the maximum-entropy problem: any
+# policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
+# utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
+# from the last model (`goalmeter.meg.certificate`).
 #
 # Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
 # (Ziebart 2010).
 
-# Classes of more weights are fitted by matching visits, which is quicker; below, dense systems also
-# reach optima that lie further out.
+# Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
+# from there on; below, dense systems also reach optima that lie further out.
 _LARGE_WEIGHTS = 100
 # With features, where forming the information takes more multiplications than this.
 _LARGE_WORK = 1e8
 _MAX_STEPS = 200
 _GRADIENT_STEPS = 500
+# So many steps in a row that gain less than this share of the tolerance end the search.
+IDLE_STEPS = 4
+IDLE_SHARE = 1e-2
+# Gain of the last step (nats) below which a certificate or a face is worth looking for.
+NEAR = 1e-2
+# Above this gain the optimum is far away, and full Newton steps are not to be trusted.
+FAR = 0.3
+# Steps that follow a certificate, until one gains less than this (nats).
+POLISHING_STEPS = 30
+_POLISHED = 1e-14
 
 
 def fit_linear(
@@ -224,8 +232,8 @@ def fit_linear(
     """Maximise the evidence of a policy's behaviour over a linear class.
 
     Stops when bound and value differ by at most `tolerance`, or when rounding ends progress.
-    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` has the best fit
-    so far where a timeout or the keyboard ends the search.
+    `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
+    step; it has the best so far where it, or the keyboard, ends the search from within.
     """
     watch = watch or Watch()
     zero = np.zeros(utilities.n_weights)
@@ -237,7 +245,7 @@ def fit_linear(
         fit = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=False)
     else:
         fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
-    fit = with_rounding_error(fit, behaviour, bounds)
+    fit = checked(fit, behaviour, bounds)
     if fit.closes(tolerance):
         return fit if large else _polished(fit, behaviour)
     limit = _at_infinity(fit, inside, directions, behaviour, tolerance, bounds, watch)
@@ -262,7 +270,7 @@ def fit_linear(
     if utilities.n_weights > DIRECT_WEIGHTS and large:
         return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
-    # zero; gradients do not.
+    # zero. Gradients know no curvature: where they end is one more start.
     watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
     second = _by_gradients(start, behaviour)
     second_fit = _ascend(second, behaviour, tolerance, bounds, watch, "second Newton steps")
@@ -279,10 +287,8 @@ def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
 
 def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[FloatArray]]:
     """A model that stays where its behaviour does, and the direction that this is the limit of."""
-    met_entries, direction = find_met_entries(
-        start.utilities, behaviour_entries(start.utilities, behaviour)
-    )
-    allowed = find_inside_actions(behaviour.mdp, met_entries.astype(np.float64))
+    met_entries, direction = met(start.utilities, behaviour_entries(start.utilities, behaviour))
+    allowed = staying_inside(behaviour.mdp, met_entries.astype(np.float64))
     if allowed is None:
         return start, []
     inside = start.confined(allowed)
@@ -303,11 +309,12 @@ def _at_infinity(
 ) -> LinearFit | None:
     """The best utility inside the faces at infinity that a linear program finds; None without.
 
-    `fit` is the best so far, and `directions` are those of faces that `model` is confined to.
+    `fit` is the best so far, `model` the start of the class, and `directions` what it is confined
+    by already.
     """
     watch.tell(fit, *fit.bracket, stage="faces at infinity", step=0, of=1)
     found = list(directions)
-    for face in recession_faces(model, behaviour, watch.check, lambda: watch.left):
+    for face in recession_faces(model, behaviour, watch.check):
         model = face.model
         found.append(face.direction)
     if len(found) == len(directions):
@@ -319,7 +326,7 @@ def _at_infinity(
         searches = [lambda: match_visits(model, behaviour, tolerance, bounds, watch, found)]
     if is_small(behaviour.mdp, model.utilities):
         searches.append(lambda: penalised_path(model, behaviour, tolerance, bounds, watch))
-    limit = LinearFit(model.evidence(behaviour), *bounds.at(model.theta), model)
+    limit = LinearFit(model.evidence(behaviour), *bounds.at(model), model)
     for search in searches:
         limit = _better(limit, search(), behaviour, bounds)
         if limit.closes(tolerance):
@@ -330,18 +337,24 @@ def _at_infinity(
 def _better(first: LinearFit, second: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
     """The fit of two searches whose value and bound are closer, under all that both proved."""
     steps = first.steps + second.steps
-    fits = [
-        with_rounding_error(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)
-    ]
+    fits = [checked(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)]
     return min(fits, key=lambda fit: fit.doubt)
 
 
 def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
-    state = SearchState(fit.model.theta[None], np.array([fit.value]), [], 0.0)
-    worlds = Worlds.single(fit.model, behaviour)
-    polish(worlds, np.zeros(1, dtype=np.int64), state, np.array([fit.upper_bound + fit.error]))
-    value, model = float(state.value[0]), worlds.model(state.theta)
-    return replace(fit, model=model, value=value, upper_bound=max(fit.upper_bound, value))
+    """The fit after more Newton steps: a certified value leaves the weights half its digits."""
+    for _ in range(POLISHING_STEPS):
+        model = fit.model
+        step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
+        trial = model.at(model.theta + step)
+        value = trial.evidence(behaviour)
+        if not fit.value <= value <= fit.upper_bound + fit.error:
+            break
+        gain = value - fit.value
+        fit = replace(fit, model=trial, value=value, upper_bound=max(fit.upper_bound, value))
+        if gain <= _POLISHED:
+            break
+    return fit
 
 
 def _by_gradients(start: SoftModel, behaviour: Behaviour) -> SoftModel:
@@ -356,7 +369,7 @@ def _by_gradients(start: SoftModel, behaviour: Behaviour) -> SoftModel:
 
 
 def _ascend(
-    start: SoftModel,
+    model: SoftModel,
     behaviour: Behaviour,
     tolerance: float,
     bounds: Bounds,
@@ -367,22 +380,76 @@ def _ascend(
 
     `bounds` is what is proven already; the search adds to it.
     """
-    value = np.array([start.evidence(behaviour)])
-    state = SearchState(start.theta[None], value, [bounds], tolerance)
+    mdp = behaviour.mdp
+    value = model.evidence(behaviour)
+    directions: list[FloatArray] = []
+    bound = bounds.at(model)
+    visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
+    damping, gain, steps, idle = 1.0, np.inf, 0, 0
+    while steps < _MAX_STEPS and idle < IDLE_STEPS and bound.upper - value > tolerance:
+        reached = LinearFit(value, *bound, model, list(directions), steps)
+        watch.tell(reached, *reached.bracket, stage=stage, step=steps, of=_MAX_STEPS)
+        steps += 1
+        gradient = model.gradient(behaviour)
+        if gain <= NEAR:
+            step, psi = newton_step(model, gradient)
+            certificate = matching_certificate(model, psi, gradient)
+            if certificate is not None:
+                bounds.add(certificate)
+            bound = bounds.at(model)
+            if bound.upper - value <= tolerance:
+                break
+            face = find_face(model, step, psi, behaviour)
+            inside = -np.inf if face is None else face.model.evidence(behaviour)
+            # A face holds the limit of ever better models, so it cannot be worse than this one.
+            if face is not None and inside >= value - tolerance:
+                model, value = face.model, inside
+                directions.append(face.direction)
+                bound = bounds.at(model)
+                continue
+        # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
+        # the behaviour's own visits tames them, as long as there is far to go.
+        states = 0.5 * (model.states + visited) if gain > FAR else model.states
+        system = NewtonSystem([(model, states)], exact=False)
+        better = _climb(system, model, behaviour, value, gradient, damping)
+        if better is None:
+            if gain <= NEAR:
+                break
+            gain = 0.0  # no step gains, so this is the optimum: it remains to be certified
+            continue
+        gain = better[1] - value
+        idle = idle + 1 if gain < IDLE_SHARE * tolerance else 0
+        model, value, damping = better
+        bound = bounds.at(model)
+    return LinearFit(value, *bound, model, directions, steps)
 
-    def reached(model: SoftModel) -> LinearFit:
-        value, steps = float(state.value[0]), int(state.steps[0])
-        bound = bounds.at(state.theta[0])
-        return LinearFit(value, *bound, model, list(state.directions[0]), steps)
 
-    def hear(model: SoftModel) -> None:
-        fit = reached(model)
-        watch.tell(fit, *fit.bracket, stage=stage, step=fit.steps, of=_MAX_STEPS)
+def _climb(
+    system: NewtonSystem,
+    model: SoftModel,
+    behaviour: Behaviour,
+    value: float,
+    gradient: FloatArray,
+    damping: float,
+) -> tuple[SoftModel, float, float] | None:
+    """The model after a damped step (Levenberg-Marquardt), its value, and the next damping.
 
-    return reached(ascend(Worlds.single(start, behaviour), state, _MAX_STEPS, hear))
+    None if rounding forbids a step that gains.
+    """
+    while damping < 1e12:
+        step = system.solve(gradient, damping=damping)
+        promised = float(gradient @ step)
+        trial = model.at(model.theta + step)
+        gain = trial.evidence(behaviour) - value
+        if gain > 0.1 * promised:
+            factor = 0.1 if gain > 0.4 * promised else 0.5
+            # Below this, damping no longer touches what is not null.
+            return trial, value + gain, max(damping * factor, 1e-14)
+        damping = 4.0 * max(damping, 1e-10)
+    return None
 
 
-# --- Results --------------------------------------------------------------------------------------
+# --- Linear utility -------------------------------------------------------------------------------
 TOLERANCE = 1e-6
 ACTION_WARNING = (
     "utilities over state-action pairs include the decisions themselves: every deterministic "
@@ -390,40 +457,34 @@ ACTION_WARNING = (
 )
 
 
-@dataclass(frozen=True)
-class ClassOptions:
-    """Arguments of `goalmeter.meg.unknown_utility` that concern linear classes, as there."""
-
-    features: ArrayLike | None = None
-    over: Over = "state"
-    reference: ArrayLike | None = None
-    tolerance: float = TOLERANCE
-    progress: Listener | None = None
-    timeout: float | None = None
-
-
-def linear_utility(mdp: TabularMDP, policy: ArrayLike, options: ClassOptions) -> MegResult:
-    """MEG with respect to the best utility of a linear class; errors as `unknown_utility`."""
-    utilities = linear_class(mdp, options.features, options.over)
+def linear_utility(
+    mdp: TabularMDP,
+    policy: ArrayLike,
+    *,
+    features: ArrayLike | None = None,
+    over: Over = "state",
+    reference: ArrayLike | None = None,
+    tolerance: float = TOLERANCE,
+    progress: Listener | None = None,
+    timeout: float | None = None,
+) -> MegResult:
+    """The linear classes of `goalmeter.meg.unknown_utility`, arguments and errors as there."""
+    utilities = linear_class(mdp, features, over)
     if is_large(mdp, utilities):
         utilities = tabular(utilities)
+    log_reference = log_of_reference(mdp, reference)
     result, _ = measure_class(
         behaviour_of(mdp, [policy]),
         utilities,
-        log_of_reference(mdp, options.reference),
-        options.tolerance,
-        watch=Watch(options.progress, options.timeout),
-        notes=class_notes(utilities, policy, options.reference),
+        log_reference,
+        tolerance,
+        watch=Watch(progress, timeout),
+        notes=(
+            *((ACTION_WARNING,) if utilities.on_actions else ()),
+            *normalised_notes(policy=policy, reference=reference),
+        ),
     )
     return result
-
-
-def class_notes(
-    utilities: LinearClass, policy: ArrayLike, reference: ArrayLike | None
-) -> tuple[str, ...]:
-    """Notes about the class, and about arrays that were normalised."""
-    warning = (ACTION_WARNING,) if utilities.on_actions else ()
-    return *warning, *normalised_notes(policy=policy, reference=reference)
 
 
 def measure_class(
@@ -437,139 +498,63 @@ def measure_class(
 ) -> tuple[MegResult, LinearFit]:
     """The best utility of a class for a policy's behaviour, and the fit that it comes from.
 
-    `log_reference` is [T, A, S], or None for uniform; `tolerance` (nats) counts as certified; the
-    timeout of `watch` ends the search with what was reached by then; `notes` come first.
+    Args:
+        behaviour: a policy's behaviour.
+        utilities: the class.
+        log_reference: [T, A, S], or None for uniform.
+        tolerance: nats between value and bound at which the optimum counts as certified.
+        watch: told of every step; its timeout ends the search with what was reached by then.
+        notes: what the result's notes begin with.
     """
     watch = watch or Watch()
     if not tolerance > 0:
         raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
     measure = yardstick(behaviour, log_reference, utilities.tells_apart())
-    task = ClassTask(behaviour, utilities, log_reference, measure, tolerance, notes)
     ceiling = float(measure.ceiling[0])
+    near = 0.1 * tolerance  # the rest is room for the value's own rounding
     stopped = None
     try:
         fit = fit_linear(
-            behaviour, utilities, log_reference, tolerance=task.near, ceiling=ceiling, watch=watch
+            behaviour, utilities, log_reference, tolerance=near, ceiling=ceiling, watch=watch
         )
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # Before the first step: the utility that is 0 everywhere, and the ceiling.
         zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
         fit = watch.best or LinearFit(0.0, ceiling, 0.0, False, zero)
-    # The remaining passes over the best so far must not be cut short.
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
     watch.end()
-    result = class_result(task, fit, stopped, watch.elapsed)
+    # Of an optimum at infinity, the dominant direction is the utility that can be shown.
+    weights = fit.directions[0] if fit.directions else fit.model.theta
+    utility, scale = normalised_utility(utilities, weights)
+    by_step, by_state = model_shares(fit.model, behaviour)
+    again = float(fit.model.verified(behaviour)[0])
+    error = max(float(fit.model.rounding(behaviour)[0]), abs(again - fit.value))
+    reached = Reached(
+        fit.value,
+        fit.upper_bound,
+        fit.bound_size,
+        fit.bound_by_range,
+        fit.steps,
+        bool(fit.directions),
+        fit.growing,
+        error,
+    )
+    result = class_result(
+        reached,
+        Shown(utility, scale, by_step, by_state),
+        measure,
+        mdp=behaviour.mdp,
+        target=utilities.name,
+        uniform=log_reference is None,
+        tolerance=tolerance,
+        notes=notes,
+        stopped=stopped,
+        elapsed=watch.elapsed,
+    )
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
     return result, fit
-
-
-class ClassTask(NamedTuple):
-    """A behaviour with the class of utilities that is searched for it; fields as `measure_class`.
-
-    `measure` is the yardstick of the behaviour.
-    """
-
-    behaviour: Behaviour
-    utilities: LinearClass
-    log_reference: FloatArray | None
-    measure: Yardstick
-    tolerance: float
-    notes: tuple[str, ...] = ()
-
-    @property
-    def near(self) -> float:
-        """Tolerance of the search, nats: the rest is room for the value's own rounding."""
-        return 0.1 * self.tolerance
-
-
-def class_result(
-    task: ClassTask,
-    fit: LinearFit,
-    stopped: str | None,
-    elapsed: float,
-    again: float | None = None,
-) -> MegResult:
-    """Return the result of a search; `stopped` is what ended it after `elapsed` seconds, if any.
-
-    `again` is a second evaluation of the value (see `SoftModel.verified`) where there is one.
-    """
-    behaviour, utilities, mdp = task.behaviour, task.utilities, task.behaviour.mdp
-    # Of an optimum at infinity, the dominant direction is the utility that can be shown.
-    infinite = bool(fit.directions)
-    weights = fit.directions[0] if infinite else fit.model.theta
-    utility, scale = normalised_utility(utilities, weights)
-    by_step, by_state = model_shares(fit.model, behaviour)
-    again = float(fit.model.verified(behaviour)[0]) if again is None else again
-    own_error = max(float(fit.model.rounding(behaviour)[0]), abs(again - fit.value))
-    error = max(rounding(mdp), own_error)
-    tolerance = certification_tolerance(task.tolerance, error, float(task.measure.maximum[0]))
-    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
-    doubtful = own_error > tolerance
-    value = fit.value - own_error if doubtful else fit.value
-    fields = clip_to_maximum(value, fit.upper_bound + error, task.measure)
-    fit = replace(fit, value=fields["value"], upper_bound=fields["upper_bound"], error=own_error)
-    measures = {True: "range", False: "weights"}
-    return MegResult(
-        **fields,
-        rationality=math.inf if infinite else scale,
-        target=utilities.name,
-        method=f"concave maximisation, {fit.steps} Newton steps",
-        tolerance=tolerance,
-        by_step=by_step,
-        by_state=by_state,
-        utility=utility,
-        reference="uniform policy" if task.log_reference is None else "given reference policy",
-        notes=(*task.notes, *_notes(fit, tolerance, doubtful, stopped, elapsed)),
-        stopped=stopped,
-        bound_size=fit.bound_size or math.inf,
-        bound_measure=measures[fit.bound_by_range] if fit.bound_size else "none",
-    )
-
-
-def _notes(
-    fit: LinearFit, tolerance: float, doubtful: bool, stopped: str | None, elapsed: float
-) -> tuple[str, ...]:
-    notes = []
-    if doubtful:
-        notes.append(
-            f"the value has a rounding error of up to {fit.error:.2g} nats, because the "
-            f"utility found is too large or the discount too close to 1 for double precision; the "
-            f"value reported is lower by that much, and it is not certified"
-        )
-    if stopped is not None:
-        notes.append(
-            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {fit.steps} "
-            f"steps: the value is the best so far, a lower bound, and the upper bound is what was "
-            f"proven by then"
-        )
-    if fit.directions:
-        notes.append(
-            "the supremum is approached by ever larger utilities; the value is its exact limit"
-        )
-    elif fit.growing:
-        notes.append(
-            "the weights were still growing where the search ended: the optimum may lie at "
-            "infinity, and the rationality is that of the utility that was reached"
-        )
-    if fit.gap > tolerance and stopped is None:
-        notes.append(
-            f"the certificate did not close: after {fit.steps} Newton steps the bound is "
-            f"{fit.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
-            f"lower bound"
-        )
-    if fit.bound_size:
-        size, factor = (
-            ("range (largest less smallest entry) times the rationality is", "that")
-            if fit.bound_by_range
-            else ("weights times the rationality sum to", "those")
-        )
-        absolute = "" if fit.bound_by_range else " in absolute value"
-        notes.append(
-            f"the bound holds for all utilities of the class whose {size} at most "
-            f"{fit.bound_size:.2g}{absolute}, a thousand times {factor} of the best one reached"
-        )
-    return tuple(notes)
 
 
 def normalised_utility(utilities: LinearClass, weights: FloatArray) -> tuple[FloatArray, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +19,8 @@ from goalmeter.meg.behaviour import (
     reconciled,
     yardstick,
 )
-from goalmeter.meg.known import known_utility_many
-from goalmeter.meg.linear import ClassOptions, linear_utility
+from goalmeter.meg.known import known_utility
+from goalmeter.meg.linear import linear_utility
 from goalmeter.meg.result import (
     STOPPED_BY,
     FitInterrupted,
@@ -45,32 +45,9 @@ _ONE_HOT_STATES = 4_096
 HIDDEN = 256
 
 # progress(restart, iteration, best value in nats)
-NetworkProgress = Callable[[int, int, float], None]
-# The same with the utilities so far.
-UtilitiesCallback = Callable[[int, int, float, list[FloatArray]], None]
-
-
-@dataclass(frozen=True)
-class NetworkSearch:
-    """Which network Algorithm 2 trains, and how often.
-
-    Attributes:
-        inputs: features of each weight that the module reads, [D, F].
-        module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
-        seeds: one restart for each.
-        iterations: L-BFGS iterations a restart.
-    """
-
-    inputs: FloatArray
-    module: nn.Module | None
-    seeds: tuple[int, ...]
-    iterations: int
-
-    @property
-    def label(self) -> str:
-        """The network in words."""
-        own = f"a network with one hidden layer of {HIDDEN}"
-        return own if self.module is None else "a torch module"
+Progress = Callable[[int, int, float], None]
+# the same with the utilities so far
+Heard = Callable[[int, int, float, list[FloatArray]], None]
 
 
 def neural_utility(
@@ -115,8 +92,7 @@ def neural_utility(
 
     Source: MEG paper (NeurIPS 2024), section 5, Algorithm 2; section 6 for the network.
     """
-    search = NetworkSearch(_inputs(mdp, inputs), module, tuple(seeds), iterations)
-    restarts = len(search.seeds)
+    chosen = list(seeds)
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     ceiling = float(yardstick(behaviour, log_reference, linear_class(mdp).tells_apart()).ceiling[0])
@@ -130,33 +106,44 @@ def neural_utility(
             so_far,
             value,
             ceiling,
-            stage=f"network: restart {restart + 1} of {restarts}",
+            stage=f"network: restart {restart + 1} of {len(chosen)}",
             step=iteration + 1,
-            of=iterations * (restarts - restart),
+            of=iterations * (len(chosen) - restart),
         )
 
     stopped: str | None = None
     try:
         utilities = climb(
-            behaviour, linear_class(mdp), log_reference, search, heard=hear, check=watch.check
+            behaviour,
+            linear_class(mdp),
+            log_reference,
+            _inputs(mdp, inputs),
+            module=module,
+            seeds=chosen,
+            iterations=iterations,
+            heard=hear,
+            check=watch.check,
         )
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # A restart that had not begun to climb leaves the utility that is 0 everywhere.
         utilities = watch.best or [np.zeros(mdp.n_states)]
-    fits = _known_fits(mdp, policy, utilities, reference)
+    # The network's scale is arbitrary, so each utility gets its own best rationality.
+    fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
     values = np.array([fit.value for fit in fits])
     upper = ceiling
     if stopped != "interrupt":
         left = None if timeout is None else max(timeout - watch.elapsed, 1e-3)
-        options = ClassOptions(reference=reference, progress=progress, timeout=left)
         try:
-            bound = linear_utility(mdp, policy, options)
+            bound = linear_utility(
+                mdp, policy, reference=reference, progress=progress, timeout=left
+            )
         except FitInterrupted as cause:
             bound, stopped = cause.result, "interrupt"
         upper, stopped = bound.upper_bound, stopped or bound.stopped
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
+    label = f"a network with one hidden layer of {HIDDEN}" if module is None else "a torch module"
     notes = [
         "a lower bound: the problem is not convex; the upper bound is that of all utilities over "
         "states",
@@ -165,13 +152,13 @@ def neural_utility(
     if stopped is not None:
         notes.append(
             f"stopped by {STOPPED_BY[stopped]} after {duration(watch.elapsed)}, in or after "
-            f"restart {len(values)} of {restarts}: the value is the best so far, and the upper "
+            f"restart {len(values)} of {len(chosen)}: the value is the best so far, and the upper "
             f"bound is what was proven by then"
         )
     result = replace(
         best,
         upper_bound=reconciled(upper, best.value, best.maximum),
-        target=f"some utility over states computed by {search.label}",
+        target=f"some utility over states computed by {label}",
         method=f"Algorithm 2, the best of {len(values)} seeded restarts",
         notes=(*notes, *normalised_notes(policy=policy, reference=reference)),
         stopped=stopped,
@@ -190,27 +177,21 @@ def neural_values(
     seeds: Iterable[int] = range(5),
     iterations: int = 200,
     reference: ArrayLike | None = None,
-    progress: NetworkProgress | None = None,
+    progress: Progress | None = None,
 ) -> FloatArray:
     """The value that each seed of `neural_utility` reaches, nats: [number of seeds]."""
-    search = NetworkSearch(_inputs(mdp, inputs), module, tuple(seeds), iterations)
-    behaviour, log_reference = behaviour_of(mdp, [policy]), log_of_reference(mdp, reference)
-    heard = without_utilities(progress)
-    utilities = climb(behaviour, linear_class(mdp), log_reference, search, heard=heard)
-    return np.array([fit.value for fit in _known_fits(mdp, policy, utilities, reference)])
-
-
-def _known_fits(
-    mdp: TabularMDP,
-    policy: ArrayLike,
-    utilities: list[FloatArray],
-    reference: ArrayLike | None,
-) -> list[MegResult]:
-    """Fit each utility's own rationality: the network's scale is arbitrary."""
-    return [
-        known_utility_many(mdp, [policy], utilities=[utility], reference=reference)[0]
-        for utility in utilities
-    ]
+    utilities = climb(
+        behaviour_of(mdp, [policy]),
+        linear_class(mdp),
+        log_of_reference(mdp, reference),
+        _inputs(mdp, inputs),
+        module=module,
+        seeds=list(seeds),
+        iterations=iterations,
+        heard=unheard(progress),
+    )
+    fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
+    return np.array([fit.value for fit in fits])
 
 
 def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
@@ -228,8 +209,8 @@ def _inputs(mdp: TabularMDP, inputs: ArrayLike | None) -> FloatArray:
     return array
 
 
-def without_utilities(progress: NetworkProgress | None) -> UtilitiesCallback | None:
-    """A callback that passes on all but the utilities."""
+def unheard(progress: Progress | None) -> Heard | None:
+    """A listener that is not told of the utilities."""
     if progress is None:
         return None
     return lambda restart, iteration, value, _: progress(restart, iteration, value)
@@ -239,44 +220,54 @@ def climb(
     behaviour: Behaviour,
     utilities: LinearClass,
     log_reference: FloatArray | None,
-    search: NetworkSearch,
+    inputs: FloatArray,
     *,
-    heard: UtilitiesCallback | None = None,
+    module: nn.Module | None,
+    seeds: list[int],
+    iterations: int,
+    heard: Heard | None = None,
     check: Callable[[], None] | None = None,
 ) -> list[FloatArray]:
-    """Run Algorithm 2: the best utility [D] that a module reaches from each seed, in 0 to 1.
+    """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
 
-    The class has the weights that the module computes. `heard` is called at every iteration with
-    the utilities so far, that of the present restart last; `check` raises what ends the search.
+    Args:
+        behaviour: what is to be predicted.
+        utilities: the class whose D weights are what the module computes.
+        log_reference: what scores 0, [T, A, S] or None for uniform.
+        inputs: what the module reads of each weight, [D, F].
+        module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
+        seeds: one restart for each.
+        iterations: L-BFGS iterations a restart.
+        heard: told of every iteration; its last utility is that of the restart under way.
+        check: called in every pass; it raises what ends the search.
+
     Raises errors as `neural_utility`.
     """
     require("torch", extra="neural", feature="a neural utility")
     import torch
 
-    if not search.seeds or search.iterations < 1:
+    if not seeds or iterations < 1:
         raise InvalidParameterError(
-            f"got {len(search.seeds)} seeds and {search.iterations} iterations, expected at least "
-            f"one of each"
+            f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"
         )
 
     def model_of(utility: FloatArray) -> SoftModel:
         return SoftModel(behaviour.mdp, utilities, utility, log_reference, check)
 
-    features = torch.from_numpy(search.inputs)
-    module = search.module
+    features = torch.from_numpy(inputs)
     # New layers draw from torch's randomness; the caller's is left as it was, here and below.
     with torch.random.fork_rng(devices=[]):
         network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
     # A fresh copy for each seed: the caller's module is neither trained nor moved to doubles.
     results: list[FloatArray] = []
     best = -np.inf
-    for restart, seed in enumerate(search.seeds):
+    for restart, seed in enumerate(seeds):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             fresh = copy.deepcopy(network).double()
             fresh.apply(_reset)
         ascent = _Ascent(behaviour, model_of, fresh, features)
-        for iteration in range(search.iterations):
+        for iteration in range(iterations):
             more = ascent.step()
             if heard is not None:
                 so_far = [*results, _scaled(ascent.utility)]

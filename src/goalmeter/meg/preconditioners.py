@@ -15,17 +15,34 @@ from goalmeter.meg.behaviour import Behaviour, LinearClass
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
 
-# The information of a class is badly conditioned in the utility v, because a utility that is paid
-# in one state changes what all states before it are worth. In the values W it is nearly local: were
-# W independent of the decision step, v = B W with the sparse B = I - g P_pi (g the discount), and
+# --- Value space ----------------------------------------------------------------------------------
+# The information of a class is a badly conditioned matrix in the utility, because a utility that is
+# paid in one state changes what all states before it are worth. In the values W it is nearly local.
+# For a utility v let W be the expected sum of v under the model's policy pi from each state on, and
+# suppose that it hardly depended on the decision step. Then v = B W, with the sparse matrix
+# B = I - g P_pi (g the discount), and the information is a sum of variances of one action each,
 #
-#     v . (information) v  =  W . L W,   L = P^T C P,   C(s) = sum_t d_t (diag pi_t - pi_t pi_t^T),
+#     v . (information) v  =  sum_t E_pi[psi psi]  =  W . L W,     L = P^T C P,
+#     C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
 #
-# so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. This is exact in the
-# infinite problem, and for utilities of time and state with one L for each decision; with a finite
-# horizon P_pi is averaged over decision steps. Utilities over state-action pairs add a part that
-# tells actions apart, whose information is C. Where this approximates badly (behaviour that is all
-# but certain in a world with chance), small classes are solved with the matrix itself.
+# so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. In the infinite problem
+# W does not depend on time, L = g^2 P^T C P, and the formula is exact. With a finite horizon P_pi
+# is the average over decision steps, each weighted by how often it is in a state, and what follows
+# the last decision counts as 0.
+#
+# Utilities over state-action pairs are a sum of two parts. What tells the actions of a state apart
+# has the information C itself, one small block a state. Payments w(s) - g E[w(s')] add up to what
+# is
+# paid first and last, so that with a finite horizon little is felt of them, and in the infinite
+# problem nothing: their information is nearly that of one decision, P^T C P divided by the number
+# of
+# decisions. The two inverses are added up.
+#
+# Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each decision:
+# nothing is averaged, and the formula is exact here too.
+#
+# Where behaviour is all but certain in a world with chance, all of this is far from it. Classes
+# of some hundred weights are then solved with the matrix itself.
 #
 # Source: `docs/mathematics.md`, which derives it.
 
@@ -36,12 +53,13 @@ _RIDGE, _BLOCK_RIDGE = 1e-9, 1e-13
 # A smaller entry of a diagonal is a rounded zero.
 _LEAST_DIAGONAL = 1e-60
 # A factorisation takes about states * bandwidth^2 multiplications at most (in the order of reverse
-# Cuthill and McKee). Above this many, or where the band is a good part of a large matrix, diagonals
-# are quicker.
+# Cuthill and McKee, which is worse than the one that is used). Above this many, or where the
+# states of a large world are so entangled that the band is a good part of the matrix, diagonals
+# do better.
 _BAND_WORK = 3e11
 _ENTANGLED, _SMALL = 0.25, 1000
-# Up to this many weights the information itself may be formed, with so many entries of psi at a
-# time.
+# Up to this many weights the information itself is formed where the above does badly: by products
+# with so many columns at a time that psi has this many entries.
 _DENSE_WEIGHTS, _DENSE_ENTRIES, _NULL_SHARE = 800, 2**22, 1e-14
 
 
@@ -53,7 +71,8 @@ def can_be_dense(utilities: LinearClass) -> bool:
 class Space(ABC):
     """Preconditioners for the models of one class.
 
-    `forms` is whether the approximate matrix is formed at all; otherwise it is diagonal.
+    `forms` is whether the nearly right matrix is formed at all; where it is not, and the
+    information itself is not either, weights count one by one.
     """
 
     def __init__(self, model: SoftModel, *, forms: bool = True) -> None:
@@ -82,10 +101,13 @@ class Space(ABC):
         damping: FloatArray,
         states: FloatArray | None = None,
     ) -> Operator:
-        """Return an approximate solver of (information + damping) v = right.
+        """What nearly solves (information + damping) v = right.
 
-        `visits` [D] are the model's expected features, all positive, `damping` [D] the diagonal
-        that is added, and `states` [T, S] those of the information; default the model's own.
+        Args:
+            model: the model whose information is meant.
+            visits: expected features of the model, [D], all positive.
+            damping: the diagonal that is added, [D].
+            states: whose information, [T, S]; default the model's own.
         """
         states = model.states if states is None else states
         if self._dense:
@@ -98,7 +120,7 @@ class Space(ABC):
     def _formed(
         self, model: SoftModel, visits: FloatArray, damping: FloatArray, states: FloatArray
     ) -> Operator:
-        """A solver for the approximate matrix, see `preconditioner`."""
+        """What solves for the nearly right matrix, see `preconditioner`."""
 
 
 class ValueSpace(Space):
@@ -110,7 +132,7 @@ class ValueSpace(Space):
         self._timed = model.utilities.shape[0] > 1
 
     def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
-        """Visits of the model, and those that are wanted."""
+        """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
         return visits + np.maximum(wanted, 0.0)
 
     def _formed(
@@ -144,7 +166,7 @@ class ValueSpace(Space):
         self, uses: FloatArray, spread: FloatArray, visits: FloatArray, damping: FloatArray
     ) -> Operator:
         # P_pi averaged over decision steps: where a visit leads, [S, S].
-        moves = sum_over_actions(uses / visits) @ self._rows
+        moves = gathered(uses / visits) @ self._rows
         values = (sp.identity(len(visits), format="csr") - self._discount * moves).tocsr()
         system = self._rows.T @ (blocks_of(spread) @ self._rows)
         solve = _factorised(system + values.T @ sp.diags(damping) @ values)
@@ -217,7 +239,7 @@ class ValueSpace(Space):
         return _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
 
-def sum_over_actions(weights: FloatArray) -> Any:
+def gathered(weights: FloatArray) -> Any:
     """What adds up the actions of each state, weighted [A, S]: [S, A S], action-major."""
     entries = np.arange(weights.size)
     place = (entries % weights.shape[1], entries)
@@ -300,7 +322,7 @@ def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
     return width <= _ENTANGLED * n and float(n) * width**2 <= _BAND_WORK
 
 
-# --- Counted features -----------------------------------------------------------------------------
+# --- Counted --------------------------------------------------------------------------------------
 # A constant added to a feature changes no policy, so every feature is counted from its least value:
 # expectations are then positive, as visits are, and changes of their logarithms make sense. The
 # weights mean what they meant. A class with a feature for every state is that of all utilities over
@@ -328,7 +350,7 @@ def tabular(utilities: LinearClass) -> LinearClass:
     return replace(utilities, matrix=None)
 
 
-def count_features(model: SoftModel) -> SoftModel:
+def counted(model: SoftModel) -> SoftModel:
     """The same model, its features counted from their least values; itself without features."""
     matrix: Any = model.utilities.matrix
     if matrix is None or sp.issparse(matrix):
@@ -339,11 +361,16 @@ def count_features(model: SoftModel) -> SoftModel:
     return model.restated(replace(model.utilities, matrix=matrix))
 
 
-def find_met_entries(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """The entries that a behaviour may meet, as far as single features tell, and the direction.
+def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
+    """What entries a behaviour may meet, as far as single features tell, and the direction.
 
-    `visits` are those of the behaviour, [T, A or 1, S, 1]. Returns the entries that are not ruled
-    out, [T, A or 1, S], and weights [D] of a utility that is largest there, and nowhere else.
+    Args:
+        utilities: the class.
+        visits: of a behaviour, in the entries of a utility, [T, A or 1, S, 1].
+
+    Returns:
+        The entries that are not ruled out, [T, A or 1, S]; and the weights [D] of a utility that
+        is at its largest there, and nowhere else.
     """
     if utilities.matrix is None:
         return visits[..., 0] > 0, np.where(visits.ravel() > 0, 0.0, -1.0)
@@ -375,7 +402,10 @@ def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
 def entry_visits(
     utilities: LinearClass, mdp: TabularMDP, mass: Callable[[int], FloatArray]
 ) -> FloatArray:
-    """Visits of each entry of a utility, [T, A or 1, S, 1], by a mass [A, S, 1] a decision."""
+    """Visits in the entries of a class's utilities, of a mass [A, S, 1] at each decision.
+
+    As a tally, [T, A or 1, S, 1].
+    """
     visits = utilities.visits(1)
     for t in range(mdp.steps):
         utilities.tally(visits, t, mass(t))
@@ -405,13 +435,18 @@ def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
 
 # --- Feature space --------------------------------------------------------------------------------
 # With features Phi and the information H of utilities, the information of weights is Phi^T H Phi.
-# With P_pi averaged over decision steps, W the features still to be expected,
+# In the values that utilities give rise to H is nearly local (`goalmeter.meg.preconditioners`),
+# and the values of features are what is still to be expected of each: with P_pi averaged over
+# decision steps,
 #
 #     W = (I - g P_pi)^-1 (features, averaged over pi),     Y(s, a) = features(s, a) + g E[W(s')],
 #     Phi^T H Phi  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T),
 #
-# exactly in the infinite problem. What the last decision leads to is never paid, so its C(s) meets
-# the features alone; where the features of a state are alike for all actions, they drop out.
+# because psi(s, a) is Y(s, a) less its mean over actions. What the last decision leads to is
+# never paid, so its C(s) meets the features alone. Where the features of a state are alike for
+# all actions, they drop out. In the infinite problem nothing is nearly. The matrix has an entry
+# for two weights, no more than the features themselves where there are no more weights than
+# states.
 #
 # Source: `docs/mathematics.md`.
 
@@ -458,12 +493,12 @@ class FeatureSpace(Space):
         """Nearly the information of the weights, [D, D]."""
         matrix: Any = model.utilities.matrix
         now = _moments(model, states)
-        moves = self._discount * (sum_over_actions(now.share) @ self._rows)
+        moves = self._discount * (gathered(now.share) @ self._rows)
         if not model.utilities.on_actions:
             later = self._discount * _summed(moves, matrix)
             felt = self._rows.T @ (blocks_of(now.spread) @ self._rows)
             return np.asarray(later.T @ (felt @ later))
-        mean = sum_over_actions(now.policy) @ matrix
+        mean = gathered(now.policy) @ matrix
         felt = matrix + self._discount * (self._rows @ _summed(moves, mean))
         felt = np.asarray(felt)
         # What the last decision leads to is not paid any more.

@@ -6,23 +6,27 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
+from goalmeter.meg.behaviour import Yardstick, bracketed, certifying, rounding
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 from goalmeter.report.tables import html_table, one_row
+from goalmeter.tabular.mdp import TabularMDP
 
+# --- Result ---------------------------------------------------------------------------------------
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "so MEG is shown with a minus sign (`signed`); `value` is the absolute value"
 )
+# What is said where the correction for bias would have led below 0.
 FLOORED = (
     "the estimate less its bias is below 0 and is given as 0, which MEG cannot fall below: over "
     "small true values such estimates are too high on average; `unfloored` has no floor"
 )
-# A result counts as certified only up to this share of the maximum, whatever the tolerance.
+# Certified is what is known to this share of the maximum at least, whatever the tolerance.
 CERTIFIED_SHARE = 1e-3
 # Longer arrays are left out of JSON; Python has them.
 _JSON_ENTRIES = 10_000
@@ -57,12 +61,12 @@ class MegResult:
         notes: plain statements a reader of the number needs.
         stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
             best so far and `upper_bound` what was proven by then; None where it ran to its end.
-        bound_size: `upper_bound` holds for all utilities of the class up to this size, times
-            their rationality; inf where it holds for all. It is a thousand times the size of the
-            best one that was reached, and at least a thousand.
-        bound_measure: what that size is: "range", the largest entry of a utility less its
-            smallest, or "weights", the sum of a utility's absolute weights; "none" where
-            `bound_size` is inf.
+        bound_size: `upper_bound`, and so `certified`, speaks of all utilities of the class up to
+            this size, taken at their rationality; inf where it speaks of all. It is a thousand
+            times the size of the best one that was reached, and at least a thousand.
+        bound_measure: what that size is: "range", the largest entry of a utility less its smallest
+            (for the utility shown, which has the range 1, this is `rationality`), or "weights",
+            the sum of a utility's absolute weights; "none" where `bound_size` is inf.
     """
 
     value: float
@@ -212,8 +216,9 @@ class TrajectoryMeg(MegResult):
 
     Attributes:
         n: number of trajectories.
-        corrected: `raw` less its first-order bias, nats, or 0 if that is negative; the estimate
-            to quote. The floor makes it too high on average over small true values.
+        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
+            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
+            too high on average over small true values.
         unfloored: the same without that floor, nats; to average over many estimates.
         standard_error: of `corrected`, nats.
         interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
@@ -225,8 +230,8 @@ class TrajectoryMeg(MegResult):
         p_value: probability of so large a statistic if actions were drawn from the reference.
         held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
             model fitted to the others, mixed with one part in (decisions fitted + 1) of the
-            reference. Far below `raw`, or below 0, where a rich class only overfits; NaN for a
-            single trajectory.
+            reference. What the fitted goal predicts of trajectories it has not seen: far below
+            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
     """
 
     # What one observation is called in a table; a subclass may count something else.
@@ -267,10 +272,19 @@ class TrajectoryMeg(MegResult):
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        inherited = {known.name for known in fields(MegResult)}
-        own = [known.name for known in fields(TrajectoryMeg) if known.name not in inherited]
-        values = {name: getattr(self, name) for name in own} | {"interval": list(self.interval)}
-        return super().to_json() | {"n": self.n, "raw": self.raw} | values
+        return super().to_json() | {
+            "n": self.n,
+            "raw": self.raw,
+            "corrected": self.corrected,
+            "unfloored": self.unfloored,
+            "standard_error": self.standard_error,
+            "interval": list(self.interval),
+            "confidence": self.confidence,
+            "likelihood_ratio": self.likelihood_ratio,
+            "degrees_of_freedom": self.degrees_of_freedom,
+            "p_value": self.p_value,
+            "held_out": self.held_out,
+        }
 
     def __str__(self) -> str:
         low, high = self._signed_interval()
@@ -291,11 +305,18 @@ class TrajectoryMeg(MegResult):
         return "\n".join(lines)
 
 
-# --- Progress and timeouts ------------------------------------------------------------------------
-# Seconds before the first line of progress on a terminal, and between lines.
+# --- Watch ----------------------------------------------------------------------------------------
+# A search tells its `Watch` of every step; the watch keeps the best so far, passes progress on,
+# and raises `TimeIsUp` from within the search's own loops once the time is over. What was reached
+# is then still there, with the bound that was proven for it.
+
+# A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
+
 # From this part of a timeout on, a search also looks for bounds on its way.
 _BOUND_FROM = 0.1
+
+# What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
 Best = TypeVar("Best")
@@ -334,7 +355,7 @@ Listener = Callable[[Progress], None]
 
 
 class TimeIsUp(Exception):
-    """Ends a search whose time is over; internal."""
+    """Ends a search whose time is over; nobody outside this room sees it."""
 
 
 class FitInterrupted(KeyboardInterrupt):
@@ -352,10 +373,9 @@ class FitInterrupted(KeyboardInterrupt):
 
 
 class Watch(Generic[Best]):
-    """The time limit, the progress callback and the best result so far of one search.
+    """The time, the listener (None for silence) and the best so far of one search.
 
-    After the timeout, in seconds from now, `check` raises `TimeIsUp` from within the search's own
-    loops; `best` is then what was reached, with the bound that was proven for it.
+    After the timeout, in seconds from now, `check` raises; without one never.
     """
 
     def __init__(self, progress: Listener | None = None, timeout: float | None = None) -> None:
@@ -383,26 +403,27 @@ class Watch(Generic[Best]):
 
     @property
     def bound_is_due(self) -> bool:
-        """Whether a bound on the way is worth its time."""
+        """Whether a bound on the way is worth its time: the search may be ended or is told of."""
         if math.isfinite(self._deadline):
             return self.elapsed > _BOUND_FROM * (self._deadline - self._begun)
         return self._progress is not None and self.elapsed > FIRST_WORD
 
     def check(self) -> None:
-        """Raise `TimeIsUp` after the timeout; called from the innermost loops."""
+        """Raise `TimeIsUp` if it is; called from the innermost loops, so it must cost nothing."""
         if time.monotonic() > self._deadline:
             raise TimeIsUp
 
     def end(self) -> None:
-        """Lift the timeout: evaluating the best result is not interrupted."""
+        """The search is over: what is worked out of its best is not to be interrupted any more."""
         self._deadline = math.inf
 
     def tell(
         self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
     ) -> None:
-        """Store the best result so far, and report progress.
+        """Keep what the search would return if it ended here, and tell the listener.
 
-        `step` steps of the stage are done, of at most `of`; value and bound are in nats.
+        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats. A
+        search that begins anew is not better than what came before until its value is.
         """
         if self.best is None or value >= self._value:
             self.best, self._value, self._upper = best, value, upper_bound
@@ -417,7 +438,8 @@ class Watch(Generic[Best]):
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
-    """Return the callback for a `progress` argument (see `goalmeter.meg.unknown_utility`)."""
+    """What a caller's `progress` argument means (see `goalmeter.meg.unknown_utility`)."""
+    # Nobody reads a log while it is written: at a terminal or in a notebook somebody does.
     if progress is None:
         progress = sys.stderr is not None and (sys.stderr.isatty() or "ipykernel" in sys.modules)
     if progress is False:
@@ -432,7 +454,7 @@ def listener(progress: Listener | bool | None) -> Listener | None:
 
 
 def slowly(tell: Callable[[str], None]) -> Listener:
-    """Return a callback that writes a line every few seconds."""
+    """A listener that tells a line now and then, and nothing of a search that is soon over."""
     due = FIRST_WORD
 
     def hear(progress: Progress) -> None:
@@ -445,7 +467,134 @@ def slowly(tell: Callable[[str], None]) -> Listener:
 
 
 def duration(seconds: float) -> str:
-    """Format seconds for reading."""
+    """Seconds in words that a waiting person can use."""
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+# --- Class result ---------------------------------------------------------------------------------
+# The size of utilities that a bound is proven for, by whether it is of their range.
+_MEASURES = {True: "range", False: "weights"}
+
+
+class Reached(NamedTuple):
+    """Where a search ended, or was ended; value and bound in nats.
+
+    `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`),
+    `infinite` says that the value is the limit of ever larger ones, and `error` is the rounding
+    error of the value, nats.
+    """
+
+    value: float
+    upper_bound: float
+    bound_size: float
+    bound_by_range: bool
+    steps: int
+    infinite: bool
+    growing: bool
+    error: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """What bound and value differ by, nats."""
+        return self.upper_bound - self.value
+
+
+class Shown(NamedTuple):
+    """What a reader sees of the best utility: itself in 0 to 1, its scale, and its evidence."""
+
+    utility: FloatArray
+    scale: float
+    by_step: FloatArray
+    by_state: FloatArray
+
+
+def class_result(
+    reached: Reached,
+    shown: Shown,
+    measure: Yardstick,
+    *,
+    mdp: TabularMDP,
+    target: str,
+    uniform: bool,
+    tolerance: float,
+    notes: tuple[str, ...] = (),
+    stopped: str | None = None,
+    elapsed: float = 0.0,
+    i: int = 0,
+) -> MegResult:
+    """The result of a search in a world, by the yardstick of its behaviour (the i-th of several).
+
+    `uniform` is whether the reference is; `tolerance` counts as certified, nats; `notes` come
+    first; `stopped` is what ended the search after `elapsed` seconds, if anything did.
+    """
+    error = max(rounding(mdp), reached.error)
+    maximum = float(measure.maximum[i % len(measure.maximum)])
+    tolerance = certifying(tolerance, error, maximum)
+    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
+    doubtful = reached.error > tolerance
+    value = reached.value - reached.error if doubtful else reached.value
+    fields = bracketed(value, reached.upper_bound + error, measure, i)
+    reached = reached._replace(value=fields["value"], upper_bound=fields["upper_bound"])
+    return MegResult(
+        **fields,
+        rationality=math.inf if reached.infinite else shown.scale,
+        target=target,
+        method=f"concave maximisation, {reached.steps} Newton steps",
+        tolerance=tolerance,
+        by_step=shown.by_step,
+        by_state=shown.by_state,
+        utility=shown.utility,
+        reference="uniform policy" if uniform else "given reference policy",
+        notes=(*notes, *_notes(reached, tolerance, doubtful, stopped, elapsed)),
+        stopped=stopped,
+        bound_size=reached.bound_size or math.inf,
+        bound_measure=_MEASURES[reached.bound_by_range] if reached.bound_size else "none",
+    )
+
+
+def _notes(
+    reached: Reached, tolerance: float, doubtful: bool, stopped: str | None, elapsed: float
+) -> tuple[str, ...]:
+    notes = []
+    if doubtful:
+        notes.append(
+            f"the value has a rounding error of up to {reached.error:.2g} nats, because the "
+            f"utility found is too large or the discount too close to 1 for double precision; the "
+            f"value reported is lower by that much, and it is not certified"
+        )
+    if stopped is not None:
+        notes.append(
+            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} "
+            f"steps: the value is the best so far, a lower bound, and the upper bound is what was "
+            f"proven by then"
+        )
+    if reached.infinite:
+        notes.append(
+            "the supremum is approached by ever larger utilities; the value is its exact limit"
+        )
+    elif reached.growing:
+        notes.append(
+            "the weights were still growing where the search ended: the optimum may lie at "
+            "infinity, and the rationality is that of the utility that was reached"
+        )
+    if reached.gap > tolerance and stopped is None:
+        notes.append(
+            f"the certificate did not close: after {reached.steps} Newton steps the bound is "
+            f"{reached.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
+            f"lower bound"
+        )
+    if reached.bound_size and reached.bound_by_range:
+        notes.append(
+            f"the bound holds for all utilities of the class whose range (largest less smallest "
+            f"entry) times the rationality is at most {reached.bound_size:.2g}, a thousand times "
+            f"that of the best one reached"
+        )
+    elif reached.bound_size:
+        notes.append(
+            f"the bound holds for all utilities of the class whose weights times the "
+            f"rationality sum to at most {reached.bound_size:.2g} in absolute value, a thousand "
+            f"times those of the best one reached"
+        )
+    return tuple(notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ from goalmeter.tabular.planning import SoftPlan, StationarySolver, plan, resolve
 from goalmeter.tabular.policies import Rewards
 from goalmeter.tabular.transition import Block
 
+# --- Soft model -----------------------------------------------------------------------------------
 # The evidence of a behaviour x for the model of weights theta is f(theta) = E_x[sum log pi/ref].
 # For a policy's behaviour it is concave, and with W the expected features still to come,
 #
@@ -27,8 +27,8 @@ from goalmeter.tabular.transition import Block
 # `tangents` gives psi for directions v, backwards in time; `adjoint` sums feature visits
 # forwards in time, and is the transpose of `tangents`.
 
-# Policies (and derivatives in use) are stored up to this many entries, logarithms of policies up to
-# fewer. Larger ones are recomputed at each use.
+# Policies of up to this many entries are kept, and derivatives while they are used; up to fewer
+# logarithms of policies too. Larger ones are recomputed at each use.
 _KEPT_ENTRIES = 2**27
 _KEPT_LOGARITHMS = 2**24
 ALL = slice(None)
@@ -38,8 +38,9 @@ class SoftModel:
     """The soft-optimal policy of a utility class's weights theta [D] at rationality 1.
 
     `log_reference` is [T, A, S] or None for uniform; -inf in it forbids an action. `check` is
-    called before every pass and every decision of one, and raises what ends a search. The evidence
-    of the behaviour `measured` is computed while planning.
+    called before every pass and every decision of one, so that a search among models can be ended
+    from within: it raises what ends it. The evidence of the behaviour that is `measured` is worked
+    out while planning.
     """
 
     def __init__(
@@ -51,10 +52,10 @@ class SoftModel:
         check: Callable[[], None] | None = None,
         measured: Behaviour | None = None,
     ) -> None:
-        self.check = check or (lambda: None)
+        self._check = check or (lambda: None)
         self._measured = measured
         self._evidence: dict[tuple[int, int], float] = {}
-        self.check()
+        self._check()
         self.mdp, self.utilities = mdp, utilities
         self.theta, self.log_reference = theta, log_reference
         rewards = _without_offset(utilities.rewards(theta[:, None]))
@@ -71,13 +72,15 @@ class SoftModel:
             shape = mdp.n_actions, mdp.n_states
             self._policies = {t: np.empty(shape) for t in range(mdp.horizon)}
         self._task = task
+        # What planning works out on the way is what is asked for first.
         self._planned: SoftPlan | None = plan(task, self._keep_step)
         if self._keep and not self._keep_logarithms and mdp.horizon is not None:
-            # A search needs the policies alone; values are computed again for logarithms.
+            # Policies are all that a search asks for; values take as much room as one of four
+            # actions, and are worked out again for who asks for logarithms.
             self._planned = None
 
     def _keep_step(self, t: int, block: Block, done: Backup) -> None:
-        """Store the backup of a block; blocks may come from several threads."""
+        """Keep what a backup of a block has; blocks may come from several threads."""
         log_ratio = done.log_ratio[..., 0]
         if self._measured is not None:
             weights = self._measured.weights(t, block.states)[..., 0]
@@ -102,10 +105,10 @@ class SoftModel:
         self, utilities: LinearClass, theta: FloatArray, log_reference: FloatArray | None
     ) -> SoftModel:
         """Another model of the same world, checked and measured like this one."""
-        return SoftModel(self.mdp, utilities, theta, log_reference, self.check, self._measured)
+        return SoftModel(self.mdp, utilities, theta, log_reference, self._check, self._measured)
 
     def forget(self) -> None:
-        """Free the stored policies, which are computed again when needed."""
+        """Let go of the policies that are kept; what is asked for again is worked out again."""
         self._policies, self._logarithms = {}, {}
 
     def _plan(self) -> SoftPlan:
@@ -248,7 +251,7 @@ class SoftModel:
             return
         later = np.zeros((self.mdp.n_states, directions.shape[1]))
         for t in reversed(range(self.mdp.horizon)):
-            self.check()
+            self._check()
             value = self.mdp.transition.expect_all(later)
             paid = rewards.discount**t * rewards.at(t, ALL)
             if len(paid) > 1:
@@ -261,7 +264,7 @@ class SoftModel:
             yield t, value
 
     def tangent(self, direction: FloatArray) -> Callable[[int], FloatArray]:
-        """The psi [A, S] of a direction [D] by decision; the caller may overwrite it."""
+        """The psi [A, S] of a direction [D] at decision t, to be asked for once and changed."""
         mdp, on_actions = self.mdp, self.utilities.on_actions
         rewards = self.utilities.rewards(direction[:, None])
         if mdp.horizon is None:
@@ -278,7 +281,7 @@ class SoftModel:
         values = np.zeros((0 if self._keep else mdp.horizon + 1, mdp.n_states))
         later = np.zeros(mdp.n_states)
         for t in reversed(range(mdp.horizon)):
-            self.check()
+            self._check()
             gains = expect(later)
             if on_actions:
                 gains += paid(t)
@@ -310,7 +313,7 @@ class SoftModel:
             return self.utilities.collect(visits)
         arriving: FloatArray | None = None
         for t in range(self.mdp.horizon):
-            self.check()
+            self._check()
             now = weights(t)
             if arriving is None:
                 arriving = np.zeros(now.shape[1:])
@@ -332,6 +335,14 @@ class SoftModel:
 
         With the model's own `states` [T, S] this is -Hessian of a policy's evidence.
         """
+        # A certificate and the step after it ask for the same matrix.
+        return self._own_information if states is self.states else self._information(states)
+
+    @cached_property
+    def _own_information(self) -> FloatArray:
+        return self._information(self.states)
+
+    def _information(self, states: FloatArray) -> FloatArray:
         d = self.utilities.n_weights
         total = np.zeros((d, d))
         for rows in self._roots(states):
@@ -365,7 +376,7 @@ class SoftModel:
         visits = self.utilities.visits(1)
         arriving = np.zeros(self.mdp.n_states)
         for t in range(steps):
-            self.check()
+            self._check()
             mass = psi(t)
             mass *= states[t]
             mass += arriving
@@ -400,7 +411,8 @@ class SoftModel:
 
     def confined(self, allowed: BoolArray) -> SoftModel:
         """The model of the same weights that may only take the allowed actions [T, A, S]."""
-        closed = closed_reference(self.log_reference, self.mdp.n_actions, allowed)
+        free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
+        closed = np.where(allowed, free, -np.inf)
         return self._like(self.utilities, self.theta, closed)
 
     def regrets(self, direction: FloatArray, *, exact: bool = False) -> FloatArray:
@@ -421,14 +433,6 @@ class SoftModel:
         return out
 
 
-def closed_reference(
-    log_reference: FloatArray | None, n_actions: int, allowed: BoolArray
-) -> FloatArray:
-    """A log reference (None: uniform) with -inf for the actions that are not allowed, [T, A, S]."""
-    free = -np.log(n_actions) if log_reference is None else log_reference
-    return np.where(allowed, free, -np.inf)
-
-
 def _without_offset(rewards: Rewards) -> Rewards:
     """Subtract an offset that exceeds the range of utilities: it would only cost digits."""
     low, high = rewards.array.min(), rewards.array.max()
@@ -438,10 +442,12 @@ def _without_offset(rewards: Rewards) -> Rewards:
     )
 
 
-# --- Newton systems -------------------------------------------------------------------------------
-# The information matrix is formed for up to this many weights; beyond, conjugate gradients use
-# products with it alone.
+# --- Newton ---------------------------------------------------------------------------------------
+# The information matrix is formed for up to this many weights, and for more where an exact
+# solution is wanted and forming it takes no more than this many multiplications; beyond,
+# conjugate gradients use products with it alone.
 DIRECT_WEIGHTS = 160
+DIRECT_WORK = 4e11
 # Eigenvalues below this share of the largest belong to directions that change no policy.
 NULL_SHARE = 1e-13
 # Nor does a weight matter whose own information is this small: features are counted in visits,
@@ -452,75 +458,76 @@ _CG_STEPS = 400
 _STEP_ACCURACY = 1e-3
 
 
-@dataclass(frozen=True)
-class Spectrum:
-    """Eigenvalues and eigenvectors of W information matrices, scaled to a diagonal of 1."""
-
-    unit: FloatArray  # of each weight [W, D]; 0 for weights that do not matter
-    values: FloatArray  # [W, D]; infinite for those that are null
-    vectors: FloatArray
-
-    @classmethod
-    def of(cls, information: FloatArray) -> Spectrum:
-        """Decompose information matrices [W, D, D]."""
-        diagonal = np.diagonal(information, axis1=1, axis2=2)
-        matters = diagonal > FLOOR
-        unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
-        values, vectors = np.linalg.eigh(information * unit[:, None, :] * unit[:, :, None])
-        null = values <= np.maximum(NULL_SHARE * values[:, -1:], FLOOR)
-        return cls(unit, np.where(null, np.inf, values), vectors)
-
-    def solve(self, right: FloatArray, damping: FloatArray | float = 0.0) -> FloatArray:
-        """Newton steps [W, D] of right sides [W, D], damped in scaled weights."""
-        target = (self.unit * right)[:, None] @ self.vectors
-        felt = target[:, 0] / (self.values + np.reshape(damping, (-1, 1)))
-        return np.asarray(self.unit * (self.vectors @ felt[..., None])[..., 0])
-
-    def ignored(self, directions: FloatArray) -> FloatArray:
-        """The parts of directions [W, D] along which no policy changes."""
-        matters = self.unit > 0
-        rest = np.where(matters, directions / np.where(matters, self.unit, 1.0), 0.0)
-        # Twice, because one projection leaves what it rounds away.
-        for _ in range(2):
-            felt = (rest[:, None] @ self.vectors)[:, 0]
-            felt = np.where(np.isfinite(self.values), felt, 0.0)
-            rest = rest - (self.vectors @ felt[..., None])[..., 0]
-        return np.where(matters, rest * self.unit, directions)
-
-
 class NewtonSystem:
-    """Damped steps with the information of models that share their weights, where it is not null.
+    """Solves with the information of models that share their weights, where it is not null.
 
-    `parts` are models and the weight of each of their states, [T, S], in the information.
+    `parts` are models and the weight of each of their states, [T, S], in the information; `exact`
+    is whether solutions are wanted to rounding, not just good enough for a step.
     """
 
-    def __init__(self, parts: Sequence[tuple[SoftModel, FloatArray]]) -> None:
+    def __init__(
+        self, parts: Sequence[tuple[SoftModel, FloatArray]], *, exact: bool = True
+    ) -> None:
         self._parts = parts
-        self._spectrum: Spectrum | None = None
-        if parts[0][0].utilities.n_weights <= DIRECT_WEIGHTS:
-            information = np.asarray(sum(m.information(states) for m, states in parts))
-            self._spectrum = Spectrum.of(information[None])
+        self._accuracy = 1e-12 if exact else _STEP_ACCURACY
+        d = parts[0][0].utilities.n_weights
+        rows = sum(m.mdp.steps * m.mdp.n_actions * m.mdp.n_states for m, _ in parts)
+        self._direct = d <= DIRECT_WEIGHTS or (exact and rows * d**2 <= DIRECT_WORK)
+
+    @cached_property
+    def _information(self) -> FloatArray:
+        return np.asarray(sum(m.information(states) for m, states in self._parts))
+
+    @cached_property
+    def _unit(self) -> FloatArray:
+        """The unit that each weight is scaled by [D]; 0 for weights that do not matter."""
+        # Scaled by their own information, states that are rarely visited count like any other, in
+        # the damping and in what is taken for zero.
+        if self._direct:
+            information = np.diagonal(self._information)
         else:
-            squares = np.sum([m.feature_squares(states) for m, states in parts], axis=0)
-            self._unit = np.where(squares > FLOOR, 1.0 / np.sqrt(np.maximum(squares, FLOOR)), 0.0)
+            information = np.sum([m.feature_squares(states) for m, states in self._parts], axis=0)
+        return np.where(information > FLOOR, 1.0 / np.sqrt(np.maximum(information, FLOOR)), 0.0)
+
+    @cached_property
+    def _spectrum(self) -> tuple[FloatArray, FloatArray]:
+        scaled = self._information * self._unit * self._unit[:, None]
+        values, vectors = np.linalg.eigh(scaled)
+        keep = values > max(NULL_SHARE * values[-1], FLOOR)
+        return values[keep], vectors[:, keep]
 
     def solve(self, right: FloatArray, *, damping: float = 0.0) -> FloatArray:
         """The vector v [D] with (information + damping) . v = right [D], in scaled weights."""
-        if self._spectrum is not None:
-            return np.asarray(self._spectrum.solve(right[None], damping)[0])
-
-        def product(direction: FloatArray) -> FloatArray:
-            scaled = self._unit * direction
-            felt = self._unit * sum(m.curve(scaled, states) for m, states in self._parts)
-            return np.asarray(felt + damping * direction)
-
-        solution = conjugate_gradients(product, self._unit * right, _STEP_ACCURACY)
+        target = self._unit * right
+        if self._direct:
+            values, vectors = self._spectrum
+            return np.asarray(self._unit * (vectors @ ((vectors.T @ target) / (values + damping))))
+        solution = conjugate_gradients(
+            lambda v: self._scaled_product(v) + damping * v, target, self._accuracy
+        )
         return np.asarray(self._unit * solution)
+
+    def _scaled_product(self, direction: FloatArray) -> FloatArray:
+        scaled = self._unit * direction
+        return np.asarray(self._unit * sum(m.curve(scaled, states) for m, states in self._parts))
+
+    def ignored(self, direction: FloatArray) -> FloatArray:
+        """The part of a direction [D] along which no policy changes."""
+        kept = np.where(self._unit > 0, direction / np.where(self._unit > 0, self._unit, 1.0), 0.0)
+        # Twice, because one projection leaves what it rounds away.
+        for _ in range(2):
+            if self._direct:
+                _, vectors = self._spectrum
+                kept = kept - vectors @ (vectors.T @ kept)
+            else:
+                seen = self._scaled_product(kept)
+                kept = kept - conjugate_gradients(self._scaled_product, seen, 1e-13)
+        return np.where(self._unit > 0, kept * self._unit, direction)
 
 
 def newton_step(model: SoftModel, gradient: FloatArray) -> tuple[FloatArray, dict[int, FloatArray]]:
     """The exact Newton step of one model [D], and its tangents t -> [A, S, 1]."""
-    step = Spectrum.of(model.information(model.states)[None]).solve(gradient[None])[0]
+    step = NewtonSystem([(model, model.states)]).solve(gradient)
     return step, dict(model.tangents(step[:, None]))
 
 
@@ -538,7 +545,8 @@ def conjugate_gradients(
     of the residual, in the norm of the preconditioner; `ended` is asked whether a solution so far
     with its residual will do, arrays that the next step overwrites.
     """
-    # SciPy's `cg` has no rule for singular systems. Here the iteration ends when curvature is lost.
+    # SciPy's `cg` has no rule for singular systems: on the null space's doorstep its step is a
+    # ratio of two roundings. Here the iteration ends when curvature along it is lost.
     x = np.zeros_like(right)
     residual = right.copy()
     nearly = residual if precondition is None else precondition(residual)

@@ -13,7 +13,7 @@ from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.likelihood import (
     Fit,
-    LogGroup,
+    Group,
     TrajectoriesLike,
     evidence_by_trajectory,
     fit_class,
@@ -35,8 +35,17 @@ from goalmeter.statistics.intervals import FEWEST
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import normalised_notes
 
-# In classes of more weights, rows of psi are computed for the states that a log visits only, and
-# scores by a pass for each trajectory instead of one for each weight.
+# --- Logged information ---------------------------------------------------------------------------
+# A log visits few of the states that there are at each decision, and only these have a part in
+#
+#     information = sum over t, s of weight_t(s) E_pi[psi_t(s) psi_t(s)^T],
+#     psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s),
+#
+# with W_t [S, D] the expected features still to come. W takes one product with the policy's own
+# [S, S] a decision, and rows of psi are worked out where there is weight: the numbers of
+# `SoftModel.information`, without its arrays of an entry for each action, state and weight.
+
+# Classes of more weights are worth it.
 LARGE_WEIGHTS = 100
 
 
@@ -67,12 +76,13 @@ def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
     return total
 
 
-def scores_of(group: LogGroup, model: SoftModel) -> FloatArray:
-    """`scores_by_trajectory`, the quicker way."""
+def scores_of(group: Group, model: SoftModel) -> FloatArray:
+    """Gradients in the weights of each trajectory's evidence, [N, D], the quicker way."""
     log, d = group.trajectories, group.utilities.n_weights
     n = len(log)
     if d <= LARGE_WEIGHTS or n >= d:
         return scores_by_trajectory(group, model)
+    # One pass forwards for each trajectory, instead of one backwards for each weight.
     number = np.arange(n)
 
     def weights(step: int) -> FloatArray:
@@ -85,12 +95,13 @@ def scores_of(group: LogGroup, model: SoftModel) -> FloatArray:
     return model.adjoint(weights).T
 
 
+# --- Inference ------------------------------------------------------------------------------------
 # Scores and information are formed as dense matrices over the weights.
 MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
-Fitter = Callable[[Sequence[LogGroup], Sequence[FloatArray]], Fit]
+Fitter = Callable[[Sequence[Group], Sequence[FloatArray]], Fit]
 
 
 class Inference(NamedTuple):
@@ -107,7 +118,7 @@ class Inference(NamedTuple):
 
 
 def infer(
-    groups: Sequence[LogGroup],
+    groups: Sequence[Group],
     fit: Fit,
     weights: Sequence[FloatArray],
     *,
@@ -139,7 +150,8 @@ def infer(
     corrected = max(unfloored, 0.0)
 
     draws = resample_weights(n, resamples, rng)
-    # The maximum for a bootstrap sample: of the quadratic at the fit, or the highest of the curves.
+    # A bootstrap sample is not fitted anew: of a class its maximum is that of the quadratic at the
+    # fit, of a known utility the highest of the curves.
     if fit.curves is None:
         mean = draws @ scores
         replicates = draws @ evidence + 0.5 * ((mean @ inverse) * mean).sum(axis=1)
@@ -151,12 +163,13 @@ def infer(
     null = [g.model(np.zeros(d)) for g in groups]
     at_null = variance = _information(groups, null, weights)
     if any(g.mdp.horizon is None for g in groups):
-        # Independent decisions: the score's variance weighs each by its squared decay.
+        # Independent decisions: the score's variance weighs each by its squared decay, which is 1
+        # where there is a horizon.
         variance = _information(groups, null, weights, power=2)
     test = likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
-        # 0 is then among the credible values, which the bootstrap alone would miss: near 0 the
-        # evidence is quadratic in the sample.
+        # Not told apart from the reference at this level, so 0 is among the credible values;
+        # near 0 the evidence is quadratic in the sample and the bootstrap alone would miss it.
         low = 0.0
     return Inference(
         corrected=corrected,
@@ -171,7 +184,7 @@ def infer(
 
 
 def held_out(
-    groups: Sequence[LogGroup], fitter: Fitter, *, folds: int, rng: np.random.Generator
+    groups: Sequence[Group], fitter: Fitter, *, folds: int, rng: np.random.Generator
 ) -> float:
     """Cross-fitted evidence, nats a trajectory; NaN if there are too few to split."""
     sizes = [len(g.trajectories) for g in groups]
@@ -200,7 +213,7 @@ def held_out(
 
 
 def _information(
-    groups: Sequence[LogGroup],
+    groups: Sequence[Group],
     models: Sequence[SoftModel],
     weights: Sequence[FloatArray],
     *,
@@ -217,6 +230,7 @@ def _pseudo_inverse(information: FloatArray) -> FloatArray:
     return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
 
 
+# --- Trajectories ---------------------------------------------------------------------------------
 # Nats; a smaller standard error is one of rounding.
 _ALIKE = 1e-9
 
@@ -285,7 +299,7 @@ def from_trajectories(
 
 
 def estimate(
-    groups: Sequence[LogGroup],
+    groups: Sequence[Group],
     *,
     known: bool,
     confidence: float,

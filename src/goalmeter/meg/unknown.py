@@ -11,45 +11,36 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import MOST_ROUNDS, SearchState, Worlds, ascend, polish
-from goalmeter.meg.behaviour import (
-    Behaviour,
-    Over,
-    Yardstick,
-    behaviour_of,
-    linear_class,
-    yardstick,
-)
-from goalmeter.meg.certificate import Bounds, LinearFit, with_rounding_error
+from goalmeter.meg.batched import Abreast, Fits, search, verify
+from goalmeter.meg.behaviour import Behaviour, Over, behaviour_of, linear_class, yardstick
 from goalmeter.meg.known import (
-    PolicyCase,
+    Case,
     behaviour_side_by_side,
     cases_of,
     measure_parts,
     reference_side_by_side,
 )
 from goalmeter.meg.linear import (
+    ACTION_WARNING,
     TOLERANCE,
-    ClassOptions,
-    ClassTask,
-    class_notes,
-    class_result,
     is_large,
     linear_utility,
     normalised_utility,
 )
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import Listener, MegResult, TimeIsUp, Watch, listener
-from goalmeter.meg.soft_model import SoftModel, closed_reference
+from goalmeter.meg.result import Listener, MegResult, Reached, Shown, Watch, class_result, listener
+from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import PenalisedClimb
 from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
+from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
     from torch import nn
 
 
+# --- Simplest -------------------------------------------------------------------------------------
 # Penalties that are tried, the strongest first; each fit starts where the one before ended.
 _PENALTIES = np.geomspace(10.0, 1e-7, 33)
 
@@ -74,9 +65,10 @@ def simplest_utility(
 ) -> SimplestUtility:
     """The utility with the smallest weights that explains a share of a policy's MEG.
 
-    Very different utilities predict the same behaviour, and that of `unknown_utility` has large
-    weights for the last hundredth of a nat, many in states that are hardly visited. The smallest
-    weights that explain a little less are those to plot.
+    Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
+    with spends large weights on the last hundredth of a nat, much of it in states that are
+    hardly visited. Asking for a little less, with weights as small as possible, leaves the
+    weights that behaviour insists on: this is the utility to plot.
 
     Args:
         mdp: the world; its reward is not used.
@@ -102,13 +94,14 @@ def simplest_utility(
     """
     if not 0.0 < share < 1.0:
         raise InvalidParameterError(f"share is {share!r}, expected a number between 0 and 1")
-    best = linear_utility(mdp, policy, ClassOptions(features, over, reference))
+    best = linear_utility(mdp, policy, features=features, over=over, reference=reference)
     utilities = linear_class(mdp, features, over)
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
     large = is_large(mdp, utilities)
     climb = PenalisedClimb(start, behaviour) if large else _Descent(start, behaviour)
+    # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
@@ -140,6 +133,7 @@ class _Descent:
         return self._model, self._model.evidence(self._behaviour)
 
 
+# --- Unknown --------------------------------------------------------------------------------------
 def unknown_utility(
     mdp: TabularMDP,
     policy: ArrayLike,
@@ -160,7 +154,11 @@ def unknown_utility(
     targets). Classes that are linear in their weights have a global optimum, which is found and
     certified: `upper_bound` is a proven bound on every utility of the class that is, at its
     rationality, up to a thousand times as large as the best one reached; the result's `bound_size`
-    and `bound_measure` say in which sense.
+    and `bound_measure` say in which sense. Classes without features and of more than 100 weights
+    are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
+    value and bound apart, a linear program looks for optima at infinity
+    (`goalmeter.meg.faces`), and a class of up to some hundred weights is searched once more
+    along falling penalties (`goalmeter.meg.linear`).
 
     Args:
         mdp: the world; its reward is not used.
@@ -173,10 +171,11 @@ def unknown_utility(
         tolerance: nats between value and bound at which the optimum counts as certified.
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
-        progress: called at every step with a `Progress`. True writes a line to standard error
-            every five seconds, False is silent, and None, the default, writes if standard error
-            is a terminal or a notebook's.
-        timeout: seconds after which the search ends with what it has.
+        progress: called at every step with a `Progress`: value and bound so far, seconds gone and
+            left at most. True writes a line to standard error every five seconds, False is
+            silent, and None, the default, writes if standard error is a terminal or a notebook's.
+        timeout: seconds after which the search ends with what it has; it is looked at in every
+            pass over the decisions, so the end may come a Newton step late.
 
     Returns:
         A `MegResult` whose `utility` is the maximising one, scaled to 0..1, with `rationality`
@@ -192,8 +191,9 @@ def unknown_utility(
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
     Cost: up to 100 weights, or with features where H * A * S * D^2 is at most 1e8, ten to thirty
-    Newton steps of O(H * transitions * D) each. Otherwise (`goalmeter.meg.visit_matching`) some
-    hundred passes of O(H * transitions), and a sparse factorisation for each of up to sixty steps.
+    Newton steps of O(H * transitions * D) each. Otherwise some hundred passes of
+    O(H * transitions), and for each of some ten to sixty steps a sparse factorisation; with
+    features also a matrix [D, D]. No array of S * S entries.
 
     Example: a mouse that never pays for its cheese has one goal that explains it fully.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -202,6 +202,7 @@ def unknown_utility(
         >>> print(round(result.value, 4), result.rationality)
         0.6931 inf
     """
+    # One listener for both, so that progress and interruption look the same.
     hear = listener(progress)
     if network is not None and network is not False:
         if features is not None or over != "state":
@@ -219,10 +220,19 @@ def unknown_utility(
             progress=hear,
             timeout=timeout,
         )
-    options = ClassOptions(features, over, reference, tolerance, hear, timeout)
-    return linear_utility(mdp, policy, options)
+    return linear_utility(
+        mdp,
+        policy,
+        features=features,
+        over=over,
+        reference=reference,
+        tolerance=tolerance,
+        progress=hear,
+        timeout=timeout,
+    )
 
 
+# --- Unknown worlds -------------------------------------------------------------------------------
 # A timeout that is over: what is left ends at once, with nothing but its ceiling.
 _NO_TIME = 1e-9
 
@@ -250,7 +260,8 @@ def unknown_utility_many(
         reference: as in `unknown_utility`, shared by all.
         references: B of them, None among them for the uniform policy; in place of `reference`.
         tolerance: nats between value and bound at which an optimum counts as certified.
-        timeout: seconds after which all searches end with what they have.
+        timeout: seconds after which all searches end with what they have: those that had not begun
+            with the value 0 and the bound that is known beforehand.
 
     Raises:
         InvalidParameterError: numbers of worlds, policies and references, or options, that do not
@@ -280,23 +291,28 @@ def unknown_utility_many(
     )
 
 
-def _sureness(case: PolicyCase) -> float:
+def _sureness(case: Case) -> float:
     """How sure a policy is on average: the surer, the farther away its optimum lies."""
     policy = np.asarray(case.policy)
-    # Invalid policies are reported where they are checked.
+    # What is no policy is told apart where it is checked.
     if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
         return 0.0
     return float(policy.max(axis=-1).mean())
 
 
-def _alone(case: PolicyCase, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
-    left = None if watch.left is None else max(watch.left, _NO_TIME)
-    options = ClassOptions(None, over, case.reference, tolerance, None, left)
-    return linear_utility(case.mdp, case.policy, options)
+def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
+    return linear_utility(
+        case.mdp,
+        case.policy,
+        over=over,
+        reference=case.reference,
+        tolerance=tolerance,
+        timeout=None if watch.left is None else max(watch.left, _NO_TIME),
+    )
 
 
 def _together(
-    cases: Sequence[PolicyCase], *, over: Over, tolerance: float, watch: Watch[None]
+    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[None]
 ) -> list[MegResult]:
     space = linear_class(cases[0].mdp, None, over)
     alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
@@ -306,47 +322,56 @@ def _together(
     behaviour = behaviour_side_by_side(mdp, cases)
     log_reference = reference_side_by_side(cases)
     worlds = [case.mdp for case in cases]
-    joint = Worlds(worlds, space, mdp, behaviour, log_reference, watch.check)
-    measure = yardstick(behaviour, log_reference, joint.utilities.tells_apart(), Sums(len(cases)))
-    tasks = []
-    for i, case in enumerate(cases):
-        single = behaviour_of(case.mdp, [case.policy])
-        reference = log_of_reference(case.mdp, case.reference)
-        own = Yardstick(measure.maximum[i : i + 1], measure.ceiling[i : i + 1])
-        notes = class_notes(space, case.policy, case.reference)
-        tasks.append(ClassTask(single, space, reference, own, tolerance, notes))
-    bounds = [Bounds(float(ceiling)) for ceiling in measure.ceiling]
-    zero = np.zeros((len(cases), space.n_weights))
-    state = SearchState(zero, np.zeros(len(cases)), bounds, tasks[0].near)
-    stopped = None
-    try:
-        ascend(joint, state, MOST_ROUNDS)
-        for place, some in state.groups(joint, np.flatnonzero(state.closed)):
-            upper = [bounds[i].at(state.theta[i]).upper for i in place]
-            model = some.model(state.theta[place])
-            polish(some, place, state, upper + model.rounding(some.behaviour, place.size))
-    except TimeIsUp:
-        stopped = "timeout"
-    joint, again = replace(joint, check=None), np.zeros(len(cases))
-    for place, some in state.groups(joint, np.arange(len(cases))):
-        again[place] = some.model(state.theta[place]).verified(some.behaviour, Sums(place.size))
+    abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
+    sums = Sums(len(cases))
+    measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
+    # As in the single search: the rest is room for the value's own rounding.
+    near = 0.1 * tolerance
+    fits = search(abreast, near, measure.ceiling)
+    # What is worked out of the best so far takes passes as well, which nothing must cut short.
+    abreast = replace(abreast, check=_never)
+    by_step = np.zeros((len(cases), mdp.steps))
+    by_state = np.zeros((len(cases), space.shape[2]))
+    ended = np.flatnonzero(fits.closed | fits.stopped)
+    for chosen, some in fits.groups(abreast, ended):
+        model = some.model(fits.theta[chosen])
+        verify(some, model, fits, chosen, near)
+        shares = some.shares(model)
+        by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
     results = []
-    for i, (case, task) in enumerate(zip(cases, tasks, strict=True)):
-        fit = with_rounding_error(_fit(state, i, task), task.behaviour, bounds[i])
-        closed = bool(state.closed[i]) and fit.closes(task.near)
-        if closed or stopped:
-            ended = None if closed else stopped
-            results.append(class_result(task, fit, ended, watch.elapsed, float(again[i])))
-        else:
+    for i, case in enumerate(cases):
+        if not fits.closed[i] and not fits.stopped:
             results.append(alone(case))
+            continue
+        # Of an optimum at infinity, the dominant direction is the utility that can be shown.
+        weights = fits.direction[i] if i in fits.faces else fits.theta[i]
+        shown = Shown(*normalised_utility(space, weights), by_step[i], by_state[i])
+        results.append(
+            class_result(
+                _reached(fits, i),
+                shown,
+                measure,
+                mdp=case.mdp,
+                target=space.name,
+                uniform=log_reference is None,
+                tolerance=tolerance,
+                notes=(
+                    *((ACTION_WARNING,) if space.on_actions else ()),
+                    *normalised_notes(policy=case.policy, reference=case.reference),
+                ),
+                stopped=None if fits.closed[i] else "timeout",
+                elapsed=watch.elapsed,
+                i=i,
+            )
+        )
     return results
 
 
-def _fit(state: SearchState, i: int, task: ClassTask) -> LinearFit:
-    """The fit of one world of a joint search."""
-    mdp, reference = task.behaviour.mdp, task.log_reference
-    if i in state.faces:
-        reference = closed_reference(reference, mdp.n_actions, state.faces[i])
-    model = SoftModel(mdp, task.utilities, state.theta[i], reference)
-    value, bound = float(state.value[i]), state.bounds[i].at(state.theta[i])
-    return LinearFit(value, *bound, model, state.directions[i], int(state.steps[i]))
+def _reached(fits: Fits, i: int) -> Reached:
+    parts = fits.value, fits.bound, fits.size, fits.error
+    value, bound, size, error = (float(each[i]) for each in parts)
+    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False, error)
+
+
+def _never() -> None:
+    """No end: the time of a search does not count for what follows it."""

@@ -1,19 +1,22 @@
 """The best utility of a large class: Newton steps along falling penalties, matrix-free.
 
-Where every entry of the utility is a weight, features are visits. At the best utility the model
-visits everything as often as the behaviour does, which may be a millionth of a millionth of a
-visit: the evidence hardly depends on such states, but the bound does. So the problem is solved at
-one scale after another, as in `goalmeter.meg.linear`,
+In a class where every entry of the utility is a weight of its own, features are visits: of a state,
+of a state at a decision step, or of a state and an action. At the best utility the model visits
+everything as often as the behaviour does, which may be a millionth of a millionth of a visit: the
+evidence hardly feels such states, and yet the bound does. So the problem is solved at one scale
+after another, as in `goalmeter.meg.linear`,
 
     max over u of  f(u) - e/2 |u|^2,      where        m(u) = a - e u
 
-with m the model's visits and a the behaviour's. From one penalty e to the next, e', visits change
-by the factor (a - e' u) / (a - e u), so a step is taken in logarithms,
+with m the model's visits and a the behaviour's. At a penalty e what is visited more than e times is
+settled, and the rest is visited about e times. From one penalty e to the next, e', visits have to
+change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1, so in logarithms
 
     log m(u + v) = log m(u) + (information . v) / m,     information . v = m log((a - e' u) / m),
 
-and Newton steps on the penalised evidence then correct it. Systems are solved by conjugate
-gradients with the preconditioner of `meg.preconditioners`.
+and a step lowers even what is visited far too often to where it belongs, when a Newton step on the
+evidence would lower its logarithm by 1. Newton steps on the penalised evidence then correct it.
+Systems are solved by conjugate gradients with the preconditioner of `meg.preconditioners`.
 
 Source: `docs/mathematics.md`.
 """
@@ -33,14 +36,14 @@ from goalmeter.meg.certificate import (
     Certificate,
     LinearFit,
     NewtonDirection,
+    checked,
     price,
     tilted_certificate,
-    with_rounding_error,
 )
 from goalmeter.meg.preconditioners import (
     Space,
     behaviour_entries,
-    count_features,
+    counted,
     features_moved,
     model_visits,
     space_of,
@@ -49,12 +52,12 @@ from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 
 _MAX_STEPS = 300
-# The first penalty, the factor from one to the next, and the last: below it visits are rounded.
+# The first penalty, what each is of the one before, and the last: below it visits are rounded.
 _FIRST, _PART, _LAST = 1e-3, 1e-2, 1e-17
 _STEPS_A_STAGE = 12
 # A stage is over when a step would gain less than this many times what the penalty costs.
 _SETTLED = 2.0
-# Added to all visits that are divided by.
+# Added to all visits that are divided by; less is not told from none.
 _LEAST = 1e-14
 # A step asks for at most this change of a logarithm. Upwards less: what is visited more often is
 # also come back to more often, so a long step overshoots.
@@ -64,23 +67,25 @@ _ACCURACY, _CG_STEPS = 3e-2, 300
 _MANY_PRODUCTS = 60
 # Gain (nats) below which the best utility under a penalty is reached.
 _DONE = 1e-9
-# Share of the promised gain that a step must bring, share above which damping falls faster, and the
-# room for rounding (nats).
+# Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
+# what rounding may take from it (nats).
 _LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13
 _LEAST_DAMPED, _FIRST_DAMPED, _MOST_DAMPED = 1e-14, 1e-6, 1e10
 # What damping is multiplied by when a step is refused; each time in a row by so much more.
 _REFUSED = 8.0
-# A quadratic gains half of what its slope promises. Where a step gains more, longer ones are tried,
-# up to a range of utilities beyond which digits are lost.
+# A quadratic gives half of what its slope promises. Where utilities grow for ever it is more, and
+# steps twice as long are tried; up to a range of utilities beyond which digits are lost.
 _HALF, _WIDEST = 0.55, 2e3
-# Share of the tolerance (times the value, between the second number and 1 nat) that visits which a
-# certificate misses may cost.
+# Share of the tolerance that visits which a certificate misses may cost; of a value below 1 nat
+# the same share of that, but for values below the last.
 _MISSED, _SMALLEST = 0.1, 1e-3
-# A certificate is computed once a step promises no more than so many tolerances, and visits that it
-# may have to cut off cost no more than a part of one; with features, logarithms have to be this
-# close. So many certificates in a row that do not halve the gap end the search.
+# A certificate is worth its price once a step promises no more than a few tolerances, and visits
+# that it may have to cut off cost no more than a part of one; of features, which do not tell what
+# is cut off, logarithms have to be this close. So many certificates in a row that do not halve the
+# gap end the search.
 _NEARLY, _CLOSE, _CLOSE_LOGARITHMS, _IDLE_CERTIFICATES = 4.0, 0.3, 0.5, 4
-# A far-out utility whose range grew so many times in a few penalties may diverge.
+# Where a far-out utility's range is so many times what it was some penalties before, it may be on
+# its way to infinity.
 _GROWING = 1.5
 
 
@@ -96,20 +101,23 @@ class _Point:
         self.utility = centred(self.model)
 
     def penalised(self, penalty: float) -> float:
+        """The evidence less what the penalty costs, nats."""
         return self.value - cost(self.model, penalty)
 
 
 class _Damping(NamedTuple):
-    """The damping of a step, and its factor if the step is refused."""
+    """How much a step is damped, and what that is multiplied by if the step is refused."""
 
     size: float = 1.0
     factor: float = _REFUSED
 
     def refused(self) -> _Damping:
+        """What is tried after a step that does not gain."""
         # Two refusals in a row say that the size is wrong by orders of magnitude.
         return _Damping(self.factor * max(self.size, _FIRST_DAMPED), _REFUSED * self.factor)
 
     def scaled(self, by: float) -> _Damping:
+        """What is tried after a step that gains."""
         return _Damping(max(by * self.size, _LEAST_DAMPED))
 
 
@@ -123,6 +131,7 @@ class _Search(NamedTuple):
     tolerance: float
 
     def at(self, model: SoftModel) -> _Point:
+        """The point that a model is."""
         return _Point(model, model.evidence(self.behaviour))
 
 
@@ -152,7 +161,7 @@ def match_visits(
     weights is then searched once more with the information itself, which `dense` may ask for from
     the start or forbid.
     """
-    start = count_features(start)
+    start = counted(start)
     search = _search(start, behaviour, bounds, tolerance)
     if dense:
         search.space.give_up()
@@ -162,7 +171,7 @@ def match_visits(
         # Steps that were solved too roughly may have settled where there was still far to go.
         again = _follow(search, start, watch, directions, "dense Newton steps")
         steps = fit.steps + again.steps
-        both = [with_rounding_error(fitted, behaviour, bounds) for fitted in (fit, again)]
+        both = [checked(fitted, behaviour, bounds) for fitted in (fit, again)]
         fit = replace(min(both, key=lambda fitted: fitted.doubt), steps=steps)
     return fit
 
@@ -174,9 +183,9 @@ def _follow(
     directions: Sequence[FloatArray],
     kind: str,
 ) -> LinearFit:
-    """One search along falling penalties, see `match_visits`; `kind` is the stage shown."""
+    """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
     bounds, tolerance, at = search.bounds, search.tolerance, search.at(start)
-    fit = LinearFit(at.value, *bounds.at(start.theta), start, list(directions))
+    fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
     penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
     ranges = [0.0]
     for step in range(1, _MAX_STEPS + 1):
@@ -186,7 +195,7 @@ def _follow(
         if after is None and damping.size > _MOST_DAMPED:
             break
         if after is not None:
-            # The policies of a large model take gigabytes.
+            # Whoever still holds the model before does not need gigabytes of policies of it.
             at.model.forget()
             at, stage = after, stage + 1
             fit = _kept(fit, at, bounds, step)
@@ -218,7 +227,7 @@ class PenalisedClimb:
     """The best utilities of a class of visits under penalties on their size, one after another."""
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        start = count_features(start)
+        start = counted(start)
         self._search = _search(start, behaviour, Bounds(np.inf), _DONE)
         self._at = self._search.at(start)
 
@@ -247,17 +256,18 @@ def cost(model: SoftModel, penalty: float) -> float:
 
 
 def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
-    """The better of two values, with the bound that is proven for it."""
+    """The fit that a search keeps: the better value, under all that is proven for it."""
     model, value = (at.model, at.value) if at.value >= fit.value else (fit.model, fit.value)
-    return LinearFit(value, *bounds.at(model.theta), model, fit.directions, steps)
+    return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
 
 
 def _is_close(search: _Search, at: _Point) -> bool:
-    """Whether a certificate is worth its price, judged by the point's visits."""
+    """Whether a certificate is worth its price, as far as the point's visits tell."""
     if at.model.utilities.matrix is not None:
         away = np.log((search.target + _LEAST) / (at.visits + _LEAST))
         return float(np.abs(away).max()) < _CLOSE_LOGARITHMS
-    # A Newton step takes away more than a state has where the model visits it too often.
+    # A Newton step takes away more than a state has where the model is there too often. What is cut
+    # off has been a part of this, in the worlds that were looked at.
     excess = np.maximum(at.visits - 2.0 * search.target, 0.0)
     return price(at.model, excess) < _CLOSE * search.tolerance
 
@@ -310,7 +320,8 @@ def _climb(
     before = at.penalised(penalty)
     # A shorter step is cheaper to try than another system to solve.
     for length in (1.0, 0.5, 0.25):
-        model = None  # frees the model before, which may take gigabytes
+        # The one before is let go first: a large model takes gigabytes.
+        model = None
         model = at.model.at(at.model.theta + length * step)
         value = model.evidence(search.behaviour)
         gain = value - cost(model, penalty) - before

@@ -29,7 +29,7 @@ from goalmeter.meg.causal.result import (
     variables_of,
 )
 from goalmeter.meg.causal.utilities import goal_of, known_of, payments, span_of
-from goalmeter.meg.likelihood import LogGroup
+from goalmeter.meg.likelihood import Group
 from goalmeter.meg.result import TrajectoryMeg
 from goalmeter.meg.trajectories import estimate
 from goalmeter.tabular.policies import Rewards
@@ -134,7 +134,7 @@ def from_table(
         goals = _one_utility(process, chosen)
     # Decisions of parallel branches are made at the same step.
     levels = tuple(d.level for d in process.decisions)
-    group = LogGroup(process.mdp, rows, goals, process.log_uniform, levels)
+    group = Group(process.mdp, rows, goals, process.log_uniform, levels)
     estimated, weights = estimate([group], known=chosen is not None, **options)
     best: Goal | None = None
     if chosen is None:

@@ -33,7 +33,7 @@ from goalmeter.meg.causal.result import (
 )
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
-from goalmeter.meg.neural import NetworkProgress, NetworkSearch, climb, without_utilities
+from goalmeter.meg.neural import HIDDEN, Progress, climb, unheard
 from goalmeter.meg.result import MegResult
 from goalmeter.tabular.arrays import as_floats, shape_text
 from goalmeter.tabular.planning import state_occupancy
@@ -384,7 +384,7 @@ def causal_class(
     iterations: int = 200,
     do: Do | None = None,
     tolerance: float = TOLERANCE,
-    progress: NetworkProgress | None = None,
+    progress: Progress | None = None,
 ) -> CausalMeg:
     """MEG towards the best utility of a parametric class (Definitions 4.1 to 4.3).
 
@@ -525,7 +525,7 @@ class _NetworkFit(NamedTuple):
     inputs: ArrayLike | None
     seeds: list[int]
     iterations: int
-    progress: NetworkProgress | None
+    progress: Progress | None
 
 
 def _of_network(
@@ -533,9 +533,10 @@ def _of_network(
 ) -> CausalMeg:
     names = check_targets(question, targets)
     recall = question.recall([names])
-    inputs = _inputs(question.network, names, fit.inputs)
-    search = NetworkSearch(inputs, fit.module, tuple(fit.seeds), fit.iterations)
-    name = f"some utility over {listed(names)} computed by {search.label}"
+    label = (
+        f"a network with one hidden layer of {HIDDEN}" if fit.module is None else "a torch module"
+    )
+    name = f"some utility over {listed(names)} computed by {label}"
     if recall.kind == "none":
         return no_influence(question, names, name)
     _check_recall(recall)
@@ -545,8 +546,11 @@ def _of_network(
         bound.behaviour,
         bound.span.plain,
         process.log_uniform,
-        search,
-        heard=without_utilities(fit.progress),
+        _inputs(question.network, names, fit.inputs),
+        module=fit.module,
+        seeds=fit.seeds,
+        iterations=fit.iterations,
+        heard=unheard(fit.progress),
     )
     shape = [question.network.size(x) for x in names]
     utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
