@@ -306,6 +306,7 @@ def test_cliff_world_by_epsilon(tenths: int, value: float, published: float) -> 
         ),
         ({"tolerance": 0.0}, InvalidParameterError, "tolerance is 0.0, expected a positive number"),
         ({"tolerance": np.nan}, InvalidParameterError, "tolerance is nan"),
+        ({"tolerance": 10**400}, InvalidParameterError, "tolerance is 1000"),
         (
             {"network": True, "features": np.ones((4, 1))},
             InvalidParameterError,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import (
     Behaviour,
@@ -451,6 +451,7 @@ def _climb(
 
 # --- Linear utility -------------------------------------------------------------------------------
 TOLERANCE = 1e-6
+_LARGEST_TOLERANCE = 1e300
 ACTION_WARNING = (
     "utilities over state-action pairs include the decisions themselves: every deterministic "
     "stationary policy is then maximally goal-directed, so a high value says little"
@@ -487,6 +488,12 @@ def linear_utility(
     return result
 
 
+def check_tolerance(tolerance: float) -> None:
+    """Raise InvalidParameterError if this is not a positive number of nats."""
+    if not 0 < tolerance < _LARGEST_TOLERANCE:
+        raise InvalidParameterError(f"tolerance is {shown(tolerance)}, expected a positive number")
+
+
 def measure_class(
     behaviour: Behaviour,
     utilities: LinearClass,
@@ -507,8 +514,7 @@ def measure_class(
         notes: what the result's notes begin with.
     """
     watch = watch or Watch()
-    if not tolerance > 0:
-        raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
+    check_tolerance(tolerance)
     measure = yardstick(behaviour, log_reference, utilities.tells_apart())
     ceiling = float(measure.ceiling[0])
     near = 0.1 * tolerance  # the rest is room for the value's own rounding

@@ -23,6 +23,7 @@ from goalmeter.meg.known import (
 from goalmeter.meg.linear import (
     ACTION_WARNING,
     TOLERANCE,
+    check_tolerance,
     is_large,
     linear_utility,
     normalised_utility,
@@ -279,8 +280,7 @@ def unknown_utility_many(
         0.6931 inf
         0.1927 1.3863
     """
-    if not tolerance > 0:
-        raise InvalidParameterError(f"tolerance is {tolerance!r}, expected a positive number")
+    check_tolerance(tolerance)
     watch: Watch[None] = Watch(None, timeout)
     cases = cases_of(mdp, policies, None, reference, references)
     return measure_parts(
