@@ -45,7 +45,6 @@ def test_all_commands_tell_the_same_fields(run: Callable[..., Any], tmp_path: Pa
         ("navigate", "vllm/somebody/model", *SMALL),
         ("reflect", "naive", "--steps", "5", "--seeds", "1", "--environment", "DejaVu"),
         ("meg", "sweep", sweep, "--on", "processes:4"),
-        ("replicate", "organism-use", "--out", tmp_path / "none"),
     )
     fields = [
         tuple(json.loads(run(*command, "--dry-run", "--json").out)["forecasts"][0])
