@@ -101,7 +101,7 @@ def test_one_environment_or_several() -> None:
         ({"environments": ["DejaVu", 3]}, "3 is no environment"),
         ({"environments": []}, "environments is empty, expected at least one"),
         ({"environments": int}, "<class 'int'> is no environment"),
-        ({"on": 2}, "2 is no place where trials run, expected here, processes, "),
+        ({"on": 2}, "2 is no execution backend, expected here, processes, "),
         ({"on": "processes:0"}, "workers is 0, expected at least 1"),
         ({"on": "procesess"}, "'procesess'; did you mean processes"),
         ({"timeout": 0.0}, r"timeout is 0\.0, expected a number of seconds above 0"),

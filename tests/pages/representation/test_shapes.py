@@ -69,9 +69,9 @@ def nothing_known() -> Representation:
     ],
 )
 def test_a_page_of_every_shape(tmp_path: Path, result: Representation) -> None:
-    # The JSON is what a report reads.
-    read = Representation.from_json(result.to_json())
-    _, text = page_of(tmp_path, read)
+    # A report reads the stored result.
+    result.save(tmp_path)
+    _, text = page_of(tmp_path, Representation.load(tmp_path))
     assert ">nan" not in text.lower() and "None" not in re.sub(r"<[^>]*>", "", text)
 
 
