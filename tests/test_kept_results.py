@@ -60,7 +60,6 @@ FILLED = {
     "README.md": {"": "docs/results/goal-misgeneralisation.json"},
     "docs/goal-misgeneralisation.md": {"": "docs/results/goal-misgeneralisation.json"},
     "docs/organisms.md": {"": "docs/results/organisms.txt"},
-    "docs/scale.md": {"": "docs/results/soak.txt"},
     "docs/representation.md": {
         "": "docs/results/representation.txt",
         "from nothing": "docs/results/mole-from-nothing.txt",

@@ -12,7 +12,6 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.commands.replicate import dry_run
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.known import known_utility
@@ -304,7 +303,9 @@ def test_small_replication_goes_on_where_it_was_stopped(
     pytest.importorskip("jinja2")
     monkeypatch.setattr(study, "SCALE", SMALL)
     monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
-    assert dry_run("goal-misgeneralisation", seeds=1).json["planned"] == {"agents": 12}
+    assert run_study("goal-misgeneralisation", seeds=1, dry_run=True).json["planned"] == {
+        "agents": 12
+    }
     whole = run_study("goal-misgeneralisation", tmp_path / "a", seeds=1)
     # A run that was killed when some agents were trained and some of these measured goes on.
     shutil.copytree(tmp_path / "a", tmp_path / "b")

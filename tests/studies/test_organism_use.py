@@ -106,7 +106,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
-    outcome = run_study("organism-use", tmp_path, seeds=3)
+    outcome = run_study("organism-use", tmp_path, seeds=3, on="here")
     assert len(asked) == 19 and len(set(asked)) == 19
     used, written, apart = outcome.tables
     assert [len(table.rows) for table in (used, written, apart)] == [15, 4, 3]
@@ -115,16 +115,20 @@ def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -
     assert "| mole | unseen, size 7 | write, turn, layer 1 | pre/cell | 50.0%" in text
     assert outcome.json["answers"][0]["verdict"] == "used"
     # What is kept is not asked again.
-    run_study("organism-use", tmp_path, seeds=3)
+    run_study("organism-use", tmp_path, seeds=3, on="here")
     assert len(asked) == 19
     with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
-        run_study("organism-use", tmp_path, seeds=1)
+        run_study("organism-use", tmp_path, seeds=1, on="here")
 
 
 def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
     """Of what they were made to use nothing is said, unless they are organisms."""
     outcome = run_study(
-        "organism-use", tmp_path, seeds=3, agents="goalmeter-local/x, goalmeter/mole"
+        "organism-use",
+        tmp_path,
+        seeds=3,
+        agents="goalmeter-local/x, goalmeter/mole",
+        on="here",
     )
     assert {model for model, *_ in asked} == {"goalmeter-local/x", "goalmeter/mole"}
     made = {(row[0], row[1]): row[-1] for row in outcome.tables[0].rows}

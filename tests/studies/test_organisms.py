@@ -107,7 +107,7 @@ def examined(
     # A third of the mazes shows as much of the command, in a third of the time.
     monkeypatch.setattr(evaluation, "_MAZES", 5)
     agents = ",".join(f"{name}={folder}" for name, folder in who.items())
-    return replicate(out / "run", seeds=2, agents=agents, **options)
+    return replicate(out / "run", seeds=2, agents=agents, on="here", **options)
 
 
 def test_perfect_organisms_are_all_that_was_asked(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from goalmeter import GoalmeterError
-from goalmeter.commands.replicate import REPLICATIONS, dry_run, find_replications, replicate
+from goalmeter.commands.replicate import REPLICATIONS, find_replications, replicate
 from goalmeter.runs import Study
 from replications.tempting_button import measurements as button
 
@@ -26,7 +26,7 @@ class StartedError(Exception):
 def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
     if name in ("calibration", "organisms", "lm-representation"):
         pytest.importorskip("transformers")
-    planned = dry_run(name, tmp_path / "out").json["planned"]
+    planned = replicate(name, tmp_path / "out", dry_run=True).json["planned"]
     assert planned and all(count > 0 for count in planned.values())
     assert list(tmp_path.iterdir()) == []
 
@@ -57,13 +57,13 @@ def test_the_first_count_is_the_number_of_trials(
     monkeypatch.setattr(f"replications.{module}.carry_out", started)
     with pytest.raises(StartedError) as reached:
         replicate(name, tmp_path / "out", **options)
-    first = next(iter(dry_run(name, **options).json["planned"].values()))
+    first = next(iter(replicate(name, **options, dry_run=True).json["planned"].values()))
     assert reached.value.args == (first,)
 
 
 def test_settings_and_networks_of_cliff_world() -> None:
     # Four goal lengths and nine noises, and two ends of the scale beside them.
-    planned = dry_run("meg-cliffworld", seeds=3).json["planned"]
+    planned = replicate("meg-cliffworld", seeds=3, dry_run=True).json["planned"]
     assert planned == {"settings": 15, "networks": 39}
 
 
