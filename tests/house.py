@@ -201,7 +201,7 @@ def file_graph(src: Path) -> dict[str, list[Import]]:
 
 
 def file_problems(src: Path) -> list[str]:
-    """Files that import each other in a circle, and files behind a front that are reached for."""
+    """Return the files that import each other in a circle."""
     imports = file_graph(src)
     graph = {
         name: {i.target for i in its_imports} - {name} for name, its_imports in imports.items()

@@ -580,10 +580,6 @@ def label_row(result: Navigation, row: Row) -> str:
     return result.agent + (condition_in_words(row.condition) if several else "")
 
 
-def _unless_none(invalid: Estimate) -> Estimate | float:
-    return invalid if invalid.value else 0.0
-
-
 def _overall(results: Sequence[Navigation]) -> list[tuple[Navigation, Row]]:
     """Every agent with each of its rows over all sizes and complexities."""
     return [(result, row) for result in results for row in result.overall]
