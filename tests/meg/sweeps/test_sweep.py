@@ -16,7 +16,7 @@ import pytest
 
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.meg.sweeps.chunk import FAILED, OPEN
+from goalmeter.meg.sweeps.table import FAILED, OPEN
 from goalmeter.meg.sweeps.sweep import load, plan_sweep, study_of
 from goalmeter.runs import Results
 from goalmeter.tabular import soft_plan
@@ -254,8 +254,8 @@ def test_a_process_that_dies_fails_its_rows_alone(mice: Path) -> None:
     study = study_of(plan_sweep("mdps", policies=["uniform"]))
     assert study.instead is not None
     columns = study.instead("rows 0 to 1", JobResult("crash", detail="the process ended"))
-    assert columns.statuses() == [FAILED] * 2
-    assert columns.words("note")[0].endswith("ended with crash: the process ended")
+    assert columns.status == FAILED[0] * 2
+    assert columns.words[columns.texts["note"][0]].endswith("ended with crash: the process ended")
     with Results(study, "run") as results:
         results.keep("rows 0 to 1", columns)
     assert load("run").counts[FAILED] == 2
