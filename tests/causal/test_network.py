@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx
 import numpy as np
 import pytest
 from causal.models import (
@@ -21,12 +20,6 @@ from oracles import causal_model as oracle
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
-
-
-def coin(*states: Any) -> CausalBayesianNetwork:
-    """One variable with these states."""
-    return CausalBayesianNetwork({"X": states}, {}, {"X": [1.0] + [0.0] * (len(states) - 1)})
-
 
 # --- By hand --------------------------------------------------------------------------------------
 
@@ -98,22 +91,6 @@ def test_do_is_the_truncated_factorisation(seed: int, data: Any) -> None:
 
 @given(seed=seeds)
 @several
-def test_relations_are_those_of_the_graph(seed: int) -> None:
-    model = random_model(seed, most=7)
-    network = network_of(model)
-    graph = networkx.DiGraph(network.edges())
-    graph.add_nodes_from(model.sizes)
-    for x in model.sizes:
-        assert network.descendants(x) == oracle.descendants(model.parents, x)
-        assert network.descendants(x) == networkx.descendants(graph, x)
-        assert network.ancestors(x) == networkx.ancestors(graph, x)
-    place = {x: i for i, x in enumerate(network.order)}
-    assert sorted(place) == sorted(network.variables)
-    assert all(place[cause] < place[effect] for cause, effect in network.edges())
-
-
-@given(seed=seeds)
-@several
 def test_samples_have_the_frequencies_of_the_joint(seed: int) -> None:
     model = random_model(seed, most=4)
     n = 4000
@@ -138,38 +115,3 @@ def test_probabilities_that_do_not_quite_add_up_leave_no_state_outside() -> None
     network = CausalBayesianNetwork({"X": range(10)}, {}, {"X": [0.1] * 10})
     rng: Any = Largest()
     assert network.sample(2, rng)["X"] == [9, 9]
-
-
-# --- States ---------------------------------------------------------------------------------------
-
-
-def test_text_stands_for_a_number_and_nothing_for_its_look_alike() -> None:
-    assert coin(0, 1).index("X", "1") == 1
-    assert coin(0, 1).index("X", 1.0) == 1
-    assert coin(0, 1).index("X", np.int64(1)) == 1
-    assert coin(0.5, 1.5).index("X", "1.5") == 1
-    assert coin(False, True).index("X", True) == 1
-    assert coin(False, True).index("X", "True") == 1
-    assert coin("1", "0").index("X", 1) == 0
-    with pytest.raises(InvalidParameterError, match="state of 'X': True does not exist"):
-        coin(0, 1).index("X", True)
-    with pytest.raises(InvalidParameterError, match="state of 'X': 1 does not exist"):
-        coin(False, True).index("X", 1)
-
-
-def test_numpy_states_are_plain_values() -> None:
-    network = CausalBayesianNetwork(
-        {"X": np.arange(3), "Y": np.array(["a", "b"])}, {}, {"X": [0, 1, 0], "Y": [0, 1]}
-    )
-    assert network.domain("X") == (0, 1, 2)
-    assert [type(value) for value in (*network.domain("X"), *network.domain("Y"))] == [
-        int,
-        int,
-        int,
-        str,
-        str,
-    ]
-    assert network.sample(1, np.random.default_rng(0)) == {"X": [1], "Y": ["b"]}
-
-
-# --- Immutable ------------------------------------------------------------------------------------

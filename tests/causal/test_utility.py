@@ -51,33 +51,6 @@ def test_the_ways_to_want_cheese(written: Any) -> None:
     assert utility_of(NETWORK, written).expected(NETWORK) == pytest.approx(0.6)
 
 
-def test_a_mapping_of_variables_is_added_up() -> None:
-    written = {"T": {"cheese": 1, "none": 0}, "N": {"0": 0, 1: 10, 2: 20.0}}
-    assert tables(written) == [(("T",), [1, 0]), (("N",), [0, 10, 20])]
-    # 0.8 + 0.2 (5 + 10).
-    assert utility_of(NETWORK, written).expected(NETWORK) == pytest.approx(3.8)
-    assert utility_of(NETWORK, written).variables == ("T", "N")
-
-
-def test_a_constant_reads_nothing() -> None:
-    assert tables(((), 3.0)) == [((), 3.0)]
-    assert utility_of(NETWORK, [((), 3.0), (("T",), [1, 0])]).expected(NETWORK) == pytest.approx(
-        3.8
-    )
-    for nothing in ([], {}):
-        with pytest.raises(InvalidUtilityError, match="the utility has no factors, expected at"):
-            utility_of(NETWORK, nothing)
-
-
-def test_numbers_are_copied() -> None:
-    written = np.array([1.0, -1.0])
-    utility = utility_of(NETWORK, (("T",), written))
-    written[:] = 0
-    assert utility.factors[0].values.tolist() == [1, -1]
-    with pytest.raises(ValueError, match="read-only"):
-        utility.factors[0].values[0] = 2
-
-
 # --- The enumerated joint -------------------------------------------------------------------------
 
 

@@ -76,26 +76,42 @@ def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
         InvalidUtilityError: anything else, unknown names, missing states, numbers that are not
             finite.
     """
+    factors = tuple(_factor(network, *pair) for pair in _pairs(utility))
+    if not factors:
+        raise InvalidUtilityError("the utility has no factors, expected at least one")
+    return Utility(factors)
+
+
+def _pairs(utility: Any) -> list[tuple[Any, Any]]:
+    """The variables and the values of each factor, as users write them."""
     if isinstance(utility, Utility):
-        return Utility(tuple(_factor(network, f.variables, f.values) for f in utility.factors))
-    if isinstance(utility, Mapping) and utility and set(utility) != {"variables", "values"}:
-        return Utility(
-            tuple(
-                _factor(network, x, table) if isinstance(x, tuple) else _by_state(network, x, table)
-                for x, table in utility.items()
-            )
-        )
-    single = (isinstance(utility, Mapping) and bool(utility)) or _is_pair(utility)
-    parts = [utility] if single else utility
-    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        return list(utility.factors)
+    if isinstance(utility, Mapping) and set(utility) != {"variables", "values"}:
+        return [(x if isinstance(x, tuple) else [x], table) for x, table in utility.items()]
+    if isinstance(utility, Mapping) or _is_pair(utility):
+        utility = [utility]
+    if isinstance(utility, str) or not isinstance(utility, Iterable):
         raise InvalidUtilityError(
             f"the utility is {utility!r}, expected {{variable: {{state: number}}}}, a pair "
             f"(variables, array), or a list of {{'variables': [...], 'values': [...]}}"
         )
-    factors = tuple(_part(network, part) for part in parts)
-    if not factors:
-        raise InvalidUtilityError("the utility has no factors, expected at least one")
-    return Utility(factors)
+    out = []
+    for part in utility:
+        if isinstance(part, Mapping):
+            if set(part) != {"variables", "values"}:
+                raise InvalidUtilityError(
+                    f"a factor of the utility has the keys {listed(map(repr, part)) or 'none'}, "
+                    f"expected 'variables' and 'values'"
+                )
+            out.append((part["variables"], part["values"]))
+        elif _is_pair(part) or isinstance(part, Factor):
+            out.append((part[0], part[1]))
+        else:
+            raise InvalidUtilityError(
+                f"a factor of the utility is {part!r}, expected {{'variables': [...], 'values': "
+                f"[...]}}"
+            )
+    return out
 
 
 def _is_pair(utility: Any) -> bool:
@@ -105,59 +121,29 @@ def _is_pair(utility: Any) -> bool:
     return isinstance(head, (tuple, list)) and all(isinstance(x, str) for x in head)
 
 
-def _part(network: CausalBayesianNetwork, part: Any) -> Factor:
-    if isinstance(part, Mapping):
-        if set(part) != {"variables", "values"}:
-            raise InvalidUtilityError(
-                f"a factor of the utility has the keys {listed(map(repr, part)) or 'none'}, "
-                f"expected 'variables' and 'values'"
-            )
-        return _factor(network, part["variables"], part["values"])
-    if _is_pair(part) or isinstance(part, Factor):
-        return _factor(network, part[0], part[1])
-    raise InvalidUtilityError(
-        f"a factor of the utility is {part!r}, expected {{'variables': [...], 'values': [...]}}"
-    )
-
-
-def _by_state(network: CausalBayesianNetwork, x: str, table: Any) -> Factor:
-    """The factor of one variable from {state: number}."""
-    _check_names(network, [x])
-    if not isinstance(table, Mapping):
-        return _factor(network, [x], table)
-    states = network.domain(x)
-    values: list[Any] = [None] * len(states)
-    for state, number in table.items():
-        try:
-            values[network.index(x, state)] = number
-        except ValueError as error:
-            raise InvalidUtilityError(f"utility: {error}") from None
-    missing = [state for state, number in zip(states, values, strict=True) if number is None]
-    if missing:
+def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Factor:
+    """A checked factor; its values are an array, a function, or {state: number} of one variable."""
+    if isinstance(variables, str) or not isinstance(variables, Sequence):
         raise InvalidUtilityError(
-            f"the utility of {x!r} leaves out {listed(missing)}, expected a number for each state"
+            f"the variables of a utility factor are {variables!r}, expected a list of names"
         )
-    return _factor(network, [x], values)
-
-
-def _check_names(network: CausalBayesianNetwork, names: Sequence[Any]) -> tuple[str, ...]:
+    names = tuple(variables)
     for x in names:
         if x not in network.variables:
             raise unknown_name(x, network.variables, "utility: variable", InvalidUtilityError)
     if len(set(names)) < len(names):
         raise InvalidUtilityError(f"a utility factor reads {listed(names)}, expected each once")
-    return tuple(names)
-
-
-def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Factor:
-    if isinstance(variables, str) or not isinstance(variables, Sequence):
-        raise InvalidUtilityError(
-            f"the variables of a utility factor are {variables!r}, expected a list of names"
-        )
-    names = _check_names(network, variables)
     shape = tuple(network.size(x) for x in names)
-    if callable(values):
-        values = _tabulated([network.domain(x) for x in names], values)
+    if isinstance(values, Mapping) and len(names) == 1:
+        values = _by_state(network, names[0], values)
+    elif callable(values):
+        try:
+            domains = [network.domain(x) for x in names]
+            values = np.array([values(*states) for states in product(*domains)], dtype=object)
+        except TypeError as error:
+            raise InvalidUtilityError(
+                f"the utility's function cannot be called with {len(names)} values: {error}"
+            ) from None
         # A function that returns sequences has another size; the message below says so.
         values = np.reshape(values, shape) if np.size(values) == np.prod(shape) else values
     array = as_floats(values, f"the utility over {listed(names)}", InvalidUtilityError)
@@ -176,13 +162,21 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
     return Factor(names, read_only(np.array(array)))
 
 
-def _tabulated(domains: Sequence[Sequence[Any]], function: Callable[..., Any]) -> FloatArray:
-    try:
-        return np.array([function(*values) for values in product(*domains)], dtype=object)
-    except TypeError as error:
+def _by_state(network: CausalBayesianNetwork, x: str, table: Mapping[Any, Any]) -> list[Any]:
+    """The number of each state of a variable, in the model's order."""
+    states = network.domain(x)
+    values: list[Any] = [None] * len(states)
+    for state, number in table.items():
+        try:
+            values[network.index(x, state)] = number
+        except ValueError as error:
+            raise InvalidUtilityError(f"utility: {error}") from None
+    missing = [state for state, number in zip(states, values, strict=True) if number is None]
+    if missing:
         raise InvalidUtilityError(
-            f"the utility's function cannot be called with {len(domains)} values: {error}"
-        ) from None
+            f"the utility of {x!r} leaves out {listed(missing)}, expected a number for each state"
+        )
+    return values
 
 
 # --- Diagram --------------------------------------------------------------------------------------

@@ -338,36 +338,57 @@ def _element(tag: str, name: str) -> str:
 
 
 def read_pgmpy(model: Any) -> NetworkParts:
-    """What a pgmpy `DiscreteBayesianNetwork` says of a network.
+    """What a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says.
 
     Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
-
-    Args:
-        model: the model, with a `TabularCPD` for each variable.
     """
-    if not all(hasattr(model, part) for part in ("nodes", "get_cpds", "get_parents")):
+    try:
+        cpds = {node: model.get_cpds(node) for node in model.nodes()}
+        # The states of each variable as each CPD lists them; NumPy's scalars come from data.
+        states = {
+            node: {
+                v: [s.item() if isinstance(s, np.generic) else s for s in cpd.state_names[v]]
+                for v in cpd.variables
+            }
+            for node, cpd in cpds.items()
+        }
+        tables = {node: np.asarray(cpd.values, dtype=np.float64) for node, cpd in cpds.items()}
+    except AttributeError as cause:
         raise InvalidModelError(
-            f"the model is a {type(model).__name__}, expected a pgmpy DiscreteBayesianNetwork"
-        )
-    nodes = list(model.nodes())
-    # pgmpy allows any hashable name; here and in files names are text.
-    names = {node: str(node) for node in nodes}
-    if len(set(names.values())) < len(nodes):
+            f"the model is a {type(model).__name__}, expected a pgmpy DiscreteBayesianNetwork with "
+            f"a TabularCPD for each variable ({cause}); add them with model.add_cpds, or fit it"
+        ) from cause
+    names = {node: str(node) for node in cpds}
+    if len(set(names.values())) < len(names):
         raise InvalidModelError("two variables have names that read the same, expected one each")
-    cpds = {node: _cpd(model, node) for node in nodes}
-    domains = {node: _states(cpds[node], node) for node in nodes}
-    parents = {node: list(cpds[node].variables)[1:] for node in nodes}
-    for node in nodes:
-        if set(parents[node]) != set(model.get_parents(node)):
-            raise InvalidModelError(
-                f"the CPD of {names[node]!r} is given {listed(parents[node]) or 'nothing'}, "
-                f"expected the parents in the model, {listed(model.get_parents(node)) or 'none'}"
-            )
+    parents = {node: list(cpd.variables)[1:] for node, cpd in cpds.items()}
+    arrays: dict[str, FloatArray] = {}
+    for node, values in tables.items():
+        for axis, (v, named) in enumerate(states[node].items()):
+            wanted = states[v][v]
+            if len(named) != len(wanted) or set(named) != set(wanted):
+                raise InvalidModelError(
+                    f"the CPD of {names[node]!r} names the states {listed(named)} of {str(v)!r}, "
+                    f"expected those of its own CPD, {listed(wanted)}; give state_names to both"
+                )
+            values = values.take([named.index(state) for state in wanted], axis=axis)
+        # Own states come first in pgmpy.
+        table = np.moveaxis(values, 0, -1)
+        given = [(str(v), states[v][v]) for v in parents[node]]
+
+        def complain(row: int, problem: str, x: str = names[node], given: Any = given) -> Any:
+            places = np.unravel_index(row, [len(named) for _, named in given]) if given else ()
+            pairs = [f"{v} = {named[i]}" for (v, named), i in zip(given, places, strict=True)]
+            where = f" given {', '.join(pairs)}" if pairs else ""
+            return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
+
+        rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
+        arrays[names[node]] = rows.reshape(table.shape)
     name = str(getattr(model, "name", None) or "")
     return NetworkParts(
-        {names[node]: domains[node] for node in nodes},
-        {names[node]: [names[parent] for parent in parents[node]] for node in nodes},
-        {names[node]: _table(cpds[node], names[node], domains) for node in nodes},
+        {names[node]: states[node][node] for node in cpds},
+        {names[node]: [names[parent] for parent in parents[node]] for node in cpds},
+        arrays,
         name="" if name in NO_NAMES else name,
     )
 
@@ -395,51 +416,3 @@ def to_pgmpy(network: CausalBayesianNetwork) -> Any:
             )
         )
     return model
-
-
-def _cpd(model: Any, node: Any) -> Any:
-    cpd = model.get_cpds(node)
-    if cpd is None:
-        raise InvalidModelError(
-            f"{str(node)!r} has no CPD, expected one for each variable; add it with "
-            f"model.add_cpds, or fit the model"
-        )
-    if not all(hasattr(cpd, part) for part in ("variables", "values", "state_names")):
-        raise InvalidModelError(
-            f"the CPD of {str(node)!r} is a {type(cpd).__name__}, expected a TabularCPD: every "
-            f"variable needs finitely many states"
-        )
-    return cpd
-
-
-def _states(cpd: Any, node: Any) -> list[Value]:
-    """The states of a variable, as its own CPD lists them."""
-    # pgmpy keeps NumPy's scalars where states come from data.
-    return [s.item() if isinstance(s, np.generic) else s for s in cpd.state_names[node]]
-
-
-def _table(cpd: Any, x: str, domains: dict[Any, list[Value]]) -> FloatArray:
-    """The CPD as [*sizes of parents, own size], states in the order of each one's own CPD."""
-    values = np.asarray(cpd.values, dtype=np.float64)
-    for axis, node in enumerate(cpd.variables):
-        named, wanted = _states(cpd, node), domains[node]
-        if named != wanted:
-            if len(named) != len(wanted) or set(named) != set(wanted):
-                raise InvalidModelError(
-                    f"the CPD of {x!r} names the states {listed(named)} of {str(node)!r}, expected "
-                    f"those of its own CPD, {listed(wanted)}; give state_names to both"
-                )
-            values = values.take([named.index(state) for state in wanted], axis=axis)
-    table = np.moveaxis(values, 0, -1)
-
-    def complain(row: int, problem: str) -> InvalidModelError:
-        places = np.unravel_index(row, table.shape[:-1]) if table.ndim > 1 else ()
-        pairs = [
-            f"{node} = {domains[node][i]}"
-            for node, i in zip(cpd.variables[1:], places, strict=True)
-        ]
-        where = f" given {', '.join(pairs)}" if pairs else ""
-        return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
-
-    rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
-    return rows.reshape(table.shape)

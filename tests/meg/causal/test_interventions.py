@@ -14,9 +14,7 @@ from meg.causal.instances import (
     MEG_08,
     SIDE,
     done,
-    evidence_of,
     few,
-    goal_weights,
     solvable,
 )
 from oracles import causal_meg as oracle
@@ -115,53 +113,3 @@ def test_a_known_goal_is_planned_anew_in_every_world(model: Model, data: Any) ->
     expected = oracle.evidence(changed, planned)
     assert after.transferred == pytest.approx(expected, abs=1e-8)
     assert after.gap >= -1e-9
-
-
-@given(model=solvable, data=st.data())
-@few
-def test_a_fitted_goal_is_planned_anew_in_every_world(model: Model, data: Any) -> None:
-    targets = model.factors[0][0]
-    settings, changed = a_world(model, data)
-    for each in (model, changed):
-        assume(has_sufficient_recall(each.parents, model.decisions, [targets]))
-    table = meg.under_interventions(network_of(model), model.decisions, [settings], targets=targets)
-    before, after = table.rows
-    best = meg.targets(network_of(model), model.decisions, targets, do=settings)
-    assert after.result.value == pytest.approx(best.value, abs=1e-9)
-    assert before.transferred == pytest.approx(before.result.value, abs=1e-8)
-    assert after.gap >= -1e-8
-    assert after.refitted <= after.result.value + 1e-8
-    if before.result.goal is None or not np.isfinite(before.result.rationality):
-        return
-    # The goal as it is shown is the goal that is carried over.
-    weights = goal_weights(before.result)
-    expected = evidence_of(changed, targets, weights)
-    assert after.transferred == pytest.approx(expected, abs=1e-8)
-    refitted = oracle.known_utility_meg(changed, [(targets, weights)])[0]
-    assert after.refitted == pytest.approx(refitted, abs=1e-6)
-
-
-# --- How it reads ---------------------------------------------------------------------------------
-
-
-def test_the_table_reads_as_text_and_json() -> None:
-    table = meg.under_interventions(
-        belled(), ["D"], [{"B": "left"}, {"S": "left", "B": "right"}], targets=["R"]
-    )
-    assert str(table).split("\n") == [
-        "D towards some utility over R, nats",
-        "  as it is                 MEG 0.1927, original goal 0.1927 (refitted 0.1927), gap 0.0000",
-        "  do(B = left)             MEG 0.0000, original goal −0.2231 (refitted 0.0000), "
-        "gap 0.2231",
-        "  do(S = left, B = right)  MEG 0.1927, original goal −0.6390 (refitted 0.1927), "
-        "gap 0.8318",
-    ]
-    shown = json.loads(json.dumps(table.to_json()))
-    assert shown["decisions"] == ["D"]
-    assert [row["do"] for row in shown["rows"]] == [{}, {"B": "left"}, {"S": "left", "B": "right"}]
-    assert shown["rows"][1]["gap"] == pytest.approx(0.2231, abs=1e-4)
-    assert shown["largest_gap"] == pytest.approx(0.8318, abs=1e-4)
-    assert shown["rows"][0]["result"]["targets"] == ["R"]
-
-
-# --- Refusals -------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from meg.test_visit_matching import grid
 
 from goalmeter.causal import InfluenceDiagram, unroll
 from goalmeter.meg import linear, targets
-from goalmeter.meg.causal import causal_class
 from goalmeter.tabular import epsilon_greedy, optimal_policy
 
 
@@ -32,20 +31,3 @@ def test_both_ways_agree(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # Squares that no choice leads to have no part in the goal, either way.
     assert large.goal is not None and small.goal is not None
     np.testing.assert_array_equal(np.isnan(large.goal.values), np.isnan(small.goal.values))
-
-
-def test_a_hundred_joint_states_close() -> None:
-    result = targets(walk(10, 10, 0.0), None, ["S10"])
-    assert result.certified and result.rationality == np.inf
-    assert result.value == pytest.approx(result.ceiling, abs=1e-6)
-
-
-def test_weighted_sums_of_many_utilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    diagram = walk(4, 5, 0.3)
-    rng = np.random.default_rng(0)
-    features = [{"S5": dict(enumerate(rng.normal(size=16)))} for _ in range(6)]
-    small = causal_class(diagram, features=features)
-    monkeypatch.setattr(linear, "_LARGE_WORK", 0.0)
-    large = causal_class(diagram, features=features)
-    assert large.certified and large.value == pytest.approx(small.value, abs=1e-7)
-    np.testing.assert_allclose(large.utility, small.utility, atol=1e-3)

@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import network_of
 from meg.causal.instances import (
     MEG_08,
     SIDE,
-    built,
 )
-from oracles import random_diagrams as diagrams
 
 from goalmeter import meg
 from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.meg.causal import Interventions
 
 # --- Without sufficient recall --------------------------------------------------------------------
 
@@ -51,27 +47,8 @@ def forgetful_mouse(to_cheese: float = 0.8) -> CausalBayesianNetwork:
     )
 
 
-def carried(worlds: Any, goal: Any, to_cheese: float = 0.8) -> Interventions:
-    # Few restarts: a mouse this small needs none.
-    mouse = forgetful_mouse(to_cheese)
-    return meg.under_interventions(mouse, ["D", "E"], worlds, restarts=6, **goal)
-
-
 def goals(name: str) -> list[Any]:
     return [pytest.param({"targets": [name]}, marks=pytest.mark.slow), {"utility": {name: [0, 1]}}]
-
-
-@pytest.mark.parametrize("goal", goals("T"))
-def test_a_goal_that_is_searched_for_predicts_under_the_shift(goal: Any) -> None:
-    table = meg.under_interventions(
-        forgetful_mouse(), ["D", "E"], [{}, {"B": "left"}], restarts=6, **goal
-    )
-    for row in table.rows:
-        assert row.result.recall == "insufficient"
-        assert row.result.value == pytest.approx(2 * MEG_08, abs=1e-6)
-        assert row.transferred == pytest.approx(row.result.value, abs=1e-6)
-        assert row.refitted == pytest.approx(row.result.value, abs=1e-6)
-    assert table.largest_gap == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("goal", goals("R"))
@@ -86,39 +63,6 @@ def test_a_goal_that_is_searched_for_may_only_have_gone_along(goal: Any) -> None
     assert after.result.value == pytest.approx(0.0, abs=1e-9)
     assert after.refitted == pytest.approx(0.0, abs=1e-9)
     assert table.largest_gap == pytest.approx(-after.transferred, abs=1e-9)
-
-
-@pytest.mark.parametrize("goal", goals("T"))
-def test_an_intervention_may_cut_the_circle(goal: Any) -> None:
-    # From the left on only the second step counts, and only if the cheese is there. With the
-    # original b = logit(0.8) / 0.8 it is planned to go left with sigmoid(b).
-    worlds = [{"M": "left"}, {"T": 1}]
-    table = carried(worlds, goal)
-    _, cut, idle = table.rows
-    assert cut.result.recall == "single"
-    left = 1 / (1 + np.exp(-np.log(4) / 0.8))
-    expected = (np.log(2) + 0.8 * np.log(left) + 0.2 * np.log(1 - left)) / 2
-    assert cut.transferred == pytest.approx(expected, abs=1e-4)
-    assert cut.result.value == pytest.approx(MEG_08 / 2, abs=1e-6)
-    assert cut.refitted == pytest.approx(MEG_08 / 2, abs=1e-6)
-    assert idle.result.recall == "none"
-    assert (idle.transferred, idle.refitted, idle.gap) == (0.0, 0.0, 0.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", diagrams.INSUFFICIENT)
-def test_a_world_that_is_not_changed_keeps_its_goal(family: Any) -> None:
-    model = built(family, 2, "random")
-    options: Any = {"utility": list(model.factors), "restarts": 8}
-    table = meg.under_interventions(network_of(model), model.decisions, [{}], **options)
-    exact = meg.causal_utility(network_of(model), model.decisions, **options)
-    for row in table.rows:
-        assert row.result.value == exact.value
-        assert row.transferred == pytest.approx(exact.value, abs=1e-6)
-    again = meg.under_interventions(
-        network_of(model), model.decisions, [{}], rng=np.random.default_rng(3), **options
-    )
-    assert again.rows[1].transferred == pytest.approx(exact.value, abs=1e-6)
 
 
 def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:

@@ -87,21 +87,3 @@ def test_a_pair_by_hand(goal: Any) -> None:
     text = str(result)
     assert "insufficient recall, so the policies were searched for" in text
     assert "the interval holds the model that was found fixed" in text
-
-
-def test_a_pair_that_always_arrives() -> None:
-    sides = SIDE * 4
-    result = quick(PAIR, ["D", "E"], dict.fromkeys("SODE", sides), targets=["T"])
-    assert result.raw == pytest.approx(2 * np.log(2), abs=1e-9)
-    assert result.rationality == np.inf
-    assert "there is no spread to judge by" in str(result)
-    # Eight of eight with probability q: the others explain nothing, and cost the entropy of q.
-    assert result.n == 8
-    q = 0.025 ** (1 / 8)
-    chance = q * np.log(q) + (1 - q) * np.log(1 - q)
-    assert result.interval[0] == pytest.approx(result.corrected * q + chance)
-    assert result.interval[1] <= 2 * np.log(2) + 1e-9
-    assert result.interval[0] < result.corrected < result.interval[1]
-    single = quick(PAIR, ["D", "E"], {x: ["left"] for x in "SODE"}, utility={"T": [0, 1]})
-    assert np.isnan(single.held_out)
-    assert "one row supports no interval and no held-out value" in single.notes

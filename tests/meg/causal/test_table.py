@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -118,18 +117,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> N
     # 54 of 60 with a standard deviation of 2.3.
     assert covered >= 47
     assert abs(np.mean(corrected) - MEG_08) < 0.02
-
-
-# --- How it reads ---------------------------------------------------------------------------------
-
-
-def test_an_estimate_is_json() -> None:
-    shown = json.loads(json.dumps(quick(mouse(), ["D"], TEN, targets=["T"]).to_json()))
-    assert shown["n"] == 10
-    assert shown["goal"][0]["outcome"] == {"T": "cheese"}
-    assert shown["decisions"] == ["D"]
-    assert len(shown["interval"]) == 2
-    assert {"raw", "corrected", "p_value", "held_out", "recall", "by_decision"} <= set(shown)
 
 
 # --- Refusals -------------------------------------------------------------------------------------

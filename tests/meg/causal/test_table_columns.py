@@ -42,9 +42,3 @@ def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
     for fields in shown[1:]:
         assert fields == shown[0]
     assert shown[0]["n"] == 5
-
-
-def test_a_csv_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
-    path = tmp_path / "outcomes.csv"
-    path.write_text("S,D\n0,1\n1,2\n", encoding="utf-8-sig")
-    assert quick(NUMBERED, ["D"], path, targets=["T"]).n == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from meg.causal.instances import (
     several,
 )
 from oracles import causal_targets
-from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
 from goalmeter import meg
@@ -54,26 +52,6 @@ def test_the_mouse_wants_cheese() -> None:
     assert (result.recall, result.targets) == ("single", ("T",))
 
 
-def test_a_certain_mouse_is_the_limit_of_ever_larger_utilities() -> None:
-    result = meg.targets(mouse(1.0), ["D"], ["T"])
-    assert result.value == pytest.approx(np.log(2), abs=1e-12)
-    assert result.rationality == np.inf
-    assert str(result.goal) == "cheese +1, none −1"
-    assert result.certified
-
-
-def test_a_choice_that_matches_no_single_utility_but_its_own() -> None:
-    # All utilities of what is chosen say log pi itself, up to a constant: log 3 - entropy. Less
-    # their mean, log(1/2, 1/3, 1/6) are log(3) - log(2, 3, 6) + log(36) / 3 - log 3.
-    result = meg.targets(dial(1 / 2, 1 / 3, 1 / 6), ["D"], ["T"])
-    entropy = np.log(2) / 2 + np.log(3) / 3 + np.log(6) / 6
-    assert result.value == pytest.approx(np.log(3) - entropy, abs=1e-12)
-    logs = -np.log([2, 3, 6]) + np.log(36) / 3
-    assert result.rationality == pytest.approx(np.abs(logs).max(), rel=1e-6)
-    assert result.goal is not None
-    np.testing.assert_allclose(result.goal.values, logs / np.abs(logs).max(), atol=1e-6)
-
-
 @pytest.mark.parametrize("rare", [1e-2, 1e-5, 1e-8, 1e-12])
 def test_choices_that_are_hardly_ever_made_are_explained_exactly(rare: float) -> None:
     # Of two choices a utility says any odds, at 2 beta = log((1 - rare) / rare).
@@ -102,16 +80,6 @@ def test_outcomes_without_a_say_have_no_utility() -> None:
 
 def _bits(p: float) -> float:
     return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
-
-
-def test_mouse_and_cheese_together_say_where_to_be_when() -> None:
-    result = meg.targets(mouse(position=True), ["D"], ["M", "S"])
-    assert result.value == pytest.approx(MEG_08, abs=1e-12)
-    assert result.goal is not None
-    # Targets in the order asked for; +1 where both are on one side.
-    assert result.goal.variables == ("M", "S")
-    np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-6)
-    assert result.targets == ("M", "S")
 
 
 # --- The literal oracle ---------------------------------------------------------------------------
@@ -143,21 +111,6 @@ def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: 
     targets = tuple(outside[:size])
     assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
     assert_agrees(model, targets)
-
-
-@pytest.mark.parametrize("family", diagrams.SUFFICIENT)
-@pytest.mark.parametrize("policy", ["random", "mixed"])
-def test_the_bound_is_that_of_a_policy_with_the_same_outcomes(family: Any, policy: str) -> None:
-    # Weak duality: any policy that leads to the targets as often bounds every utility over them.
-    model = family(np.random.default_rng(4), policy)
-    for targets in diagrams.groups_of(model):
-        if not has_sufficient_recall(model.parents, model.decisions, [targets]):
-            continue
-        result = meg.targets(network_of(model), model.decisions, targets)
-        bound, residual = causal_targets.matching_policy_bound(model, [targets])
-        assert residual < 1e-9
-        assert result.value <= bound + 1e-8
-        assert result.value == pytest.approx(bound, abs=1e-6)
 
 
 # --- Goals that are read --------------------------------------------------------------------------

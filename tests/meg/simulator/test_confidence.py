@@ -6,14 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
 from goalmeter.meg.simulator.confidence import (
     ConfidenceSet,
     OutcomeArrays,
-    StepOutcomeTable,
 )
-from goalmeter.meg.simulator.protocol import StepOutcome
 
 
 def one_pair(counts: list[int], unlisted: int = 0, *, certain: bool = False) -> OutcomeArrays:
@@ -37,15 +34,6 @@ def test_the_radius_by_hand() -> None:
     price = math.log(2.11 * 2 * math.log(2) ** 2 / 0.1)
     expected = (price + math.log(fitted) - math.log(predicted)) / 3
     assert ConfidenceSet(one_pair([2, 1]), 0.1).radius[0] == pytest.approx(expected)
-
-
-def test_certain_pairs_and_pairs_without_draws() -> None:
-    certain = ConfidenceSet(one_pair([1], certain=True), 0.1)
-    assert certain.radius[0] == 0
-    assert certain.highest(np.array([[3.0]]), 10.0)[0] == 3.0
-    never = ConfidenceSet(one_pair([0, 0]), 0.1)
-    assert never.highest(np.array([[3.0, 4.0]]), 10.0)[0] == 10.0
-    assert never.lowest(np.array([[3.0, 4.0]]), -2.0)[0] == -2.0
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -89,33 +77,3 @@ def test_the_truth_stays_in_the_set_at_every_look() -> None:
                 break
     # The first list has 0.2 / (2.11 * 2 * log(2)^2) = 0.0986 of the error.
     assert outside / runs < 0.0986
-
-
-def test_a_pair_lists_first_and_counts_then() -> None:
-    table = StepOutcomeTable(n_actions=1, n_utilities=1)
-    table.grow(1)
-    pair, a, b = table.pair(0, 0), StepOutcome(0, (1.0,)), StepOutcome(0, (2.0,))
-    table.add(pair, {a: 3}, False)
-    assert (pair.listed, pair.counts, pair.n) == ([a], [0], 0)
-    table.add(pair, {a: 5, b: 1}, False)
-    assert (pair.counts, pair.unlisted, pair.drawn) == ([5], 1, 9)
-    # What is often unlisted begins a new list, and the draws so far no longer count.
-    table.add(pair, {b: 4}, False)
-    assert (pair.listed, pair.counts, pair.unlisted, pair.order) == ([a, b], [0, 0], 0, 1)
-    table.add(pair, {b: 2}, False)
-    assert pair.counts == [0, 2]
-
-
-def test_the_predictor_is_a_distribution() -> None:
-    # Over all sequences of two draws of two listed outcomes and the unlisted one.
-    weights = np.array([0.5, 0.5, 0.02])
-    total = 0.0
-    for first in range(3):
-        for second in range(3):
-            n = np.bincount([first, second], minlength=3)
-            total += math.exp(
-                gammaln(weights.sum())
-                - gammaln(weights.sum() + 2)
-                + float((gammaln(weights + n) - gammaln(weights)).sum())
-            )
-    assert total == pytest.approx(1)

@@ -99,35 +99,6 @@ def test_actions_are_clipped_to_the_box_as_the_world_takes_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "env", "why"),
-    [
-        (lambda seen: GaussianAnswer(0.5, 0.5), Throw(), "least_std"),
-        (lambda seen: np.zeros(1), Throw(), "not the density"),
-        (normal(0.5, 0.5), Throw(-4.0, np.inf), "has no ends"),
-    ],
-)
-def test_where_nothing_bounds_the_agent_there_is_no_upper_end(
-    agent: Any, env: Any, why: str
-) -> None:
-    result = throw(agent, env=env, bounds=(-1000.0, 0.0))
-    assert math.isinf(result.upper_bound)
-    assert any(why in note for note in result.notes)
-
-
-def test_one_answer_without_a_density_takes_the_upper_end_away() -> None:
-    class Fickle:
-        def __init__(self) -> None:
-            self.asked = 0
-
-        def begin(self, generator: np.random.Generator) -> Any:
-            self.asked += 1
-            late = self.asked > 5
-            return lambda seen: np.zeros(1) if late else GaussianAnswer(0.0, 1.0, 1.0)
-
-    assert math.isinf(throw(Fickle()).upper_bound)
-
-
-@pytest.mark.parametrize(
     ("options", "error", "words"),
     [
         ({"reference": None}, InvalidParameterError, "'uniform'.*'gaussian"),

@@ -50,35 +50,6 @@ def test_ppo_answers_its_normals(ppo: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_good_agent_in_pendulum_tells_more_than_its_reference() -> None:
-    def upright(seen: np.ndarray) -> GaussianAnswer:
-        torque = -10 * np.arctan2(seen[1], seen[0]) - 2 * seen[2]
-        return GaussianAnswer([np.clip(torque, -2, 2)], 0.3, 0.3)
-
-    class Balanced(gymnasium.Wrapper[Any, Any, Any, Any]):
-        """Begins within a tenth of upright, where the reference soon falls."""
-
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            return self.env.reset(seed=seed, options={"x_init": 0.1, "y_init": 0.1})
-
-    result = measured(
-        upright,
-        env=Balanced(make()),
-        utility=lambda seen, info: float(seen[0] > 0.9),
-        reference="gaussian(1.5)",
-        horizon=25,
-        bounds=(0, 1),
-        budget=20_000,
-    )
-    assert result.interval[0] > 0.5
-    assert result.interval[0] < result.interval[1] < math.inf
-    assert result.notes == (
-        "actions are continuous, so no state has all of its actions tried; the bound is that from "
-        "the start",
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["SAC", "TD3", "DDPG", "gSDE"])
 def test_models_that_give_actions_only(kind: str) -> None:
     if kind == "gSDE":

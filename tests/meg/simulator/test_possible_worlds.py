@@ -9,8 +9,8 @@ import pytest
 
 from goalmeter.meg.simulator.confidence import AS_SEEN, LEAST, MOST, ConfidenceSet, PossibleWorlds
 from goalmeter.meg.simulator.exploration import Exploration
-from goalmeter.meg.simulator.start_bounds import entropies, largest_concave
-from goalmeter.meg.simulator.state_bounds import CurveBounds, Line, highest, summit
+from goalmeter.meg.simulator.start_bounds import entropies
+from goalmeter.meg.simulator.state_bounds import CurveBounds, summit
 from goalmeter.meg.simulator.worlds import TabularSimulator
 from goalmeter.tabular import TabularMDP, soft_plan
 
@@ -89,42 +89,6 @@ def literal_return(mdp: TabularMDP, policy: np.ndarray) -> float:
     for t in reversed(range(HORIZON)):
         value = (policy[t] * (r + p @ value)).sum(axis=1)
     return float(value[0])
-
-
-def test_what_was_never_tried_may_be_the_best_that_is_conceivable() -> None:
-    mdp = world(1, certain=True)
-    simulator = TabularSimulator(mdp, seed=1)
-    exploration = Exploration(simulator, HORIZON, seed=2)
-    exploration.expand([0], 1)  # the first state alone
-    assert not exploration.complete([0])
-    ranges = tuple(simulator.utilities.bounds.values())
-    worlds = PossibleWorlds(ConfidenceSet(exploration.table.arrays(), 0.05), 3, HORIZON, ranges)
-    best = ranges[0].high * (HORIZON - 1)
-    first = mdp.reward[0] + best
-    expected = np.log(np.exp(first).mean())
-    assert worlds.soft_plan(np.ones(1), MOST).value[0, 0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_lines_against_a_fine_grid(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    lines = [Line(*pair) for pair in rng.normal([0.0, 1.5], size=(5, 2))]
-    lines = [Line(slope, max(height, 0.0)) for slope, height in lines]
-    grid = np.linspace(0, 400, 400_001)
-    literal = np.min([slope * grid + height for slope, height in lines], axis=0).max()
-    if all(slope > 0 for slope, _ in lines):
-        assert highest(lines) == np.inf
-    else:
-        assert highest(lines) == pytest.approx(max(literal, 0.0), abs=0.01)
-
-
-def test_a_concave_maximum_at_a_point_and_at_infinity() -> None:
-    best, value = largest_concave(lambda b: 3 * b - b * b, 0.01)
-    assert (best, value) == (pytest.approx(1.5, rel=0.02), pytest.approx(2.25, rel=1e-3))
-    best, value = largest_concave(lambda b: 1 - np.exp(-b), 0.01)
-    assert best > 20
-    assert value == pytest.approx(1.0, abs=1e-6)
-    assert largest_concave(lambda b: -b, 1.0)[1] == 0.0
 
 
 @pytest.mark.parametrize("lift", [0.0, 3.0])

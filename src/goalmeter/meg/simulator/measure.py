@@ -501,31 +501,11 @@ class Measurement:
 
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
-    low, high = map(_number, values["interval"])
-    weights = values["weights"]
-    return SimulatorResult(
-        value=_number(values["meg"]),
-        interval=(low, high),
-        level=_number(values["level"]),
-        maximum=None if values["maximum"] is None else _number(values["maximum"]),
-        rationality=_number(values["rationality"]),
-        steps={str(name): int(count) for name, count in values["steps"].items()},
-        binding={end: str(values["binding"][end]) for end in ("lower", "upper")},
-        episodes=int(values["episodes"]),
-        notes=tuple(map(str, values["notes"])),
-        weights=None if weights is None else {str(k): _number(w) for k, w in weights.items()},
-        utility=_text(values["utility"]),
-        world=_text(values["world"]),
-        method=_text(values["method"]),
-        stopped=_text(values["stopped"]),
-        reference=_text(values["reference"]),
-        exceeds={str(name): _number(more) for name, more in values["exceeds"].items()},
-        measurement=measurement,
-        fitted_episodes=int(values["fitted_episodes"]),
-        rests_on_assumption=bool(values["rests_on_assumption"]),
-        estimated=bool(values["estimated"]),
-        chance=_text(values["chance"]),
-    )
+    read: dict[str, Any] = {"value": _number(values["meg"]), "measurement": measurement}
+    for each in fields(SimulatorResult):
+        if each.name not in ("value", "utility_function", "measurement"):
+            read[each.name] = _READERS[str(each.type)](values[each.name])
+    return SimulatorResult(**read)
 
 
 def _progress(values: Mapping[str, Any]) -> SimulatorProgress:
@@ -545,3 +525,28 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"{shown(value)} is no number")
     return float(value)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {str(name): _number(value) for name, value in values.items()}
+
+
+def _interval(values: Any) -> tuple[float, float]:
+    low, high = map(_number, values)
+    return low, high
+
+
+# How a stored value of each type of field is read and checked.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "float": _number,
+    "int": int,
+    "bool": bool,
+    "str": _text,
+    "tuple[float, float]": _interval,
+    "tuple[str, ...]": lambda values: tuple(map(str, values)),
+    "float | None": lambda value: None if value is None else _number(value),
+    "Mapping[str, int]": lambda values: {str(name): int(n) for name, n in values.items()},
+    "Mapping[str, str]": lambda values: {end: str(values[end]) for end in ("lower", "upper")},
+    "Mapping[str, float]": _numbers,
+    "Mapping[str, float] | None": lambda values: None if values is None else _numbers(values),
+}

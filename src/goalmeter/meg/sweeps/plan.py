@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import accumulate, groupby
 from pathlib import Path
-from string import Formatter
 from typing import Any, NamedTuple
 
 from goalmeter._errors import (
@@ -104,12 +103,19 @@ class SweepChoice(JsonFields):
         """Whether it is read from an .npz file."""
         return not (self.is_word or self.is_users)
 
-    @property
-    def placeholders(self) -> list[str]:
-        """The {names} in the path of a file."""
-        if not self.is_file:
-            return []
-        return [name for _, name, _, _ in Formatter().parse(self.name) if name is not None]
+    def path_in(self, source: Source, number: int) -> str:
+        """Return the path of a file in a world, whose {names} are filled in."""
+        fields = source.fields(number)
+        try:
+            return self.name.format_map(fields)
+        except KeyError as cause:
+            listed = ", ".join(f"{{{name}}}" for name in fields) or "none"
+            raise InvalidParameterError(
+                f"{self.name} has {{{cause.args[0]}}}, which {source.label(number)} has no value "
+                f"for, expected {listed}; {{{WORLD}}} is the name of an MDP file without its ending"
+            ) from None
+        except (ValueError, LookupError, AttributeError) as cause:
+            raise InvalidParameterError(f"{self.name} has a stray brace: {cause}") from cause
 
 
 # --- Plan -----------------------------------------------------------------------------------------
@@ -201,8 +207,8 @@ class SweepPlan:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
         yield from source.paths[numbers.start : numbers.stop]
         for choice in (*self.policies, *self.utilities):
-            if choice.placeholders:
-                yield from (choice.name.format_map(source.fields(number)) for number in numbers)
+            if choice.is_file and "{" in choice.name:
+                yield from (choice.path_in(source, number) for number in numbers)
             elif choice.is_file:
                 yield choice.name
 
@@ -408,7 +414,7 @@ def plan_sweep(
         key, name, grid = _read_entry(entry, "worlds", seed)
         sources.append(Source(name if key == GENERATOR else None, grid))
     entries["utilities"] = entries["utilities"] or [_Entry(REWARD, "utilities")]
-    chosen = [_choices(entries, section, sources, seed) for section in ("policies", "utilities")]
+    chosen = [_choices(entries[section], section, seed) for section in ("policies", "utilities")]
     plan = SweepPlan(tuple(sources), *chosen, timeout=timeout)
     return with_chunks(replace(plan, contents=_contents(plan)))
 
@@ -577,40 +583,18 @@ def _text(value: object, name: str) -> str:
     raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
 
 
-def _choices(
-    entries: Mapping[str, Sequence[_Entry]], section: str, sources: Sequence[Source], seed: int
-) -> tuple[SweepChoice, ...]:
-    """Return the choices of a section, with different labels and known placeholders."""
+def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
+    """Return the choices of a section, with different labels."""
     out: dict[str, SweepChoice] = {}
-    for entry in entries[section]:
+    for entry in entries:
         role, name, grid = _read_entry(entry, section, seed)
         for choice in (SweepChoice(role, name, arguments) for arguments in grid):
             if choice.label in out:
                 raise InvalidParameterError(
                     f"{entry.where}: {choice.label} is there twice; name it once"
                 )
-            _check_placeholders(choice, sources, entry.where)
             out[choice.label] = choice
     return tuple(out.values())
-
-
-def _check_placeholders(choice: SweepChoice, sources: Sequence[Source], where: str) -> None:
-    try:
-        names = choice.placeholders
-    except ValueError as cause:
-        raise InvalidParameterError(
-            f"{where}: {choice.name} has a single brace: {cause}"
-        ) from cause
-    for name in names:
-        for source in sources:
-            known = source.fields(0)
-            if name not in known:
-                listed = ", ".join(f"{{{key}}}" for key in known) or "none"
-                hint = f" ({{{WORLD}}} is the name of an MDP file without its ending)"
-                raise InvalidParameterError(
-                    f"{where}: {choice.name} has {{{name}}}, which {source.label(0)} has no value "
-                    f"for, expected {listed}{hint if name == WORLD else ''}"
-                )
 
 
 def _contents(plan: SweepPlan) -> dict[str, str | None]:

@@ -48,7 +48,7 @@ from goalmeter.meg.sweeps.table import (
     columns_from_json,
     columns_of,
 )
-from goalmeter.meg.sweeps.worlds import call, function_of, source_of, world_digest
+from goalmeter.meg.sweeps.worlds import Source, call, function_of, source_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
 from goalmeter.runs import JobResult, Study, carry_out, read_run, stored_results
@@ -116,13 +116,12 @@ def measure(
     made = [make if isinstance(make, str) else _attempt(make, number) for number in numbers]
     pairs = [pair for pair in zip(made, numbers, strict=True) if not isinstance(pair[0], str)]
     worlds = [world for world, _ in pairs]
-    fields = [origin.fields(number) for _, number in pairs]
     best = cache(lambda: optimal_policies(worlds))
-    chances = [_arrays(choice, worlds, fields, best) for choice in behaviour]
+    chances = [_arrays(choice, pairs, origin, best) for choice in behaviour]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(utilities):
         cases: dict[tuple[int, int, int], _Case] = {}
-        aims = _arrays(utility, worlds, fields, best)
+        aims = _arrays(utility, pairs, origin, best)
         for p, w in product(range(len(behaviour)), range(len(worlds))):
             policy, aim = chances[p][w], aims[w]
             if isinstance(policy, str) or isinstance(aim, str):
@@ -150,21 +149,21 @@ def measure(
 
 def _arrays(
     choice: SweepChoice,
-    worlds: Sequence[TabularMDP],
-    fields: Sequence[Mapping[str, Any]],
+    pairs: Sequence[tuple[TabularMDP, int]],
+    source: Source,
     best: Callable[[], Sequence[FloatArray]],
 ) -> Sequence[FloatArray | str | None]:
     """Return the array of each world, None for its reward or a named class, or what is wrong.
 
-    `fields` are the values of {names} in paths; `best` returns the optimal policies, which all
-    values of epsilon share.
+    `pairs` are worlds with their numbers in the source; `best` returns the optimal policies, which
+    all values of epsilon share.
     """
+    worlds = [world for world, _ in pairs]
     if not worlds:
         return []
     if not choice.is_word:
-        make = _attempt(_loader, choice)
-        cases = zip(worlds, fields, strict=True)
-        return [make if isinstance(make, str) else _attempt(make, *case) for case in cases]
+        make = _attempt(_loader, choice, source)
+        return [make if isinstance(make, str) else _attempt(make, *pair) for pair in pairs]
     if choice.role != POLICY:
         return [None] * len(worlds)
 
@@ -181,8 +180,8 @@ def _arrays(
     return [out] * len(worlds) if isinstance(out, str) else out
 
 
-def _loader(choice: SweepChoice) -> Callable[[TabularMDP, Mapping[str, Any]], FloatArray]:
-    """Return the function of a world and its fields that a file or a user's function stands for."""
+def _loader(choice: SweepChoice, source: Source) -> Callable[[TabularMDP, int], FloatArray]:
+    """Return the function of a world and its number that a file or a user's function stands for."""
 
     def checked(world: TabularMDP, value: Any) -> FloatArray:
         if choice.role == POLICY:
@@ -197,8 +196,8 @@ def _loader(choice: SweepChoice) -> Callable[[TabularMDP, Mapping[str, Any]], Fl
         )
     load = cache({POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}[choice.role])
 
-    def read(world: TabularMDP, names: Mapping[str, Any]) -> FloatArray:
-        path = choice.name.format_map(names)
+    def read(world: TabularMDP, number: int) -> FloatArray:
+        path = choice.path_in(source, number)
         value = load(path)
         try:
             return checked(world, value)

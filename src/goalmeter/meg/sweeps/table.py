@@ -131,12 +131,13 @@ def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
         texts = {name: list(map(int, value[name].split())) for name in _TEXTS}
         out = ChunkColumns(facts, numbers, value["status"], texts, list(map(str, value["words"])))
         count = sum(1 for _ in out.rows())
+        if count != rows or len(facts) != worlds:
+            raise ValueError(f"there are {count} rows in {len(facts)} worlds")
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as cause:
-        raise InvalidFileError(f"its columns cannot be read: {shown(str(cause))}") from cause
-    if count != rows or len(facts) != worlds:
         raise InvalidFileError(
-            f"its columns are not of {rows} rows in {worlds} worlds, as its key has it"
-        )
+            f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
+            f"{shown(str(cause))}"
+        ) from cause
     return out
 
 
