@@ -19,7 +19,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidModelErro
 from goalmeter._files import write_bytes
 from goalmeter._names import listed, unknown_name
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.causal.graph import Value
+from goalmeter.causal.graph import Value, check_rows
 from goalmeter.tabular.arrays import ROUNDING
 
 if TYPE_CHECKING:
@@ -121,22 +121,8 @@ def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterEr
         rows: [rows, states].
         complain: makes the error for a row (its number, what is wrong with it).
     """
-    negative = (rows < 0).any(axis=1)
-    if negative.any():
-        first = int(np.argmax(negative))
-        raise complain(
-            first, f"has the negative probability {rows[first].min():g}, expected none below 0"
-        )
+    check_rows(rows, ROW_TOLERANCE, complain)
     sums = rows.sum(axis=1)
-    # Written so that a sum that is not a number is refused too.
-    off = ~(np.abs(sums - 1.0) <= ROW_TOLERANCE)
-    if off.any():
-        first = int(np.argmax(off))
-        raise complain(
-            first,
-            f"sums to {sums[first]:.10g}, expected 1 (up to {ROW_TOLERANCE:g}, for rounded "
-            f"numbers); correct the row, or divide it by its sum",
-        )
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
 

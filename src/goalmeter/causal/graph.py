@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
 from goalmeter._names import listed, unknown_name
-from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import as_floats, check_finite, normalised_rows, read_only, shape_text
 
 if TYPE_CHECKING:
@@ -105,7 +105,13 @@ def conditional(
                 f"the CPD of {name!r} has shape {shape_text(array.shape)}, expected "
                 f"{shape_text(shape)}: one axis for each of {axes}, its own last"
             )
-    _check(name, parents, array)
+
+    def error(row: int, problem: str) -> InvalidModelError:
+        places = np.unravel_index(row, shape[:-1]) if parents else ()
+        values = [states[int(i)] for (_, states), i in zip(parents, places, strict=True)]
+        return InvalidModelError(f"the CPD of {name!r}{_context(parents, values)} {problem}")
+
+    check_rows(array.reshape(-1, shape[-1]), SUM_TOLERANCE, error)
     # A copy: what the caller does to the array later is of no account here.
     return read_only(normalised_rows(np.array(array)))
 
@@ -150,21 +156,25 @@ def _place(place: Mapping[Value, int], value: Any, where: str) -> int:
         ) from None
 
 
-def _check(name: str, parents: Sequence[tuple[str, Sequence[Value]]], array: AnyArray) -> None:
-    """Refuse rows that are not distributions, naming the parents' values of the worst one."""
-    sums = array.sum(axis=-1)
-    for bad, worst, problem in (
-        ((array < 0).any(axis=-1), array.min(axis=-1), "has the negative probability"),
-        (np.abs(sums - 1.0) > SUM_TOLERANCE, sums, "sums to"),
+def check_rows(
+    rows: FloatArray, tolerance: float, error: Callable[[int, str], GoalmeterError]
+) -> None:
+    """Refuse rows, [n, states], that are not distributions.
+
+    `error` makes the error for a row: of its number, and what is wrong with it.
+    """
+    sums = rows.sum(axis=1)
+    for bad, values, problem in (
+        ((rows < 0).any(axis=1), rows.min(axis=1), "has the negative probability"),
+        # Written so that a sum that is not a number is refused too.
+        (~(np.abs(sums - 1.0) <= tolerance), sums, "sums to"),
     ):
         if bad.any():
-            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
-            values = [states[int(i)] for (_, states), i in zip(parents, where, strict=True)]
-            raise InvalidModelError(
-                f"the CPD of {name!r}{_context(parents, values)} {problem} "
-                f"{worst[where]:.10g}, expected probabilities that sum to 1 (tolerance "
-                f"{SUM_TOLERANCE:g}); divide each row by its sum if it holds counts or rounded "
-                f"numbers"
+            first = int(np.argmax(bad))
+            raise error(
+                first,
+                f"{problem} {values[first]:.10g}, expected probabilities that sum to 1 (tolerance "
+                f"{tolerance:g}); divide each row by its sum if it holds counts or rounded numbers",
             )
 
 
