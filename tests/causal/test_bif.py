@@ -123,7 +123,7 @@ def wet(rows: str) -> str:
         (RAIN + WET, 3, "Wet has no probabilities, expected a table for each variable"),
         (RAIN + WET + "probability (Wet | Rian) { }", 6, "did you mean 'Rain'?"),
         (wet("(yes) 0.5 0.5;"), 6, "'Wet' given Rain = no is missing (1 of 2 are)"),
-        (wet("table 0.5 0.5 0.5 0.4;"), 7, "'Wet' given Rain = no sums to 0.9, expected probabilities"),
+        (wet("table 0.5 0.5 0.5 0.4;"), 7, "'Wet' given Rain = no sums to 0.9, expected"),
         (wet("(yes) 0.5; default 1 0;"), 7, "a row of 'Wet' has 1 numbers, expected 2"),
         (wet("(yes) 0.5 O.5;"), 7, "a probability of 'Wet', got \"O.5\""),
         (wet("(yes) 0.5 0.5\n(no) 1 0;"), 8, 'a probability of \'Wet\' or ";", got "("'),

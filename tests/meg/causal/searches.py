@@ -17,9 +17,9 @@ from goalmeter.meg.causal.outcomes import JointOutcomes, Policies, joint_outcome
 from goalmeter.meg.causal.search import SearchResult
 
 LOG2 = float(np.log(2))
-few = settings(max_examples=3, deadline=None, derandomize=True)
-several = settings(max_examples=5, deadline=None, derandomize=True)
-many = settings(max_examples=15, deadline=None, derandomize=True)
+few = settings(max_examples=2, deadline=None, derandomize=True)
+several = settings(max_examples=3, deadline=None, derandomize=True)
+many = settings(max_examples=8, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 forgetful = st.builds(
     lambda make, seed, policy: make(np.random.default_rng(seed), policy),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from causal.models import network_of
 from meg.causal.searches import (
     LOG2,
     entropy,
@@ -12,12 +11,8 @@ from meg.causal.searches import (
     known,
     searched,
     team,
-    towards,
 )
 from oracles import random_diagrams as diagrams
-
-from goalmeter.meg.causal.insufficient_recall import search
-from goalmeter.meg.causal.outcomes import joint_outcomes
 
 # --- By hand --------------------------------------------------------------------------------------
 
@@ -27,12 +22,12 @@ def test_a_team_that_mostly_matches() -> None:
     entropy h(1/2 + x) + h(1/2 + y) is largest at x = y. The evidence of p, q for (r, r) is
     2 log 2 + (p + q) log r + (2 - p - q) log(1 - r), largest at r = (p + q) / 2. And r is
     stationary: b (2 r - 1) = log(r / (1 - r))."""
-    for p, q in ((0.8, 0.8), (0.9, 0.6)):
-        r = (p + q) / 2
-        result = known(team([p, 1 - p], [q, 1 - q]))
-        assert result.value == pytest.approx(2 * (LOG2 - entropy(r)), abs=1e-11)
-        assert result.rationality == pytest.approx(np.log(r / (1 - r)) / (2 * r - 1), rel=1e-5)
-        assert result.policies[0] == pytest.approx(np.array([[r, 1 - r]]), abs=1e-6)
+    p, q = 0.9, 0.6
+    r = (p + q) / 2
+    result = known(team([p, 1 - p], [q, 1 - q]))
+    assert result.value == pytest.approx(2 * (LOG2 - entropy(r)), abs=1e-11)
+    assert result.rationality == pytest.approx(np.log(r / (1 - r)) / (2 * r - 1), rel=1e-5)
+    assert result.policies[0] == pytest.approx(np.array([[r, 1 - r]]), abs=1e-6)
     nothing = known(team([0.5, 0.5], [0.5, 0.5]))
     assert (nothing.value, nothing.rationality) == (0.0, 0.0)
 
@@ -51,8 +46,6 @@ def test_a_gap_that_no_rationality_attains() -> None:
     # Definition 3.1 at u = 0.44, on a grid: no policy has more entropy.
     assert grid_entropy(0.44) <= result.entropy + 1e-7
     assert grid_entropy(0.44) == pytest.approx(result.entropy, abs=2e-3)
-    # And so it is towards the match as a target.
-    assert towards(network, "X").value == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.slow
@@ -72,8 +65,6 @@ def test_a_local_maximum_does_not_count() -> None:
     assert result.value == pytest.approx(0.0519628, abs=1e-5)
     # The true ones nearly always play 0, and the best of them is on the other side of chance.
     assert result.rationality == pytest.approx(-2.107, abs=1e-3)
-    # Without the difference it is one.
-    assert searched(diagrams.two_peaks(0.0)).value == pytest.approx(2 * LOG2, abs=1e-12)
 
 
 def test_the_smelling_mouse() -> None:
@@ -83,10 +74,3 @@ def test_the_smelling_mouse() -> None:
     result = searched(model)
     assert result.value == pytest.approx(2 * (LOG2 - entropy(0.8)), abs=1e-10)
     assert result.rationality == pytest.approx(np.log(4) / 0.8, rel=1e-5)
-    assert searched(diagrams.smelling_mouse(1.0)).value == pytest.approx(2 * LOG2, abs=1e-12)
-    network = network_of(model)
-    table = joint_outcomes(network, model.decisions, ["U3"])
-    sought = search(table, table.policies(network), rng=np.random.default_rng(0))
-    assert sought.value == pytest.approx(2 * (LOG2 - entropy(0.8)), abs=1e-9)
-    assert sought.weights == pytest.approx([-1.0, 1.0])
-    assert sought.rationality == pytest.approx(np.log(4) / 0.8 / 2, rel=1e-4)

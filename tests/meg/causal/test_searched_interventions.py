@@ -65,6 +65,7 @@ def test_a_goal_that_is_searched_for_may_only_have_gone_along(goal: Any) -> None
     assert table.largest_gap == pytest.approx(-after.transferred, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_goal_in_a_gap_says_nothing_of_other_worlds() -> None:
     # Two that cannot talk, twelve ways each, of which one must be taken by both: as the rationality
     # grows they go over to it at once, and no rationality has them take it four times of ten.

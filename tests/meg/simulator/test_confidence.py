@@ -36,7 +36,7 @@ def test_the_radius_by_hand() -> None:
     assert ConfidenceSet(one_pair([2, 1]), 0.1).radius[0] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_bound_is_the_supremum_over_the_set(seed: int) -> None:
     # Over a fine grid of distributions on two outcomes and the unlisted one.
     rng = np.random.default_rng(seed)

@@ -86,6 +86,7 @@ def test_the_interval_holds_the_truth_at_every_seed(mean: float, std: float) -> 
     assert any(r.interval[0] > 0 for r in results) == (truth > 0.05)
 
 
+@pytest.mark.slow
 def test_actions_are_clipped_to_the_box_as_the_world_takes_them() -> None:
     world = Throw(-2.0, 2.0)
     result = throw(normal(9.0, 0.5), env=world)

@@ -58,7 +58,9 @@ def paid(result: SimulatorResult) -> list[float]:
     return [result.utility_function(cell, {}) for cell in range(CELLS)]
 
 
-@pytest.mark.parametrize(("slip", "state"), [(0.0, "observation"), (0.1, None)])
+@pytest.mark.parametrize(
+    ("slip", "state"), [(0.0, "observation"), pytest.param(0.1, None, marks=pytest.mark.slow)]
+)
 def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: Any) -> None:
     asked = {"reward": "reward", "linear": LearntUtility(), "net": LearntUtility(module=network())}
     results = measured(

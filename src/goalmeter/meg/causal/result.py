@@ -106,7 +106,8 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
         # A pgmpy model; its class is not imported to ask.
         model = CausalBayesianNetwork.from_pgmpy(model)
     goal: Utility | None = None
-    network, own = model, ()
+    network: object = model
+    own: Sequence[str] = ()
     if isinstance(model, InfluenceDiagram):
         network, own = model.network, model.decisions
         goal = model.utility if model.utilities else None
@@ -303,8 +304,11 @@ def no_influence(query: CausalQuery) -> CausalMeg:
     """Return the result where no decision influences the utility: 0, with the reason."""
     noun = "decision" if len(query.decisions) == 1 else "decisions"
     verb = "is" if len(query.targets) == 1 else "are"
+    zeros: dict[str, Any] = dict.fromkeys(
+        ("value", "upper_bound", "maximum", "ceiling", "rationality"), 0.0
+    )
     return CausalMeg(
-        **dict.fromkeys(("value", "upper_bound", "maximum", "ceiling", "rationality"), 0.0),
+        **zeros,
         target=query.name,
         method="read off the graph",
         tolerance=0.0,
