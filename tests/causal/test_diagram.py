@@ -78,29 +78,10 @@ def test_the_expected_utility_of_another_policy_and_world(seed: int) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (
-            {"cpds": {"S": [0.5, 0.5], "D": [[1, 0], [0, 1]]}},
-            InvalidModelError,
-            "the decision 'D' has a CPD among cpds, expected it in policy",
-        ),
-        (
-            {"decisions": ["D", "E"]},
-            InvalidParameterError,
-            "decision 'E' does not exist, expected one of S, D",
-        ),
-        (
-            {"utilities": {"S": (["D"], [0, 1])}},
-            InvalidModelError,
-            "the utility 'S' has the name of a variable, expected another; a utility node is not "
-            r"among domains and cpds, but {'S': \(variables, array or function of their "
-            r"values\)} in "
-            "utilities",
-        ),
-        (
-            {"policy": {"D": [[0.5, 0.6], [0.5, 0.5]]}},
-            InvalidModelError,
-            r"the CPD of 'D' given S = left sums to 1\.1",
-        ),
+        ({"cpds": {"S": [0.5, 0.5], "D": [[1, 0], [0, 1]]}}, InvalidModelError, "expected it in"),
+        ({"decisions": ["D", "E"]}, InvalidParameterError, "decision 'E' does not exist"),
+        ({"utilities": {"S": (["D"], [0, 1])}}, InvalidModelError, "has the name of a variable"),
+        ({"policy": {"D": [[0.5, 0.6]] * 2}}, InvalidModelError, "given S = left sums to"),
     ],
 )
 def test_diagrams_that_make_no_sense_are_refused(options: Any, error: Any, message: str) -> None:

@@ -115,3 +115,19 @@ def test_probabilities_that_do_not_quite_add_up_leave_no_state_outside() -> None
     network = CausalBayesianNetwork({"X": range(10)}, {}, {"X": [0.1] * 10})
     rng: Any = Largest()
     assert network.sample(2, rng)["X"] == [9, 9]
+
+
+@given(seed=seeds)
+@several
+def test_arrays_and_functions_say_the_same(seed: int) -> None:
+    model = random_model(seed)
+    domains = {x: range(size) for x, size in model.sizes.items()}
+    functions: dict[str, Any] = {
+        x: lambda *values, rows=rows: dict(enumerate(rows[values]))
+        for x, rows in model.cpds.items()
+    }
+    first = CausalBayesianNetwork(domains, model.parents, model.cpds)
+    second = CausalBayesianNetwork(domains, model.parents, functions)
+    for x in model.sizes:
+        np.testing.assert_array_equal(first.cpd(x), second.cpd(x))
+        assert not first.cpd(x).flags.writeable

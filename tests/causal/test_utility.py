@@ -72,34 +72,14 @@ def test_the_expected_utility_is_that_of_the_joint(seed: int) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        (
-            "cheese",
-            r"the utility is 'cheese', expected {variable: {state: number}}, a pair \(variables, "
-            r"array\), or a list of {'variables': \[...\], 'values': \[...\]}",
-        ),
-        (
-            {"T": {"cheez": 1, "none": 0}},
-            "utility: state of 'T': 'cheez' does not exist, expected one of cheese, none; did you "
-            "mean 'cheese'?",
-        ),
-        (
-            {"T": [1, 2, 3]},
-            r"the utility over T has shape \[3\], expected \[2\]: one number for each combination "
-            "of states, in the order of the model",
-        ),
+        ("cheese", r"the utility is 'cheese', expected {variable: {state: number}}"),
+        ({"T": {"cheez": 1, "none": 0}}, "'cheez' does not exist.*did you mean 'cheese'?"),
+        ({"T": [1, 2, 3]}, r"the utility over T has shape \[3\], expected \[2\]"),
         ((("T",), [1, np.nan]), r"the utility over T\[1\] is nan, expected a finite number"),
-        (
-            (("T",), lambda t, n: 0),
-            "the utility's function cannot be called with 1 values: .*missing 1 required",
-        ),
-        (
-            [{"variables": "T", "values": [0, 1]}],
-            "the variables of a utility factor are 'T', expected a list of names",
-        ),
-        (
-            ["T", "N"],
-            r"a factor of the utility is 'T', expected {'variables': \[\.\.\.\], 'values'",
-        ),
+        ((("T",), lambda t, n: 0), "cannot be called with 1 values: .*missing 1 required"),
+        ([{"variables": "T", "values": [0, 1]}], "are 'T', expected a list of names"),
+        (["T", "N"], "a factor of the utility is 'T', expected"),
+        ([], "the utility has no factors"),
     ],
 )
 def test_what_is_no_utility_is_refused(written: Any, message: str) -> None:

@@ -16,7 +16,8 @@ import pytest
 
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.meg.sweeps.sweep import load, plan_sweep, study_of
+from goalmeter.meg.sweeps.plan import plan_sweep
+from goalmeter.meg.sweeps.sweep import load, study_of
 from goalmeter.meg.sweeps.table import FAILED, OPEN
 from goalmeter.tabular import soft_plan
 

@@ -414,8 +414,12 @@ def plan_sweep(
         key, name, grid = _read_entry(entry, "worlds", seed)
         sources.append(Source(name if key == GENERATOR else None, grid))
     entries["utilities"] = entries["utilities"] or [_Entry(REWARD, "utilities")]
-    chosen = [_choices(entries[section], section, seed) for section in ("policies", "utilities")]
-    plan = SweepPlan(tuple(sources), *chosen, timeout=timeout)
+    plan = SweepPlan(
+        tuple(sources),
+        _choices(entries["policies"], "policies", seed),
+        _choices(entries["utilities"], "utilities", seed),
+        timeout,
+    )
     return with_chunks(replace(plan, contents=_contents(plan)))
 
 

@@ -114,7 +114,9 @@ def measure(
     utilities = [choice for choice in every if choice.role != POLICY]
     make = _attempt(origin.maker)
     made = [make if isinstance(make, str) else _attempt(make, number) for number in numbers]
-    pairs = [pair for pair in zip(made, numbers, strict=True) if not isinstance(pair[0], str)]
+    pairs: list[tuple[TabularMDP, int]] = [
+        (world, n) for world, n in zip(made, numbers, strict=True) if not isinstance(world, str)
+    ]
     worlds = [world for world, _ in pairs]
     best = cache(lambda: optimal_policies(worlds))
     chances = [_arrays(choice, pairs, origin, best) for choice in behaviour]

@@ -110,7 +110,7 @@ class ArgumentGrid:
         """Return the arguments of one combination, counted from 0."""
         places = np.unravel_index(number, [len(values) for values in self.axes.values()])
         items = zip(self.axes.items(), places, strict=True)
-        return {name: values[place] for (name, values), place in items}
+        return {name: values[int(place)] for (name, values), place in items}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(self.at, range(len(self)))
