@@ -71,10 +71,6 @@ def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
             (variables, array or function); a mapping {"variables": [...], "values": nested
             lists in the order of the model's states}; or a list of pairs and such mappings,
             added up.
-
-    Raises:
-        InvalidUtilityError: anything else, unknown names, missing states, numbers that are not
-            finite.
     """
     factors = tuple(_factor(network, *pair) for pair in _pairs(utility))
     if not factors:
@@ -199,11 +195,6 @@ class InfluenceDiagram:
         utilities: name -> factor.
         utility: the sum of the utilities.
 
-    Raises:
-        InvalidModelError: as in `CausalBayesianNetwork`.
-        InvalidPolicyError: a policy for what is not a decision.
-        InvalidUtilityError: a utility of something that is not in the diagram.
-
     Source: MEG paper (NeurIPS 2024), Definition 2.2.
 
     Example: the mouse as a diagram, whose policy goes for the cheese with probability 0.8.
@@ -281,11 +272,7 @@ class InfluenceDiagram:
         return Utility(tuple(self.utilities.values()))
 
     def with_policy(self, policy: Mapping[str, Mechanism]) -> InfluenceDiagram:
-        """The diagram with other CPDs for some of its decisions.
-
-        Raises:
-            InvalidPolicyError: a policy for what is not a decision, or not a distribution.
-        """
+        """The diagram with other CPDs for some of its decisions."""
         _check_policy(policy, self.decisions)
         try:
             network = self.network.with_mechanisms(policy)
@@ -393,10 +380,6 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
     Returns:
         A diagram with variables S1, D1, S2, ..., DH, whose states are numbers from 0, and a
         utility node Ut for each decision: the reward, discounted to the first.
-
-    Raises:
-        InvalidParameterError: no horizon, or a world too large to be written out.
-        InvalidPolicyError: the policy does not fit.
 
     Source: MEG paper (NeurIPS 2024), Definition 5.1.
 

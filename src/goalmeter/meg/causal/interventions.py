@@ -182,10 +182,6 @@ def under_interventions(
         restarts: of the searches, where they are needed: without sufficient recall.
         rng: of the searches; default seed 0.
 
-    Raises:
-        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit; the
-            message names it.
-
     Example: in training the bell rings where the cheese is, and the mouse follows the cheese. A
     goal about the bell explains that as well; when the bell is moved it no longer does.
         >>> from goalmeter.demo.mouse import bell

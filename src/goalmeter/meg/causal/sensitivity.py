@@ -190,9 +190,6 @@ def sensitivity(
         rng: of the searches; default seed 0.
         progress: called as progress(sets done, sets in all).
 
-    Raises:
-        InvalidModelError, InvalidParameterError: what does not fit; too many sets.
-
     Source: MEG paper (NeurIPS 2024), section 7 ("Choice of variables"), Theorem 4.1.
 
     Example: the mouse's own position does not matter to it, the cheese does.

@@ -212,10 +212,6 @@ def causal_utility(
     Returns:
         A `CausalMeg`; nats. 0 with a note where no decision influences the utility.
 
-    Raises:
-        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit; the
-            message names it.
-
     Source: MEG paper (NeurIPS 2024), Definitions 3.1 and 3.2.
 
     Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
@@ -268,10 +264,6 @@ def targets(
     Returns:
         A `CausalMeg` whose `goal` is the maximising utility, scaled to -1..1, with `rationality`
         its beta; inf where the supremum is approached by ever larger utilities.
-
-    Raises:
-        InvalidModelError, InvalidParameterError: what does not fit, a decision among the
-            targets, or a model that is too large; the message names it.
 
     Source: MEG paper (NeurIPS 2024), Definition 4.4.
 
@@ -361,11 +353,6 @@ def causal_class(
         do: an intervention, {variable: state}, under which the policy is measured.
         tolerance: nats between value and bound at which an optimum counts as certified.
         progress: for a network, called as progress(restart, iteration, best value in nats).
-
-    Raises:
-        InvalidParameterError: not exactly one class, an empty one, or features or a network for
-            decisions without sufficient recall.
-        InvalidModelError, InvalidUtilityError, MissingExtraError: as elsewhere.
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.1 to 4.3, Algorithm 2.
 
