@@ -24,25 +24,6 @@ def table(
     return out
 
 
-def mouse(to_cheese: float, position: bool = False) -> Model:
-    """Example 1.  S: cheese left, right; D: go left, right; T: 0 none, 1 cheese; utility -1, +1.
-
-    With ``position``, M = D is where the mouse ends, and T looks at M instead of D.
-    """
-    end = "M" if position else "D"
-    sizes = {"S": 2, "D": 2, **({"M": 2} if position else {}), "T": 2}
-    parents: dict[str, tuple[str, ...]] = {"S": (), "D": ("S",), "T": ("S", end)}
-    cpds = {
-        "S": np.array([0.5, 0.5]),
-        "D": np.array([[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]]),
-        "T": table(sizes, parents["T"], 2, lambda s, d: int(s == d)),
-    }
-    if position:
-        parents["M"] = ("D",)
-        cpds["M"] = np.eye(2)
-    return Model(sizes, parents, cpds, ("D",), ((("T",), np.array([-1.0, 1.0])),))
-
-
 CELLS = 5
 
 
