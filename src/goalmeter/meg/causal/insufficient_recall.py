@@ -10,7 +10,7 @@ from goalmeter._names import listed
 from goalmeter.causal.diagram import Utility
 from goalmeter.meg.behaviour import reconciled
 from goalmeter.meg.causal.outcomes import JointOutcomes, Policies, joint_outcomes
-from goalmeter.meg.causal.result import CausalMeg, CausalQuery, goal_table, in_model
+from goalmeter.meg.causal.result import CausalMeg, DecisionQuery, goal_table, in_model
 from goalmeter.meg.causal.search import SearchResult, search_known
 from goalmeter.meg.causal.target_search import search_targets
 from goalmeter.meg.result import PESSIMISES
@@ -45,7 +45,7 @@ def search(
     return search_known(table, measured, visits, restarts, rng)
 
 
-def searched(query: CausalQuery, *, restarts: int, rng: np.random.Generator | None) -> CausalMeg:
+def searched(query: DecisionQuery, *, restarts: int, rng: np.random.Generator | None) -> CausalMeg:
     """Return MEG by search: of a known utility or towards targets (Definitions 3.2, 4.4)."""
     assert query.goal is not None
     table = joint_outcomes(query.network, query.recall.decisions, query.goal)
@@ -56,7 +56,7 @@ def searched(query: CausalQuery, *, restarts: int, rng: np.random.Generator | No
 
 
 def fields_of(
-    query: CausalQuery,
+    query: DecisionQuery,
     table: JointOutcomes,
     visits: Policies,
     measured: Policies,

@@ -29,7 +29,7 @@ from goalmeter._types import FloatArray
 from goalmeter.causal.diagram import Utility
 from goalmeter.causal.elimination import Factor
 from goalmeter.meg.behaviour import LinearClass, behaviour_of
-from goalmeter.meg.causal.result import CausalMeg, CausalQuery, Do, Model, Names, ask, do_text
+from goalmeter.meg.causal.result import CausalMeg, DecisionQuery, Do, Model, Names, ask, do_text
 from goalmeter.meg.causal.utilities import TargetFit, linear_in, measure, payments
 from goalmeter.meg.linear import TOLERANCE
 from goalmeter.meg.result import json_number
@@ -215,7 +215,7 @@ class _Hypothesis(NamedTuple):
     weights: FloatArray
     directions: Sequence[FloatArray]
 
-    def evidence(self, query: CausalQuery, utilities: LinearClass) -> float:
+    def evidence(self, query: DecisionQuery, utilities: LinearClass) -> float:
         """Return how well an agent who plans for it in a world predicts the policy there, nats."""
         process = query.process
         model = SoftModel(process.mdp, utilities, self.weights, process.log_uniform)
@@ -224,7 +224,7 @@ class _Hypothesis(NamedTuple):
         return model.evidence(behaviour_of(process.mdp, [process.policy()]))
 
 
-def _best_over_targets(worlds: Sequence[CausalQuery], tolerance: float) -> list[InterventionRow]:
+def _best_over_targets(worlds: Sequence[DecisionQuery], tolerance: float) -> list[InterventionRow]:
     """Return rows of the best utility over targets, with the directions in which it diverges."""
     goal: _Hypothesis | None = None
     rows = []
@@ -247,7 +247,7 @@ def _best_over_targets(worlds: Sequence[CausalQuery], tolerance: float) -> list[
 
 
 def _of_one_utility(
-    worlds: Sequence[CausalQuery],
+    worlds: Sequence[DecisionQuery],
     *,
     tolerance: float,
     restarts: int,
@@ -290,7 +290,7 @@ def _of_one_utility(
 
 
 def _score(
-    query: CausalQuery, rationality: float, restarts: int, rng: np.random.Generator | None
+    query: DecisionQuery, rationality: float, restarts: int, rng: np.random.Generator | None
 ) -> float:
     """Return how well a known utility at a rationality predicts the policy of a world, nats."""
     assert isinstance(query.goal, Utility)

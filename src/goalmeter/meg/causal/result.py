@@ -28,7 +28,7 @@ Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class CausalQuery:
+class DecisionQuery:
     """A checked question: decisions of a model, and what they are measured against.
 
     Attributes:
@@ -75,7 +75,7 @@ class CausalQuery:
             self.network, self.decisions, self.scopes, self.neutral, self.recall
         )
 
-    def towards(self, targets: Any = None, utility: Any = None) -> CausalQuery:
+    def towards(self, targets: Any = None, utility: Any = None) -> DecisionQuery:
         """Return the question with checked targets, a utility, or the diagram's own utility."""
         if targets is not None and utility is not None:
             raise InvalidParameterError("targets and utility are both given, expected one of them")
@@ -100,7 +100,7 @@ class CausalQuery:
         return self
 
 
-def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> CausalQuery:
+def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> DecisionQuery:
     """Check the model, the decisions and the intervention."""
     if hasattr(model, "get_cpds"):
         # A pgmpy model; its class is not imported to ask.
@@ -128,7 +128,7 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
                 f"do sets the decision {x!r}, expected other variables: a decision that is set "
                 f"is nobody's choice, so it says nothing about a goal"
             )
-    return CausalQuery(network.do(settings) if settings else network, names, goal, settings)
+    return DecisionQuery(network.do(settings) if settings else network, names, goal, settings)
 
 
 def _each_once(network: CausalBayesianNetwork, names: Any, noun: str) -> Names:
@@ -278,7 +278,7 @@ def do_text(do: Mapping[str, object]) -> str:
     return f"do({', '.join(f'{x} = {value}' for x, value in do.items())})" if do else "as it is"
 
 
-def in_process(query: CausalQuery, result: MegResult, **changes: Any) -> CausalMeg:
+def in_process(query: DecisionQuery, result: MegResult, **changes: Any) -> CausalMeg:
     """Return the result of the process's MDP as a result of the model; `changes` replace fields."""
     fields = {name: getattr(result, name) for name in MegResult.__dataclass_fields__}
     fields |= {"utility": None, "reference": "uniform policy"}
@@ -288,7 +288,7 @@ def in_process(query: CausalQuery, result: MegResult, **changes: Any) -> CausalM
     return CausalMeg(**(fields | in_model(query, shares) | changes))
 
 
-def in_model(query: CausalQuery, shares: Mapping[str, float]) -> dict[str, Any]:
+def in_model(query: DecisionQuery, shares: Mapping[str, float]) -> dict[str, Any]:
     """Return the fields of a `CausalMeg` of any measure; decisions that cannot matter share 0."""
     return {
         "decisions": query.decisions,
@@ -300,7 +300,7 @@ def in_model(query: CausalQuery, shares: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
-def no_influence(query: CausalQuery) -> CausalMeg:
+def no_influence(query: DecisionQuery) -> CausalMeg:
     """Return the result where no decision influences the utility: 0, with the reason."""
     noun = "decision" if len(query.decisions) == 1 else "decisions"
     verb = "is" if len(query.targets) == 1 else "are"

@@ -23,7 +23,7 @@ from goalmeter._files import JsonFields
 from goalmeter._names import listed
 from goalmeter.causal.contexts import neutral_network
 from goalmeter.causal.graph import bayes_ball
-from goalmeter.meg.causal.result import CausalQuery, Do, Goal, Model, Names, ask
+from goalmeter.meg.causal.result import DecisionQuery, Do, Goal, Model, Names, ask
 from goalmeter.meg.causal.utilities import measure
 from goalmeter.meg.linear import TOLERANCE
 from goalmeter.meg.result import json_number
@@ -246,7 +246,7 @@ def sensitivity(
     return Sensitivity(query.decisions, query.do, tuple(ordered))
 
 
-def _sets(query: CausalQuery, candidates: Sequence[str], up_to: int) -> list[Names]:
+def _sets(query: DecisionQuery, candidates: Sequence[str], up_to: int) -> list[Names]:
     """Sets with some influenced variable, the small ones first."""
     influenced = query.network.descendants(*query.decisions)
     sizes = range(1, min(up_to, len(candidates)) + 1)
@@ -269,7 +269,7 @@ def _sets(query: CausalQuery, candidates: Sequence[str], up_to: int) -> list[Nam
 class _Separation:
     """What d-separation says about the sets of the table."""
 
-    def __init__(self, query: CausalQuery, sets: Sequence[Names]) -> None:
+    def __init__(self, query: DecisionQuery, sets: Sequence[Names]) -> None:
         network = query.network
         self._bit = {x: 1 << i for i, x in enumerate(network.variables)}
         parents = {x: network.parents(x) for x in network.variables}

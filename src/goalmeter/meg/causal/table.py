@@ -17,7 +17,7 @@ from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.diagram import Utility
 from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
-from goalmeter.meg.causal.result import CausalQuery, Do, Goal, Model, TableMeg, ask, in_model
+from goalmeter.meg.causal.result import DecisionQuery, Do, Goal, Model, TableMeg, ask, in_model
 from goalmeter.meg.causal.utilities import goal_of, payments, span_of
 from goalmeter.meg.likelihood import Group
 from goalmeter.meg.result import FLOORED, TrajectoryMeg
@@ -124,7 +124,7 @@ def from_table(
     return TableMeg(**(fields | in_model(query, shares)), goal=best)
 
 
-def _one_utility(query: CausalQuery, utility: Utility) -> LinearClass:
+def _one_utility(query: DecisionQuery, utility: Utility) -> LinearClass:
     """A known utility as a class of one weight, its rationality in a unit of its own."""
     mdp, paid = query.process.mdp, payments(query.process, utility)
     rewards, unit = Rewards(paid.T[None, :, :, None], 1.0).normalised()
@@ -234,7 +234,7 @@ class _ObservedRows:
 
 
 def _searched(
-    query: CausalQuery,
+    query: DecisionQuery,
     data: Any,
     restarts: int,
     *,

@@ -18,7 +18,7 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass, behaviour_of, reconciled
 from goalmeter.meg.causal.result import (
     CausalMeg,
-    CausalQuery,
+    DecisionQuery,
     Do,
     Goal,
     Model,
@@ -147,7 +147,7 @@ def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
 
 # --- Known utilities and targets ------------------------------------------------------------------
 def measure(
-    query: CausalQuery,
+    query: DecisionQuery,
     *,
     tolerance: float = TOLERANCE,
     restarts: int = 24,
@@ -288,7 +288,7 @@ class TargetFit:
         directions: weights [D] that grow without bound, the dominant first.
     """
 
-    def __init__(self, query: CausalQuery, tolerance: float = TOLERANCE) -> None:
+    def __init__(self, query: DecisionQuery, tolerance: float = TOLERANCE) -> None:
         self.query, process = query, query.process
         self.span = span_of(process, process.indicators(), query.name)
         self.behaviour = behaviour_of(process.mdp, [process.policy()])
@@ -306,7 +306,7 @@ class TargetFit:
         return in_process(self.query, self.optimum, rationality=beta, goal=goal)
 
 
-def goal_of(query: CausalQuery, span: UtilitySpan, weights: FloatArray) -> tuple[Goal, float]:
+def goal_of(query: DecisionQuery, span: UtilitySpan, weights: FloatArray) -> tuple[Goal, float]:
     """Return a utility [D] over the targets as a table, and the scale taken out of it."""
     values, scale = span.shown(weights)
     return goal_table(query.network, query.targets, values), scale
@@ -411,7 +411,7 @@ def _best_of(results: Sequence[CausalMeg]) -> CausalMeg:
     )
 
 
-def _linear(query: CausalQuery, features: list[Any], tolerance: float) -> CausalMeg:
+def _linear(query: DecisionQuery, features: list[Any], tolerance: float) -> CausalMeg:
     utilities = [utility_of(query.network, feature) for feature in features]
     values: dict[tuple[str, ...], FloatArray] = {}  # of each scope, [*sizes, features]
     for i, utility in enumerate(utilities):
@@ -433,7 +433,7 @@ def _linear(query: CausalQuery, features: list[Any], tolerance: float) -> Causal
     return in_process(query, result, utility=weights, rationality=rationality)
 
 
-def _check_recall(query: CausalQuery) -> None:
+def _check_recall(query: DecisionQuery) -> None:
     if query.recall.kind == "insufficient":
         raise InvalidParameterError(
             f"the decisions {listed(query.recall.circle)} rely on each other in a circle "

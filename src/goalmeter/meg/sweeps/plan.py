@@ -34,7 +34,7 @@ from goalmeter.meg.sweeps.worlds import (
     GENERATORS,
     WORLD,
     ArgumentGrid,
-    Source,
+    WorldSource,
     check_arguments,
     complete_arguments,
     function_of,
@@ -103,7 +103,7 @@ class SweepChoice(JsonFields):
         """Whether it is read from an .npz file."""
         return not (self.is_word or self.is_users)
 
-    def path_in(self, source: Source, number: int) -> str:
+    def path_in(self, source: WorldSource, number: int) -> str:
         """Return the path of a file in a world, whose {names} are filled in."""
         fields = source.fields(number)
         try:
@@ -160,7 +160,7 @@ class SweepPlan:
         seconds: rough estimate of the time on one core.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[WorldSource, ...]
     policies: tuple[SweepChoice, ...]
     utilities: tuple[SweepChoice, ...]
     timeout: float | None = None
@@ -189,7 +189,7 @@ class SweepPlan:
         ends = accumulate(self.sizes)
         return [Chunk(end - size, size) for end, size in zip(ends, self.sizes, strict=True)]
 
-    def place(self, world: int) -> tuple[Source, int]:
+    def place(self, world: int) -> tuple[WorldSource, int]:
         """Return the source of a world, and its number there."""
         source = bisect_right(self._ends, world)
         return self.sources[source], world - (self._ends[source - 1] if source else 0)
@@ -203,7 +203,7 @@ class SweepPlan:
         )
         return range(first[0], last[0] + 1), range(first[1], last[1] + 1)
 
-    def data_paths(self, source: Source, numbers: range) -> Iterator[str]:
+    def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
         yield from source.paths[numbers.start : numbers.stop]
         for choice in (*self.policies, *self.utilities):
@@ -224,7 +224,7 @@ class SweepPlan:
         paths = dict.fromkeys(self.data_paths(source, numbers))
         if source.paths:  # a chunk gets its own files only
             files = source.paths[numbers.start : numbers.stop]
-            source, first = Source(None, ArgumentGrid({FILES: files})), 0
+            source, first = WorldSource(None, ArgumentGrid({FILES: files})), 0
         return {
             "source": source.to_json(),
             "first": first,
@@ -264,7 +264,7 @@ def plan_of(what: Mapping[str, Any]) -> SweepPlan:
 
     Raises ValueError, TypeError, LookupError, AttributeError or OverflowError for anything else.
     """
-    sources: list[Source] = []
+    sources: list[WorldSource] = []
     while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
         prefix = f"{name}, "
         arguments = {
@@ -412,7 +412,7 @@ def plan_sweep(
     sources = []
     for entry in entries["worlds"]:
         key, name, grid = _read_entry(entry, "worlds", seed)
-        sources.append(Source(name if key == GENERATOR else None, grid))
+        sources.append(WorldSource(name if key == GENERATOR else None, grid))
     entries["utilities"] = entries["utilities"] or [_Entry(REWARD, "utilities")]
     plan = SweepPlan(
         tuple(sources),

@@ -48,7 +48,7 @@ from goalmeter.meg.sweeps.table import (
     columns_from_json,
     columns_of,
 )
-from goalmeter.meg.sweeps.worlds import Source, call, function_of, source_of, world_digest
+from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, source_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
 from goalmeter.runs import JobResult, Study, carry_out, read_run, stored_results
@@ -79,7 +79,7 @@ def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
         return str(error)
 
 
-class _Case(NamedTuple):
+class _SweepCase(NamedTuple):
     """`aim`: the utility or the features; None for the reward or a named class."""
 
     world: TabularMDP
@@ -122,7 +122,7 @@ def measure(
     chances = [_arrays(choice, pairs, origin, best) for choice in behaviour]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
     for u, utility in enumerate(utilities):
-        cases: dict[tuple[int, int, int], _Case] = {}
+        cases: dict[tuple[int, int, int], _SweepCase] = {}
         aims = _arrays(utility, pairs, origin, best)
         for p, w in product(range(len(behaviour)), range(len(worlds))):
             policy, aim = chances[p][w], aims[w]
@@ -131,7 +131,7 @@ def measure(
                 found[w, p, u] = SweepValues(FAILED, note=sentence)
             else:
                 assert policy is not None
-                cases[w, p, u] = _Case(worlds[w], policy, aim)
+                cases[w, p, u] = _SweepCase(worlds[w], policy, aim)
         found |= zip(cases, _measured(list(cases.values()), utility, timeout), strict=True)
     facts: list[WorldFacts | None] = []
     rows: list[SweepValues] = []
@@ -152,7 +152,7 @@ def measure(
 def _arrays(
     choice: SweepChoice,
     pairs: Sequence[tuple[TabularMDP, int]],
-    source: Source,
+    source: WorldSource,
     best: Callable[[], Sequence[FloatArray]],
 ) -> Sequence[FloatArray | str | None]:
     """Return the array of each world, None for its reward or a named class, or what is wrong.
@@ -182,7 +182,7 @@ def _arrays(
     return [out] * len(worlds) if isinstance(out, str) else out
 
 
-def _loader(choice: SweepChoice, source: Source) -> Callable[[TabularMDP, int], FloatArray]:
+def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, int], FloatArray]:
     """Return the function of a world and its number that a file or a user's function stands for."""
 
     def checked(world: TabularMDP, value: Any) -> FloatArray:
@@ -210,7 +210,7 @@ def _loader(choice: SweepChoice, source: Source) -> Callable[[TabularMDP, int], 
 
 
 def _measured(
-    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
+    cases: Sequence[_SweepCase], utility: SweepChoice, timeout: float | None
 ) -> list[SweepValues]:
     """Return the row of each case; a case with an error fails alone."""
     if not cases:
@@ -226,7 +226,7 @@ def _measured(
 
 
 def _results(
-    cases: Sequence[_Case], utility: SweepChoice, timeout: float | None
+    cases: Sequence[_SweepCase], utility: SweepChoice, timeout: float | None
 ) -> list[MegResult]:
     worlds, policies, aims = zip(*cases, strict=True)
     if utility.role != UNKNOWN:

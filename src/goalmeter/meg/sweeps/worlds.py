@@ -252,7 +252,7 @@ SAMPLES = 64  # worlds of a generator that are made to estimate how many states 
 
 
 @dataclass(frozen=True)
-class Source:
+class WorldSource:
     """Worlds by number: MDP files, or what a function returns for each of its arguments.
 
     Attributes:
@@ -336,11 +336,11 @@ class Source:
         return {GENERATOR: self.generator, "arguments": self.grid.to_json()}
 
 
-def source_of(value: Mapping[str, Any]) -> Source:
+def source_of(value: Mapping[str, Any]) -> WorldSource:
     """Return the source that `to_json` was called on."""
     generator = value[GENERATOR]
     name = None if generator is None else str(generator)
-    return Source(name, grid_of(value["arguments"], name or FILES))
+    return WorldSource(name, grid_of(value["arguments"], name or FILES))
 
 
 def world_digest(world: TabularMDP) -> str:
