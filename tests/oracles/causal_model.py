@@ -146,6 +146,14 @@ def sum_to(model: Model, xs: Sequence[str], table: Array) -> Array:
 Graph = Mapping[str, Sequence[str]]
 
 
+def utility_table(model: Model, factors: Iterable[Factor]) -> Array:
+    """The utility of every outcome."""
+    table = np.zeros(tuple(model.sizes.values()))
+    for xs, values in factors:
+        table = table + spread(model, xs, values)
+    return table
+
+
 def descendants(graph: Graph, x: str) -> set[str]:
     """Everything that a directed path from ``x`` leads to, without ``x``."""
     result: set[str] = set()
