@@ -42,7 +42,6 @@ from goalmeter.meg.sweeps.worlds import (
     is_number,
     label,
     may_be_world,
-    source_of,
 )
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, left_of, slots_at
@@ -132,6 +131,8 @@ _SEARCH = 8
 _SECONDS = 5e-5
 # Work of a chunk, in states with a known utility: some seconds.
 _MOST_WORK = 16 * MOST_STATES
+# What is around a path in the name of its digest.
+_CONTENT = ("content of ", " (sha256)")
 
 
 class Chunk(NamedTuple):
@@ -212,31 +213,16 @@ class SweepPlan:
             elif choice.is_file:
                 yield choice.name
 
-    @cached_property
-    def _code(self) -> dict[str, str | None]:
-        return {path: sha for path, sha in self.contents.items() if path.endswith(".py")}
-
-    def arguments(self, chunk: Chunk) -> dict[str, Any]:
-        """Return the arguments of `sweep.measure` for one chunk, as JSON."""
-        worlds, policies = self.part(chunk)
-        source, first = self.place(worlds.start)
-        numbers = range(first, first + len(worlds))
-        paths = dict.fromkeys(self.data_paths(source, numbers))
-        if source.paths:  # a chunk gets its own files only
-            files = source.paths[numbers.start : numbers.stop]
-            source, first = WorldSource(None, ArgumentGrid({FILES: files})), 0
-        return {
-            "source": source.to_json(),
-            "first": first,
-            "count": len(worlds),
-            "policies": [policies.start, policies.stop],
-            "contents": {path: self.contents.get(path) for path in paths} | self._code,
-        }
-
-    def common(self) -> dict[str, Any]:
-        """Return the arguments of `sweep.measure` that all chunks share, as JSON."""
-        choices = (*self.policies, *self.utilities)
-        return {"choices": [choice.to_json() for choice in choices], "timeout": self.timeout}
+    def check_files(self, source: WorldSource, numbers: range) -> None:
+        """Raise if a file that some worlds depend on has changed since the sweep was planned."""
+        code = (path for path in self.contents if path.endswith(".py"))
+        for path in {*code, *self.data_paths(source, numbers)}:
+            expected = self.contents.get(path)
+            if expected is not None and digest(path) != expected:
+                raise InvalidFileError(
+                    f"{path} has changed since the sweep began; restore it, or begin again in "
+                    f"another folder"
+                )
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, each value under a name that explains it: `RunStore.what`."""
@@ -253,27 +239,34 @@ class SweepPlan:
             out["timeout"] = self.timeout
         out["rows of chunks"] = [[size, len(list(run))] for size, run in groupby(self.sizes)]
         return out | {
-            f"content of {path} (sha256)": value
+            f"{_CONTENT[0]}{path}{_CONTENT[1]}": value
             for path, value in self.contents.items()
             if value is not None
         }
 
 
 def plan_of(what: Mapping[str, Any]) -> SweepPlan:
-    """Return the plan that `to_json` was called on, without the contents of its files.
+    """Return the plan that `to_json` was called on.
 
     Raises ValueError, TypeError, LookupError, AttributeError or OverflowError for anything else.
     """
     sources: list[WorldSource] = []
     while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
-        prefix = f"{name}, "
+        prefix, generator = f"{name}, ", what.get(name)
         arguments = {
             key.removeprefix(prefix): value for key, value in what.items() if key.startswith(prefix)
         }
-        sources.append(source_of({GENERATOR: what.get(name), "arguments": arguments}))
+        text = None if generator is None else str(generator)
+        sources.append(WorldSource(text, grid_of(arguments, text or FILES)))
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     policies, utilities = _stored_choices(what, POLICY), _stored_choices(what, UTILITY)
-    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"))
+    start, end = _CONTENT
+    contents = {
+        key.removeprefix(start).removesuffix(end): str(value)
+        for key, value in what.items()
+        if key.startswith(start) and key.endswith(end)
+    }
+    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
     rows = sum(size * times for size, times in runs)
     if not (plan.sources and plan.rows and rows == plan.rows and min(map(min, runs)) > 0):
         raise ValueError("its chunks are not its rows")
@@ -483,7 +476,7 @@ def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, Argum
     """
     value, where, folder = entry
     keys = SECTIONS[section]
-    if isinstance(value, str):
+    if isinstance(value, str) and section != "worlds":
         value = _in_full(value, keys[0], where)
     named = [key for key in keys if isinstance(value, Mapping) and key in value]
     if len(named) != 1:

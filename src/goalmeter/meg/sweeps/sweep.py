@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import count as count_from
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,6 @@ from goalmeter._errors import (
     InvalidUtilityError,
     MissingExtraError,
 )
-from goalmeter._files import digest
 from goalmeter._types import FloatArray
 from goalmeter.meg.known import known_utility_many
 from goalmeter.meg.result import MegResult
@@ -29,6 +27,7 @@ from goalmeter.meg.sweeps.plan import (
     UNIFORM,
     UNKNOWN,
     UTILITY,
+    Chunk,
     Entry,
     SweepChoice,
     SweepPlan,
@@ -48,7 +47,7 @@ from goalmeter.meg.sweeps.table import (
     columns_from_json,
     columns_of,
 )
-from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, source_of, world_digest
+from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
 from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
 from goalmeter.report.numbers import general
 from goalmeter.runs import JobResult, Study, carry_out, read_run, stored_results
@@ -87,66 +86,50 @@ class _SweepCase(NamedTuple):
     aim: FloatArray | None
 
 
-def measure(
-    choices: Sequence[Mapping[str, Any]],
-    timeout: float | None,
-    source: Mapping[str, Any],
-    first: int,
-    count: int,
-    policies: Sequence[int],
-    contents: Mapping[str, str | None],
-) -> dict[str, Any]:
-    """Return the rows of a chunk, as `ChunkColumns.to_json`; see `SweepPlan` for the arguments.
+def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
+    """Return the rows of a chunk of a stored plan, as `ChunkColumns.to_json`.
 
     Raises:
         InvalidFileError: a file has changed since the sweep was planned.
     """
-    for path, expected in contents.items():
-        if expected is not None and digest(path) != expected:
-            raise InvalidFileError(
-                f"{path} has changed since the sweep began; restore it, or begin again in another "
-                f"folder"
-            )
-    origin = source_of(source)
-    numbers = range(first, first + count)
-    every = [SweepChoice(**choice) for choice in choices]
-    behaviour = [choice for choice in every if choice.role == POLICY][slice(*policies)]
-    utilities = [choice for choice in every if choice.role != POLICY]
+    plan = plan_of(what)
+    worlds_of_chunk, part = plan.part(Chunk(first, rows))
+    origin, start = plan.place(worlds_of_chunk.start)
+    numbers = range(start, start + len(worlds_of_chunk))
+    plan.check_files(origin, numbers)
+    behaviour = plan.policies[part.start : part.stop]
     make = _attempt(origin.maker)
     made = [make if isinstance(make, str) else _attempt(make, number) for number in numbers]
     pairs: list[tuple[TabularMDP, int]] = [
         (world, n) for world, n in zip(made, numbers, strict=True) if not isinstance(world, str)
     ]
-    worlds = [world for world, _ in pairs]
-    best = cache(lambda: optimal_policies(worlds))
+    best = cache(lambda: optimal_policies([world for world, _ in pairs]))
     chances = [_arrays(choice, pairs, origin, best) for choice in behaviour]
     found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
-    for u, utility in enumerate(utilities):
+    for u, utility in enumerate(plan.utilities):
         cases: dict[tuple[int, int, int], _SweepCase] = {}
         aims = _arrays(utility, pairs, origin, best)
-        for p, w in product(range(len(behaviour)), range(len(worlds))):
-            policy, aim = chances[p][w], aims[w]
-            if isinstance(policy, str) or isinstance(aim, str):
-                sentence = policy if isinstance(policy, str) else str(aim)
-                found[w, p, u] = SweepValues(FAILED, note=sentence)
-            else:
-                assert policy is not None
-                cases[w, p, u] = _SweepCase(worlds[w], policy, aim)
-        found |= zip(cases, _measured(list(cases.values()), utility, timeout), strict=True)
+        for p, policies in enumerate(chances):
+            for (world, n), policy, aim in zip(pairs, policies, aims, strict=True):
+                if isinstance(policy, str) or isinstance(aim, str):
+                    sentence = policy if isinstance(policy, str) else str(aim)
+                    found[n, p, u] = SweepValues(FAILED, note=sentence)
+                else:
+                    assert policy is not None
+                    cases[n, p, u] = _SweepCase(world, policy, aim)
+        found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
     facts: list[WorldFacts | None] = []
-    rows: list[SweepValues] = []
-    places = list(product(range(len(behaviour)), range(len(utilities))))
-    left = count_from(0)
-    for world in made:
+    out: list[SweepValues] = []
+    places = list(product(range(len(behaviour)), range(len(plan.utilities))))
+    for n, world in zip(numbers, made, strict=True):
         if isinstance(world, str):
             facts.append(None)
-            rows += [SweepValues(FAILED, note=world)] * len(places)
+            out += [SweepValues(FAILED, note=world)] * len(places)
         else:
             size = (world.n_states, world.n_actions, world.horizon, world.discount)
             facts.append(WorldFacts(*size, world_digest(world)))
-            w = next(left)
-            rows += [found[w, p, u] for p, u in places]
-    return columns_of(facts, rows).to_json()
+            out += [found[n, p, u] for p, u in places]
+    return columns_of(facts, out).to_json()
 
 
 def _arrays(
@@ -284,8 +267,8 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any] | None = None) -> Study[Ch
     return Study(
         KIND,
         "goalmeter.meg.sweeps.sweep:measure",
-        {key: {} if what else plan.arguments(chunk) for key, chunk in chunks.items()},
-        common=plan.common(),
+        {key: chunk._asdict() for key, chunk in chunks.items()},
+        common={"what": plan.to_json()},
         noun="chunk",
         what=what or plan.to_json(),
         from_json=read,

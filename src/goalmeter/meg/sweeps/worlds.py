@@ -331,17 +331,6 @@ class WorldSource:
             out += [size] * min(stride, len(self) - number)
         return out
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the generator and its arguments as JSON."""
-        return {GENERATOR: self.generator, "arguments": self.grid.to_json()}
-
-
-def source_of(value: Mapping[str, Any]) -> WorldSource:
-    """Return the source that `to_json` was called on."""
-    generator = value[GENERATOR]
-    name = None if generator is None else str(generator)
-    return WorldSource(name, grid_of(value["arguments"], name or FILES))
-
 
 def world_digest(world: TabularMDP) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of a world's arrays and numbers."""
