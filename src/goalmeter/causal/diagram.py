@@ -79,7 +79,7 @@ def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
 
 
 def _pairs(utility: Any) -> list[tuple[Any, Any]]:
-    """The variables and the values of each factor, as users write them."""
+    """Return the variables and the values of each factor, as users write them."""
     if isinstance(utility, Utility):
         return list(utility.factors)
     if isinstance(utility, Mapping) and set(utility) != {"variables", "values"}:
@@ -159,7 +159,7 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
 
 
 def _by_state(network: CausalBayesianNetwork, x: str, table: Mapping[Any, Any]) -> list[Any]:
-    """The number of each state of a variable, in the model's order."""
+    """Return the number of each state of a variable, in the model's order."""
     states = network.domain(x)
     values: list[Any] = [None] * len(states)
     for state, number in table.items():
@@ -249,7 +249,7 @@ class InfluenceDiagram:
         decisions: Sequence[str],
         utilities: Mapping[str, Any],
     ) -> InfluenceDiagram:
-        """A diagram from a network, whose CPDs of the decisions become the policy."""
+        """Return a diagram from a network, whose CPDs of the decisions become the policy."""
         diagram = cls.__new__(cls)
         _fill(diagram, network, decisions, utilities)
         return diagram
@@ -272,7 +272,7 @@ class InfluenceDiagram:
         return Utility(tuple(self.utilities.values()))
 
     def with_policy(self, policy: Mapping[str, Mechanism]) -> InfluenceDiagram:
-        """The diagram with other CPDs for some of its decisions."""
+        """Return the diagram with other CPDs for some of its decisions."""
         _check_policy(policy, self.decisions)
         try:
             network = self.network.with_mechanisms(policy)
@@ -283,7 +283,7 @@ class InfluenceDiagram:
     def with_mechanism(
         self, x: str, cpd: Mechanism, parents: Sequence[str] | None = None
     ) -> InfluenceDiagram:
-        """The diagram with another CPD for one variable; see `CausalBayesianNetwork`."""
+        """Return the diagram with another CPD for one variable; see `CausalBayesianNetwork`."""
         network = self.network.with_mechanism(x, cpd, parents)
         return self.of(network, decisions=self.decisions, utilities=self.utilities)
 
@@ -302,7 +302,7 @@ class InfluenceDiagram:
         return diagram.utility.expected(diagram.network)
 
     def svg(self, *, targets: Sequence[str] = (), name: str = "diagram") -> str:
-        """A picture as an <svg> element: decisions square, utilities diamond, chance round.
+        """Return a picture as an <svg> element: decisions square, utilities diamond, chance round.
 
         Args:
             targets: variables to frame twice.
@@ -333,7 +333,7 @@ class InfluenceDiagram:
 
 
 def _uniform(size: int) -> Callable[..., FloatArray]:
-    """A mechanism that takes no notice of what it is given."""
+    """Return a mechanism that takes no notice of what it is given."""
     return lambda *_: np.full(size, 1.0 / size)
 
 

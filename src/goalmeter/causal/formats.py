@@ -51,7 +51,7 @@ _DIGITS = frozenset("0123456789+-.eE")
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
+    """Return the text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -100,7 +100,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def numbers(words: Sequence[str]) -> list[float]:
-    """Words as numbers."""
+    """Return words as numbers."""
     for word in [] if _DIGITS.issuperset("".join(words)) else words:
         # float() would also take nan, infinity, 1_000 and the digits of other scripts.
         if not _DIGITS.issuperset(word):
@@ -115,7 +115,7 @@ def numbers(words: Sequence[str]) -> list[float]:
 
 
 def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
-    """Rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
+    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
 
     Args:
         rows: [rows, states].
@@ -156,11 +156,11 @@ class Draft:
         self._entries = 0
 
     def error(self, line: int, message: str) -> InvalidFileError:
-        """The error for something in a line, counted from 1."""
+        """Return the error for something in a line, counted from 1."""
         return InvalidFileError(f"{self.source}, line {line}: {message}")
 
     def unknown(self, line: int, name: str, known: Sequence[str], role: str) -> InvalidFileError:
-        """The error for a name that is not declared, with the nearest one that is."""
+        """Return the error for a name that is not declared, with the nearest one that is."""
         return self.error(line, str(unknown_name(name, known, role)))
 
     def declare(self, x: str, states: Sequence[str], line: int) -> None:
@@ -181,7 +181,7 @@ class Draft:
         self._lines[x] = line
 
     def shape(self, x: str, parents: Sequence[str], line: int) -> tuple[int, ...]:
-        """The shape [*sizes of parents, own size] of a table, before it is allocated."""
+        """Return the shape [*sizes of parents, own size] of a table, before it is allocated."""
         for name in (x, *parents):
             if name not in self.domains:
                 role = "variable" if name == x else f"parent of {x!r}:"
@@ -222,14 +222,14 @@ class Draft:
         self._cpds[x] = within_rounding(rows, complain).reshape(sizes)
 
     def context(self, x: str, row: int) -> str:
-        """A row of a table in words: 'X' given A = a, B = b."""
+        """Return a row of a table in words: 'X' given A = a, B = b."""
         parents = self._parents[x]
         places = np.unravel_index(row, [len(self.domains[p]) for p in parents]) if parents else ()
         pairs = [f"{p} = {self.domains[p][i]}" for p, i in zip(parents, places, strict=True)]
         return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
     def parts(self, name: str) -> NetworkParts:
-        """What the file declares, when everything is taken up."""
+        """Return what the file declares, when everything is taken up."""
         if not self.domains:
             raise InvalidFileError(
                 f"{self.source}: declares no variable, expected at least one; check that the file "
@@ -324,7 +324,7 @@ def _element(tag: str, name: str) -> str:
 
 
 def read_pgmpy(model: Any) -> NetworkParts:
-    """What a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says.
+    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says.
 
     Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
     """
@@ -380,7 +380,7 @@ def read_pgmpy(model: Any) -> NetworkParts:
 
 
 def to_pgmpy(network: CausalBayesianNetwork) -> Any:
-    """The same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
+    """Return the same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
     feature = "Making a pgmpy model"
     models = require("pgmpy.models", extra="pgmpy", feature=feature)
     factors = require("pgmpy.factors.discrete", extra="pgmpy", feature=feature)

@@ -148,12 +148,12 @@ class CausalBayesianNetwork(CausalGraph):
         return self._changed({x: (cpd, causes)})
 
     def with_mechanisms(self, cpds: Mapping[str, Mechanism]) -> CausalBayesianNetwork:
-        """The network with other CPDs for several variables, parents as they are."""
+        """Return the network with other CPDs for several variables, parents as they are."""
         self.check_names(cpds)
         return self._changed({x: (cpd, self._parents[x]) for x, cpd in cpds.items()})
 
     def _changed(self, changes: Mapping[str, tuple[Any, tuple[str, ...]]]) -> CausalBayesianNetwork:
-        """A copy with other CPDs and parents for some variables; only these are checked."""
+        """Return a copy with other CPDs and parents for some variables; only these are checked."""
         changed = type(self).__new__(type(self))
         put = changed.__dict__.__setitem__
         put("name", self.name)
@@ -217,7 +217,7 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def of(cls, parts: NetworkParts) -> CausalBayesianNetwork:
-        """The network that a file or another library's model describes.
+        """Return the network that a file or another library's model describes.
 
         Raises:
             InvalidFileError: the parts came from a file and do not make a network.
@@ -251,11 +251,11 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def from_pgmpy(cls, model: Any) -> CausalBayesianNetwork:
-        """The same network from a pgmpy `DiscreteBayesianNetwork`."""
+        """Return the same network from a pgmpy `DiscreteBayesianNetwork`."""
         return cls.of(read_pgmpy(model))
 
     def to_pgmpy(self) -> Any:
-        """The same network as a pgmpy `DiscreteBayesianNetwork`.
+        """Return the same network as a pgmpy `DiscreteBayesianNetwork`.
 
         Raises:
             MissingExtraError: pgmpy is not installed.

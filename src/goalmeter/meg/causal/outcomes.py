@@ -73,13 +73,13 @@ class JointOutcomes:
         return replace(self, features=features, targets=None)
 
     def policies(self, network: CausalBayesianNetwork) -> Policies:
-        """The CPDs of the decisions, [contexts, actions] each."""
+        """Return the CPDs of the decisions, [contexts, actions] each."""
         return [
             network.cpd(d).reshape(-1, a) for d, a in zip(self.decisions, self.actions, strict=True)
         ]
 
     def uniform(self) -> Policies:
-        """Every decision uniform, [contexts, actions] each."""
+        """Return every decision uniform, [contexts, actions] each."""
         sizes = zip(self.contexts, self.actions, strict=True)
         return [np.full((c, a), 1.0 / a) for c, a in sizes]
 
@@ -104,7 +104,7 @@ class JointOutcomes:
         return out
 
     def probability(self, policies: Policies, *, without: int | None = None) -> FloatArray:
-        """The probability of every row, [R] or [R, B]; `without` leaves one policy out."""
+        """Return the probability of every row, [R] or [R, B]; `without` leaves one policy out."""
         out = self.weight.reshape(-1, *[1] * (policies[0].ndim - 2))
         for i, policy in enumerate(policies):
             if i != without:
@@ -122,7 +122,7 @@ class JointOutcomes:
         return np.asarray((probability * surprise).sum(axis=0))
 
     def visits(self, policies: Policies) -> Policies:
-        """The probability of each context and action of each decision, [C, A(, B)] each."""
+        """Return the probability of each context and action of each decision, [C, A(, B)] each."""
         probability = self.probability(policies)
         return [self.total(i, probability) for i in range(len(policies))]
 
@@ -137,7 +137,7 @@ class JointOutcomes:
         return np.asarray(sum(share.sum(axis=0) for share in shares))
 
     def shares(self, visits: Policies, model: Policies) -> Policies:
-        """The evidence by context of each decision, nats: a list of [C] or [C, B].
+        """Return the evidence by context of each decision, nats: a list of [C] or [C, B].
 
         Args:
             visits: how often each context and action comes about, [C, A] for each decision.
@@ -153,7 +153,7 @@ class JointOutcomes:
 
 
 def safe_log(policy: FloatArray) -> FloatArray:
-    """The logarithm, with 0 for what never happens."""
+    """Return the logarithm, with 0 for what never happens."""
     return np.log(policy, out=np.zeros_like(policy), where=policy > 0)
 
 
@@ -195,7 +195,7 @@ def joint_outcomes(
     check(len(weight), MAX_ROWS, "possible ")
 
     def conditional(names: Sequence[str]) -> tuple[Names, FloatArray]:
-        """Those of some variables that no decision sees or is, and P(them | families)."""
+        """Return those of some variables that no decision sees or is, and P(them | families)."""
         unseen = tuple(x for x in names if x not in family)
         check(prod(sizes[x] for x in (*family, *unseen)), MAX_ENTRIES)
         if not unseen:
@@ -286,7 +286,7 @@ class Prospects(NamedTuple):
 def prospects_of(
     table: JointOutcomes, utility: FloatArray, policies: Policies, i: int
 ) -> Prospects:
-    """What decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
+    """Return what decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
     # Sums over a context become expectations in it; a context without mass keeps its zeros.
@@ -300,7 +300,7 @@ def prospects_of(
 
 
 def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> FloatArray:
-    """The best policy of a decision, [C, A, B]; unchanged where a context has no mass.
+    """Return the best policy of a decision, [C, A, B]; unchanged where a context has no mass.
 
     A context that is never reached may be avoided because of what would be done there.
     """
@@ -511,7 +511,7 @@ class Linearised:
         ]
 
     def centred(self, values: FloatArray) -> FloatArray:
-        """Numbers [K, n] less their mean under the policy of their context."""
+        """Return numbers [K, n] less their mean under the policy of their context."""
         out, start = np.empty_like(values), 0
         for policy in self.policies:
             part = values[start : start + policy.size].reshape(*policy.shape, -1)
@@ -521,7 +521,7 @@ class Linearised:
         return out
 
     def moved(self, step: FloatArray) -> Policies:
-        """The policies after their logs are moved by [K], and normalised."""
+        """Return the policies after their logs are moved by [K], and normalised."""
         out, start = [], 0
         for policy, log in zip(self.policies, self.logs, strict=True):
             logits = log + step[start : start + policy.size].reshape(policy.shape)

@@ -83,7 +83,7 @@ class SensitivityRow(JsonFields):
         return {"meg" if name == "value" else name: value for name, value in values.items()}
 
     def theorem_text(self) -> str:
-        """What Theorem 4.1 says about the set: "= {A}", "≤ {A}", "" for nothing."""
+        """Return what Theorem 4.1 says about the set: "= {A}", "≤ {A}", "" for nothing."""
         if self.equal_to is not None:
             return f"= {set_text(self.equal_to)}"
         shown = ", ".join(map(set_text, self.at_most[:_SETS_IN_A_CELL]))
@@ -106,7 +106,7 @@ class Sensitivity:
     rows: tuple[SensitivityRow, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The table as JSON values."""
+        """Return the table as JSON values."""
         return {
             "decisions": list(self.decisions),
             "do": dict(self.do),
@@ -114,7 +114,7 @@ class Sensitivity:
         }
 
     def to_pandas(self) -> Any:
-        """The table as a pandas data frame, one row a set of targets.
+        """Return the table as a pandas data frame, one row a set of targets.
 
         Columns: `targets` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`,
         `rationality`, `recall`, `at_most` and `equal_to` (texts, Theorem 4.1), and `note`.
@@ -285,7 +285,7 @@ class _Separation:
         return sum(self._bit[x] for x in names)
 
     def part_that_says_all(self, names: Names) -> Names | None:
-        """A smaller set within `names` that separates the decisions from the rest of it."""
+        """Return a smaller set within `names` that separates the decisions from the rest of it."""
         for size in range(1, len(names)):
             for part in combinations(names, size):
                 connected = self._connected.get(part)
@@ -294,7 +294,7 @@ class _Separation:
         return None
 
     def pseudo_terminal(self, names: Names) -> tuple[Names, ...]:
-        """The smallest other sets S with D _|_ names | S that do not contain `names`."""
+        """Return the smallest other sets S with D _|_ names | S that do not contain `names`."""
         target = self._mask[names]
         sets: list[Names] = []
         covered: list[int] = []

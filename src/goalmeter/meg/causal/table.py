@@ -125,7 +125,7 @@ def from_table(
 
 
 def _one_utility(query: DecisionQuery, utility: Utility) -> LinearClass:
-    """A known utility as a class of one weight, its rationality in a unit of its own."""
+    """Return a known utility as a class of one weight, its rationality in a unit of its own."""
     mdp, paid = query.process.mdp, payments(query.process, utility)
     rewards, unit = Rewards(paid.T[None, :, :, None], 1.0).normalised()
     matrix = np.ascontiguousarray(rewards.array.reshape(-1, 1))
@@ -133,7 +133,7 @@ def _one_utility(query: DecisionQuery, utility: Utility) -> LinearClass:
 
 
 def _rows(process: DecisionProcess, network: CausalBayesianNetwork, data: Any) -> Trajectories:
-    """The table as contexts and actions of each decision, checked against the model."""
+    """Return the table as contexts and actions of each decision, checked against the model."""
     columns = _columns(network, [x for d in process.decisions for x in (*d.observed, d.name)], data)
     contexts = [_places(network, d.observed, columns) for d in process.decisions]
     states = [c + d.states.start for c, d in zip(contexts, process.decisions, strict=True)]
@@ -204,7 +204,7 @@ class _ObservedRows:
         return len(self.places)
 
     def visits(self) -> Policies:
-        """The share of the rows with each context and action, [C, A] for each decision."""
+        """Return the share of the rows with each context and action, [C, A] for each decision."""
         table, n = self.table, len(self)
         return [
             np.bincount(place, minlength=c * a).reshape(c, a) / n
@@ -348,7 +348,7 @@ def _held_out(
 def _observed_rows(
     table: JointOutcomes, network: CausalBayesianNetwork, data: Any
 ) -> _ObservedRows:
-    """The rows as contexts and actions of each decision, checked against the model."""
+    """Return the rows as contexts and actions of each decision, checked against the model."""
     families = [(*network.parents(d), d) for d in table.decisions]
     columns = _columns(network, [x for family in families for x in family], data)
     places = np.stack([_places(network, family, columns) for family in families], axis=1)
@@ -368,7 +368,7 @@ def _observed_rows(
 def _columns(
     network: CausalBayesianNetwork, names: Sequence[str], data: Any
 ) -> dict[str, IntArray]:
-    """The states of some variables in every row of a table, as indices, [N] each."""
+    """Return the states of some variables in every row of a table, as indices, [N] each."""
     columns = {x: _indices(network, x, _column(data, x)) for x in dict.fromkeys(names)}
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or 0 in lengths:
@@ -412,7 +412,7 @@ def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> I
 
 
 def read_csv(path: str | Path) -> dict[str, list[str]]:
-    """A CSV file with a head line, as {column: values}."""
+    """Return a CSV file with a head line, as {column: values}."""
     try:
         # Spreadsheets put a byte order mark in front.
         with Path(path).open(newline="", encoding="utf-8-sig") as file:

@@ -68,7 +68,7 @@ class UtilitySpan:
     plain: LinearClass  # the class in its D weights
 
     def weights(self, fitted: FloatArray) -> FloatArray:
-        """The least weights [D] that say what was fitted, [K] or [D]."""
+        """Return the least weights [D] that say what was fitted, [K] or [D]."""
         if self.basis is None:
             return fitted
         coordinates = self.basis.T @ fitted if self.utilities is self.plain else fitted
@@ -86,7 +86,7 @@ class UtilitySpan:
 
 
 def linear_in(process: DecisionProcess, features: FloatArray, name: str) -> LinearClass:
-    """The class of utilities that are linear in expected features [S, A, D]."""
+    """Return the class of utilities that are linear in expected features [S, A, D]."""
     s, a, d = features.shape
     matrix = np.ascontiguousarray(features.transpose(1, 0, 2)).reshape(a * s, d)
     return LinearClass((1, a, s), matrix, 1.0, name)
@@ -475,7 +475,7 @@ def _best_of_restarts(bound: TargetFit, climbed: Sequence[FloatArray]) -> Causal
 def _inputs(
     network: CausalBayesianNetwork, names: Sequence[str], inputs: ArrayLike | None
 ) -> FloatArray:
-    """What the module reads of each joint state of the targets, [joint states, F]."""
+    """Return what the module reads of each joint state of the targets, [joint states, F]."""
     sizes = [network.size(x) for x in names]
     joint = int(np.prod(sizes))
     if inputs is None:
