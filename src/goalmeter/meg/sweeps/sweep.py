@@ -121,13 +121,13 @@ def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
     facts: list[WorldFacts | None] = []
     out: list[SweepValues] = []
     places = list(product(range(len(behaviour)), range(len(plan.utilities))))
-    for n, world in zip(numbers, made, strict=True):
-        if isinstance(world, str):
+    for n, result in zip(numbers, made, strict=True):
+        if isinstance(result, str):
             facts.append(None)
-            out += [SweepValues(FAILED, note=world)] * len(places)
+            out += [SweepValues(FAILED, note=result)] * len(places)
         else:
-            size = (world.n_states, world.n_actions, world.horizon, world.discount)
-            facts.append(WorldFacts(*size, world_digest(world)))
+            size = (result.n_states, result.n_actions, result.horizon, result.discount)
+            facts.append(WorldFacts(*size, world_digest(result)))
             out += [found[n, p, u] for p, u in places]
     return columns_of(facts, out).to_json()
 
