@@ -219,9 +219,8 @@ def _by_best_means(
     budget = max(budget, _LEAST_STEPS)
     start = StartMeasure(simulator, states.actor, states.horizon, error, budget, before)
     # An interruption before its first episodes leaves what the states have shown by then.
-    fallback = _Fallback(states, exploration.METHOD) if states.begun else None
     method = f"episodes of {simulator.reference} from the start"
-    results = _results(start, level, tell, notes, method, before=fallback)
+    results = _results(start, level, tell, notes, method, before=states if states.begun else None)
     assert results is not None, "the bound from the start always ends"
     return results
 
@@ -239,8 +238,7 @@ def _with_start(
     start = StartMeasure(simulator, states.actor, states.horizon, error, left, before, played)
     method = f"{exploration.METHOD}, and episodes of {simulator.reference} from the start"
     try:
-        fallback = _Fallback(states, exploration.METHOD)
-        others = _results(start, level, lambda *_: None, [], method, before=fallback)
+        others = _results(start, level, lambda *_: None, [], method, before=states)
     except SimulatorInterrupted as so_far:
         raise SimulatorInterrupted(_tighter(results, so_far.results)) from so_far
     assert others is not None, "the bound from the start always ends"
@@ -281,13 +279,6 @@ def _tighter(
     return out
 
 
-class _Fallback(NamedTuple):
-    """A measurement that an interruption falls back on, and its method in words."""
-
-    measure: StatesMeasure
-    method: str
-
-
 def _results(
     measure: StatesMeasure | StartMeasure,
     level: float,
@@ -295,9 +286,12 @@ def _results(
     notes: list[str],
     method: str,
     combined: bool = False,
-    before: _Fallback | None = None,
+    before: StatesMeasure | None = None,
 ) -> dict[str, SimulatorResult] | None:
-    """What a measurement comes to; None if there are too many states for it."""
+    """What a measurement comes to; None if there are too many states for it.
+
+    An interruption before the first episodes falls back on what `before` has shown.
+    """
 
     def told(rough: list[UtilityEstimate]) -> None:
         tell(sum(measure.steps.values()), rough)
@@ -315,7 +309,7 @@ def _results(
         if measure.begun:
             known = _collected(measure, level, notes, method, "interrupt")
         elif before is not None:
-            known = _collected(before.measure, level, [], before.method, "interrupt")
+            known = _collected(before, level, [], exploration.METHOD, "interrupt")
         else:
             raise
         raise SimulatorInterrupted(known) from interrupt
