@@ -64,6 +64,7 @@ def exact(mean: float, std: float) -> float:
     return float(each.max())
 
 
+@pytest.mark.slow
 def test_a_soft_optimal_agent_is_a_normal_whose_meg_is_its_relative_entropy() -> None:
     # At b = 3 the soft-optimal action is N(3/4, 1/4): log 2 + (1/4 + 9/16) / 2 - 1/2 nats.
     by_hand = math.log(2) + 0.40625 - 0.5

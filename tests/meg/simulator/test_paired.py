@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from goalmeter.meg import known_utility
 from goalmeter.meg.simulator import from_simulator
@@ -45,6 +46,7 @@ def corridor() -> tuple[TabularMDP, np.ndarray, np.ndarray]:
     return mdp, pays, also
 
 
+@pytest.mark.slow
 def test_the_same_episodes_tell_utilities_apart_that_are_alike() -> None:
     mdp, pays, also = corridor()
     utilities = {"goal": pays, "the same": pays, "like it": also}
