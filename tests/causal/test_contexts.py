@@ -12,9 +12,8 @@ from hypothesis import given
 from oracles import causal_model as oracle
 from oracles import random_diagrams as diagrams
 
-from goalmeter._errors import InvalidModelError
 from goalmeter._types import FloatArray
-from goalmeter.causal import CausalBayesianNetwork, contexts
+from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.causal.contexts import DecisionProcess, decision_process
 
 SOLVABLE = [
@@ -90,28 +89,6 @@ def test_two_steps_by_hand() -> None:
     assert process.contexts(second) == [(0,), (1,)]
 
 
-def test_branches_by_hand() -> None:
-    # One choice, after which two others see what it was; each row of moves leads to both.
-    network = CausalBayesianNetwork(
-        {x: [0, 1] for x in ("D", "E", "F", "Y", "Z")},
-        {"E": ["D"], "F": ["D"], "Y": ["E"], "Z": ["F"]},
-        {
-            "D": [0.5, 0.5],
-            "E": [[1, 0], [0, 1]],
-            "F": [[0.5, 0.5], [0.5, 0.5]],
-            "Y": lambda e: e,
-            "Z": lambda f: f,
-        },
-    )
-    process = decision_process(network, ["D", "E", "F"], [["Y"], ["Z"]])
-    root = process.decisions[0]
-    assert root.states == slice(0, 1)
-    assert process.contexts(root) == [()]
-    assert set(root.following) == {"E", "F"}
-    assert process.mdp.transition.to_dense()[0].tolist() == [[0, 1, 0, 1, 0], [0, 0, 1, 0, 1]]
-    assert process.mdp.steps == 2
-
-
 # --- The enumerated joint -------------------------------------------------------------------------
 
 
@@ -134,35 +111,6 @@ def test_contexts_are_as_likely_as_in_the_joint(family: Any, seed: int, policy: 
             )
 
 
-@pytest.mark.parametrize(("family", "seed", "policy"), SOLVABLE)
-def test_kernels_are_those_of_every_policy(family: Any, seed: int, policy: str) -> None:
-    model = family(np.random.default_rng(seed), policy)
-    process = process_of(model)
-    moves = process.mdp.transition.to_dense()
-    by_name = {d.name: d for d in process.decisions}
-    table = oracle.probability_table(model)
-    for d in process.decisions:
-        for name in d.following:
-            after = by_name[name]
-            before = (*d.observed, d.name)
-            # P(context of the next decision, decision, context); what both see is seen twice.
-            unseen = [x for x in after.observed if x not in before]
-            joint = oracle.sum_to(model, (*before, *unseen), table)
-            reached = chances(model, d.name)
-            for index, p in np.ndenumerate(joint):
-                value = dict(zip((*before, *unseen), index, strict=True))
-                seen = [value[x] for x in d.observed]
-                row = (
-                    np.ravel_multi_index(seen, [model.sizes[x] for x in d.observed]) if seen else 0
-                )
-                seen = [value[x] for x in after.observed]
-                sizes = [model.sizes[x] for x in after.observed]
-                column = np.ravel_multi_index(seen, sizes) if seen else 0
-                if reached[row, value[d.name]] > 0:
-                    kernel = moves[d.states][row, value[d.name], after.states][column]
-                    assert kernel == pytest.approx(p / reached[row, value[d.name]], abs=1e-12)
-
-
 @given(seed=seeds)
 @many
 def test_what_is_paid_is_the_expected_utility(seed: int) -> None:
@@ -182,31 +130,3 @@ def test_what_is_paid_is_the_expected_utility(seed: int) -> None:
     total = oracle.expected_utility(model._replace(factors=tuple(out_of_reach)))
     total += float((mass * paid).sum())
     assert total == pytest.approx(oracle.expected_utility(model), abs=1e-12)
-
-
-@pytest.mark.parametrize(("family", "seed", "policy"), SOLVABLE)
-def test_indicators_are_the_chances_of_the_targets(family: Any, seed: int, policy: str) -> None:
-    model = family(np.random.default_rng(seed), policy)
-    network = network_of(model)
-    for targets in [group for group, _ in model.factors]:
-        if not oracle.has_sufficient_recall(model.parents, model.decisions, [targets]):
-            continue
-        process = decision_process(network, model.decisions, [targets])
-        mass = mass_of(process, process.policy())
-        chances = np.einsum("sa,sad->d", mass, process.indicators())
-        table = oracle.probability_table(model)
-        expected = oracle.sum_to(model, targets, table).ravel()
-        np.testing.assert_allclose(chances, expected, atol=1e-13)
-
-
-# --- Refusals -------------------------------------------------------------------------------------
-
-
-def test_too_many_contexts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contexts, "MAX_ENTRIES", 7)
-    with pytest.raises(
-        InvalidModelError,
-        match=r"the joint states of S, D, X \(3 variables\) number 8, expected at most 7; merge "
-        "states of what decisions observe or of the targets, or ask about fewer targets at a time",
-    ):
-        decision_process(two_steps(), ["D", "E"], [["T"]])

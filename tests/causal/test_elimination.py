@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from causal.models import many, network_of, random_model, seeds, several
+from causal.models import many, network_of, random_model, seeds
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import causal_model as oracle
@@ -15,15 +15,8 @@ from goalmeter._errors import InvalidModelError
 from goalmeter.causal import CausalBayesianNetwork, elimination
 from goalmeter.causal.elimination import (
     Factor,
-    backward_order,
-    contraction_order,
-    cost_of,
-    least_fill_order,
-    smallest_table_order,
     sum_of_product,
 )
-
-ORDERS = (contraction_order, backward_order, smallest_table_order, least_fill_order)
 
 
 def chain_of(n: int, stay: float = 0.9) -> CausalBayesianNetwork:
@@ -47,15 +40,6 @@ def square_of(side: int) -> CausalBayesianNetwork:
             parents[x] = [*([f"X{i - 1}{j}"] if i else []), *([f"X{i}{j - 1}"] if j else [])]
             cpds[x] = lambda *above: {sum(above) % 2: 0.9, 1 - sum(above) % 2: 0.1}
     return CausalBayesianNetwork(domains, parents, cpds)
-
-
-def always(find: Any) -> Any:
-    """`best_plan` with one heuristic."""
-
-    def plan(scopes: Any, sizes: Any, keep: Any, small: int) -> Any:
-        return cost_of(scopes, find(scopes, sizes, keep), sizes, keep)
-
-    return plan
 
 
 # --- By hand --------------------------------------------------------------------------------------
@@ -106,55 +90,6 @@ def test_conditionals_are_those_of_the_joint(seed: int, data: Any) -> None:
     assert ((np.abs(sums - 1) < 1e-12) | (sums == 0)).all()
 
 
-@given(seed=seeds, order=st.randoms(use_true_random=False))
-@several
-def test_answers_do_not_depend_on_what_was_asked_before(seed: int, order: Any) -> None:
-    model = random_model(seed)
-    questions = [
-        (x, y, value)
-        for x in model.sizes
-        for y in model.sizes
-        for value in range(model.sizes[y])
-        if x != y
-    ]
-    order.shuffle(questions)
-    network = network_of(model)
-    for x, y, value in questions[:12]:
-        fresh = network_of(model)
-        answer = network.elimination.weights([x], {y: value})
-        np.testing.assert_allclose(answer, fresh.elimination.weights([x], {y: value}), atol=1e-15)
-
-
-@given(seed=seeds, data=st.data())
-@several
-def test_every_way_of_ordering_gives_the_same_answer(seed: int, data: Any) -> None:
-    # However small, a question is ordered by each heuristic if the limit is smaller still.
-    model = random_model(seed)
-    names = data.draw(st.permutations(list(model.sizes)))
-    asked = names[: data.draw(st.integers(1, 2))]
-    seen = names[len(asked) :][: data.draw(st.integers(0, 2))]
-    evidence = {x: data.draw(st.integers(0, model.sizes[x] - 1)) for x in seen}
-    expected = network_of(model).elimination.weights(asked, evidence)
-    for find in ORDERS:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(elimination, "best_plan", always(find))
-            answer = network_of(model).elimination.weights(asked, evidence)
-        np.testing.assert_allclose(answer, expected, atol=1e-14, err_msg=find.__name__)
-
-
-# --- Memory ---------------------------------------------------------------------------------------
-
-
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = square_of(4).marginal("X33", "X02")
-    monkeypatch.setattr(elimination, "_KEPT_ENTRIES", 20)
-    network = square_of(4)
-    for x in network.variables[:-1]:
-        network.marginal("X33", x)
-        assert sum(f.values.size for f in network.elimination._kept.values()) <= 20 + 2**5
-    np.testing.assert_allclose(network.marginal("X33", "X02"), expected, atol=1e-15)
-
-
 # --- Too large ------------------------------------------------------------------------------------
 
 
@@ -172,24 +107,3 @@ def test_a_model_too_large_to_eliminate_says_what_is_too_large(
         "fewer targets at a time",
     ):
         square_of(6).marginal("X55")
-
-
-def test_a_shared_order_that_is_bad_for_a_question_is_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    expected = square_of(6).marginal("X50", "X05", given={"X55": 1})
-    monkeypatch.setattr(elimination, "_SMALL_ENTRIES", 16)
-    monkeypatch.setattr(elimination, "MAX_ENTRIES", 2**8)
-    network = square_of(6)
-    network.elimination._common = {x: 5 * i % 36 for i, x in enumerate(network.variables)}
-    answer = network.marginal("X50", "X05", given={"X55": 1})
-    np.testing.assert_allclose(answer, expected, atol=1e-15)
-
-    # Without one of its own the question would be too large.
-    def shared(scopes: Any, sizes: Any, keep: Any) -> list[str]:
-        free = set().union(*scopes).difference(keep)
-        return sorted(free, key=network.elimination._common.__getitem__)
-
-    monkeypatch.setattr(elimination, "best_plan", always(shared))
-    with pytest.raises(InvalidModelError, match="too large to eliminate"):
-        network.marginal("X50", "X05", given={"X55": 1})

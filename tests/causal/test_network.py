@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx
 import numpy as np
 import pytest
 from causal.models import (
+    CPDS,
+    DOMAINS,
+    PARENTS,
+    SIDE,
     many,
     mouse,
     network_of,
@@ -19,14 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import causal_model as oracle
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidModelError, InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
-
-
-def coin(*states: Any) -> CausalBayesianNetwork:
-    """One variable with these states."""
-    return CausalBayesianNetwork({"X": states}, {}, {"X": [1.0] + [0.0] * (len(states) - 1)})
-
 
 # --- By hand --------------------------------------------------------------------------------------
 
@@ -98,22 +95,6 @@ def test_do_is_the_truncated_factorisation(seed: int, data: Any) -> None:
 
 @given(seed=seeds)
 @several
-def test_relations_are_those_of_the_graph(seed: int) -> None:
-    model = random_model(seed, most=7)
-    network = network_of(model)
-    graph = networkx.DiGraph(network.edges())
-    graph.add_nodes_from(model.sizes)
-    for x in model.sizes:
-        assert network.descendants(x) == oracle.descendants(model.parents, x)
-        assert network.descendants(x) == networkx.descendants(graph, x)
-        assert network.ancestors(x) == networkx.ancestors(graph, x)
-    place = {x: i for i, x in enumerate(network.order)}
-    assert sorted(place) == sorted(network.variables)
-    assert all(place[cause] < place[effect] for cause, effect in network.edges())
-
-
-@given(seed=seeds)
-@several
 def test_samples_have_the_frequencies_of_the_joint(seed: int) -> None:
     model = random_model(seed, most=4)
     n = 4000
@@ -140,36 +121,68 @@ def test_probabilities_that_do_not_quite_add_up_leave_no_state_outside() -> None
     assert network.sample(2, rng)["X"] == [9, 9]
 
 
-# --- States ---------------------------------------------------------------------------------------
+@given(seed=seeds)
+@several
+def test_arrays_and_functions_say_the_same(seed: int) -> None:
+    model = random_model(seed)
+    domains = {x: range(size) for x, size in model.sizes.items()}
+    functions: dict[str, Any] = {
+        x: lambda *values, rows=rows: dict(enumerate(rows[values]))
+        for x, rows in model.cpds.items()
+    }
+    first = CausalBayesianNetwork(domains, model.parents, model.cpds)
+    second = CausalBayesianNetwork(domains, model.parents, functions)
+    for x in model.sizes:
+        np.testing.assert_array_equal(first.cpd(x), second.cpd(x))
+        assert not first.cpd(x).flags.writeable
 
 
-def test_text_stands_for_a_number_and_nothing_for_its_look_alike() -> None:
-    assert coin(0, 1).index("X", "1") == 1
-    assert coin(0, 1).index("X", 1.0) == 1
-    assert coin(0, 1).index("X", np.int64(1)) == 1
-    assert coin(0.5, 1.5).index("X", "1.5") == 1
-    assert coin(False, True).index("X", True) == 1
-    assert coin(False, True).index("X", "True") == 1
-    assert coin("1", "0").index("X", 1) == 0
-    with pytest.raises(InvalidParameterError, match="state of 'X': True does not exist"):
-        coin(0, 1).index("X", True)
-    with pytest.raises(InvalidParameterError, match="state of 'X': 1 does not exist"):
-        coin(False, True).index("X", 1)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (({}, {}, {}), "the model has no variables"),
+        (({"S": "yes"}, {}, {"S": [1]}), "the domain of 'S' is 'yes'"),
+        (({"S": ["a", "b", "a"]}, {}, {"S": [1, 0, 0]}), "has two states that read 'a'"),
+        (({"S": [float("nan")]}, {}, {"S": [1]}), "the domain of 'S' has the state nan"),
+        (({"Smell": SIDE, "D": SIDE}, {"D": ["smel"]}, {}), "did you mean 'Smell'?"),
+        ((DOMAINS, {**PARENTS, "S": ["T"]}, CPDS), r"form a cycle \((S|D|T) -> .* -> .*\)"),
+        ((DOMAINS, PARENTS, {"S": [0.5, 0.5]}), "D, T have no CPD"),
+    ],
+)
+def test_models_that_make_no_sense_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(InvalidModelError, match=message):
+        CausalBayesianNetwork(*arguments)
 
 
-def test_numpy_states_are_plain_values() -> None:
-    network = CausalBayesianNetwork(
-        {"X": np.arange(3), "Y": np.array(["a", "b"])}, {}, {"X": [0, 1, 0], "Y": [0, 1]}
-    )
-    assert network.domain("X") == (0, 1, 2)
-    assert [type(value) for value in (*network.domain("X"), *network.domain("Y"))] == [
-        int,
-        int,
-        int,
-        str,
-        str,
-    ]
-    assert network.sample(1, np.random.default_rng(0)) == {"X": [1], "Y": ["b"]}
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ([[0.8, 0.2], [0.3, 0.6]], r"the CPD of 'D' given S = right sums to 0\.9, expected"),
+        ([[1.5, -0.5], [0, 1]], r"given S = left has the negative probability -0\.5, expected"),
+        ([0.5, 0.5], r"the CPD of 'D' has shape \[2\], expected \[2, 2\]"),
+        ("left", r"cpds\['D'\] is not an array of numbers"),
+        (lambda s: None, "given S = left: the returned state None does not exist"),
+        (lambda s: [1, 0, 0], r"given S = left returns \[1, 0, 0\], expected 2 probabilities"),
+        (lambda s: {"left": np.nan, "right": 1.0}, r"the CPD of 'D'\[0, 0\] is nan, expected"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(written: Any, message: str) -> None:
+    with pytest.raises(InvalidModelError, match=message):
+        mouse(D=written)
 
 
-# --- Immutable ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda n: n.marginal("t"), "variable 't' does not exist.*did you mean 'T'?"),
+        (lambda n: n.with_mechanism("Q", [1]), "variable 'Q' does not exist"),
+        (lambda n: n.do(S="lefft"), "state of 'S': 'lefft' does not exist.*did you mean 'left'"),
+        (lambda n: n.marginal(), "marginal of nothing given nothing"),
+        (lambda n: n.marginal("S", given={"S": "right"}), "marginal of S given S"),
+        (lambda n: n.is_d_separated(3, ["D"]), "variables are 3, expected a list of names"),
+        (lambda n: n.sample(0, np.random.default_rng()), "n is 0, expected a whole number of at"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(ask: Any, message: str) -> None:
+    with pytest.raises(InvalidParameterError, match=message):
+        ask(mouse())

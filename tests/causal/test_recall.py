@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from causal.models import many, network_of, random_team, seeds
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,17 +63,6 @@ def test_a_smell_is_not_a_state() -> None:
     assert recall(remembers, "D1 D2", "U3").kind == "sufficient"
 
 
-def test_branches_are_sufficient_until_a_target_joins_them() -> None:
-    tree = graph(S="", D0="S", X="S D0", D1="X", D2="X", Y1="D1 X", Y2="X D2")
-    apart = recall(tree, "D0 D1 D2", "Y1", "Y2")
-    assert apart.kind == "sufficient"
-    assert apart.reliance == {"D0": ("D1", "D2"), "D1": (), "D2": ()}
-    together = recall(tree, "D0 D1 D2", "Y1 Y2")
-    assert together.kind == "insufficient"
-    assert together.reliance["D1"] == ("D2",)
-    assert set(together.circle) == {"D1", "D2"}
-
-
 # --- The definition -------------------------------------------------------------------------------
 
 
@@ -99,19 +87,6 @@ def assert_as_defined(model: oracle.Model, scopes: Sequence[Sequence[str]]) -> N
             e for e in model.decisions if e != d and oracle.relies_on(model.parents, d, e, scopes)
         }
     assert_circle(answer)
-
-
-@pytest.mark.parametrize("family", [*diagrams.SUFFICIENT, *diagrams.INSUFFICIENT])
-@pytest.mark.parametrize("seed", range(6))
-def test_the_families_are_what_they_are_made_to_be(family: Any, seed: int) -> None:
-    model = family(np.random.default_rng(seed))
-    assert_as_defined(model, groups(model))
-    insufficient = recall_of(network_of(model), model.decisions, groups(model)).kind
-    assert (insufficient == "insufficient") == (family in diagrams.INSUFFICIENT)
-    # Towards each variable by itself, and towards all at once.
-    for x in model.sizes:
-        assert_as_defined(model, [[x]])
-    assert_as_defined(model, [[x for x in model.sizes if x not in model.decisions]])
 
 
 @given(seed=seeds, data=st.data())

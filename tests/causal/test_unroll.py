@@ -11,9 +11,8 @@ from hypothesis import given
 from oracles import paths
 from tabular.worlds import World, few, worlds
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError
 from goalmeter.causal import InfluenceDiagram, unroll
-from goalmeter.tabular import TabularMDP, expected_return, occupancy
+from goalmeter.tabular import TabularMDP
 
 # Action 0 stays, action 1 goes to state 1, where everything stays; state 1 pays 1.
 MDP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2)
@@ -35,14 +34,6 @@ def test_two_steps_by_hand() -> None:
     assert diagram.expected_utility() == pytest.approx(0.75)
 
 
-def test_rewards_of_actions_are_read_from_both_and_discounted() -> None:
-    mdp = TabularMDP(np.ones((1, 2, 1)), [[1.0, 3.0]], horizon=3, discount=0.5)
-    diagram = unroll(mdp, [[0.5, 0.5]])
-    assert diagram.utilities["U3"].variables == ("S3", "D3")
-    assert diagram.utilities["U3"].values.tolist() == [[0.25, 0.75]]
-    assert diagram.expected_utility() == pytest.approx(2 * 1.75)
-
-
 def _joint(world: World, diagram: InfluenceDiagram) -> tuple[Any, Any]:
     """P(S1, D1, ..., DH) by paths and by elimination."""
     names = diagram.network.variables
@@ -58,33 +49,3 @@ def _joint(world: World, diagram: InfluenceDiagram) -> tuple[Any, Any]:
 def test_every_path_has_the_same_probability(world: World) -> None:
     expected, table = _joint(world, unroll(world.mdp(), world.policy))
     np.testing.assert_allclose(table, expected, atol=1e-13)
-
-
-@given(world=worlds(max_states=4, max_horizon=5))
-@few
-def test_states_are_occupied_and_rewards_expected_as_in_the_mdp(world: World) -> None:
-    diagram = unroll(world.mdp(), world.policy)
-    occupied = occupancy(world.mdp(), world.policy)
-    for t in range(world.horizon):
-        np.testing.assert_allclose(diagram.network.marginal(f"S{t + 1}"), occupied[t], atol=1e-13)
-    expected = expected_return(world.mdp(), world.policy).mean
-    assert diagram.expected_utility() == pytest.approx(expected, abs=1e-12)
-
-
-def test_worlds_that_cannot_be_written_out_are_refused() -> None:
-    endless = TabularMDP(np.ones((1, 2, 1)), [0.0], horizon=None, discount=0.9)
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"the MDP has no horizon, expected a finite one: an infinite process has no diagram; "
-        r"use mdp\.replace\(horizon=H\)",
-    ):
-        unroll(endless)
-    long = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], [0, 1], horizon=2_100_000)
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"2100000 steps of 2 states and 2 actions take 1\.68e\+07 probabilities when written "
-        r"out, expected at most 1\.68e\+07; measure the MDP itself, which gives the same",
-    ):
-        unroll(long)
-    with pytest.raises(InvalidPolicyError, match=r"policy has shape \[1, 2\]"):
-        unroll(MDP, [[0.5, 0.5]])

@@ -33,7 +33,7 @@ _ESCAPED = {"n": "\n", "0": "\0"}
 
 
 def quoted(name: str) -> str:
-    """A name as one token, in quotes only if it needs them."""
+    """Return a name as one token, in quotes only if it needs them."""
     plain = _TOKEN.fullmatch(name)
     if plain and name not in PUNCTUATION and not name.startswith(('"', "//", "/*")):
         return name
@@ -51,7 +51,7 @@ class _Tokens:
         self._counted = 0, 1  # an offset, and the line that it lies in
 
     def take(self) -> str:
-        """The next token as it is written; "" at the end of the text."""
+        """Return the next token as it is written; "" at the end of the text."""
         for match in self._matches:
             token = match[0]
             if token[0] == "/" and token.startswith(("//", "/*")):
@@ -65,18 +65,18 @@ class _Tokens:
         return ""
 
     def line(self, start: int) -> int:
-        """The line, from 1, that an offset lies in."""
+        """Return the line, from 1, that an offset lies in."""
         # Counted from the previous query: offsets increase, except in errors.
         place, line = self._counted if start >= self._counted[0] else (0, 1)
         self._counted = start, line + self.text.count("\n", place, start)
         return self._counted[1]
 
     def error(self, message: str, start: int | None = None) -> InvalidFileError:
-        """The error for an offset, or for the token taken last."""
+        """Return the error for an offset, or for the token taken last."""
         return self._draft.error(self.line(self.start if start is None else start), message)
 
     def expected(self, wanted: str, token: str, start: int | None = None) -> InvalidFileError:
-        """The error for a token that stands where something else is expected."""
+        """Return the error for a token that stands where something else is expected."""
         shown = f'"{token[:40]}"' if token else "the end of the file"
         return self.error(f"expected {wanted}, got {shown}", start)
 
@@ -87,7 +87,7 @@ class _Tokens:
             raise self.expected(f'"{mark}" {where}', token)
 
     def name(self, token: str, role: str) -> str:
-        """The name that a token stands for; `role` says in the error what it names."""
+        """Return the name that a token stands for; `role` says in the error what it names."""
         if token == '"':
             raise self.error("this quote is not closed, expected another one in the same line")
         if not token or token in PUNCTUATION:
@@ -131,7 +131,7 @@ class Parser(_Tokens):
         self._blocks: list[_Block] = []
 
     def parts(self) -> NetworkParts:
-        """What the text says of a network."""
+        """Return what the text says of a network."""
         name = ""
         while token := self.take():
             match token:
@@ -271,7 +271,7 @@ class Parser(_Tokens):
     def _listed_rows(
         self, block: _Block, contexts: int, sizes: tuple[int, ...]
     ) -> tuple[FloatArray, IntArray]:
-        """Rows [contexts, own size] and where each of them stands in the text."""
+        """Return rows [contexts, own size] and where each of them stands in the text."""
         x, parents, size = block.x, block.parents, sizes[-1]
         places = [{s: i for i, s in enumerate(self._draft.domains[p])} for p in parents]
         rows = np.zeros((contexts, size))
@@ -315,7 +315,7 @@ class Parser(_Tokens):
     def _context(
         self, block: _Block, row: _Row, places: list[dict[str, int]], sizes: tuple[int, ...]
     ) -> int:
-        """The number of a row among the values of the parents."""
+        """Return the number of a row among the values of the parents."""
         if len(row.states) != len(block.parents):
             parents = ", ".join(block.parents) or "none"
             raise self.error(
@@ -357,12 +357,12 @@ class Parser(_Tokens):
 
 
 def read_bif(path: str | Path) -> NetworkParts:
-    """What a BIF file, .bif or .bif.gz, says of a network."""
+    """Return what a BIF file, .bif or .bif.gz, says of a network."""
     return parse_bif(read_text(path), source=path)
 
 
 def parse_bif(text: str, *, source: object = "text") -> NetworkParts:
-    """What a text in BIF says of a network, as `read_bif`; messages name its source.
+    """Return what a text in BIF says of a network, as `read_bif`; messages name its source.
 
     Example:
         >>> coin = parse_bif(
@@ -384,7 +384,7 @@ def write_bif(network: CausalBayesianNetwork, path: str | Path) -> Path:
 
 
 def bif_text(network: CausalBayesianNetwork) -> str:
-    """A network as text in BIF, laid out as bnlearn does."""
+    """Return a network as text in BIF, laid out as bnlearn does."""
     lines = [f"network {quoted(network.name or 'unknown')} {{", "}"]
     states = {x: [quoted(str(value)) for value in network.domain(x)] for x in network.variables}
     for x in network.variables:

@@ -129,18 +129,18 @@ class DecisionProcess:
     below: dict[str, frozenset[str]]  # each decision with everything that it influences
 
     def policy(self) -> FloatArray:
-        """The policy of the model, [S, A]."""
+        """Return the policy of the model, [S, A]."""
         out = np.zeros((self.mdp.n_states, self.mdp.n_actions))
         for d in self.decisions:
             out[d.states, : d.n_actions] = self.network.cpd(d.name).reshape(-1, d.n_actions)
         return out
 
     def contexts(self, decision: DecisionNode) -> list[tuple[Value, ...]]:
-        """The observed values of each context of a decision, in the order of its states."""
+        """Return the observed values of each context of a decision, in the order of its states."""
         return list(product(*(self.network.domain(x) for x in decision.observed)))
 
     def payoff(self, values: Sequence[FloatArray], *, centred: bool = False) -> FloatArray:
-        """What each decision can expect of the factors that it is the last to influence.
+        """Return what each decision can expect of the factors that it is the last to influence.
 
         Args:
             values: for each scope, numbers [*sizes of its variables, D].
@@ -162,7 +162,7 @@ class DecisionProcess:
         return self._padded(out)
 
     def indicators(self) -> FloatArray:
-        """The chance of each joint value of a single scope, as its last decision sees it.
+        """Return the chance of each joint value of a single scope, as its last decision sees it.
 
         Returns:
             [S, A, D] with D the joint states of the scope, the first variable slowest.
@@ -196,7 +196,7 @@ class DecisionProcess:
         return np.zeros((self.mdp.n_states, self.mdp.n_actions, width))
 
     def _payer(self, scope: tuple[str, ...]) -> DecisionNode | None:
-        """The last decision that influences a factor, or None."""
+        """Return the last decision that influences a factor, or None."""
         last = None
         for d in self.decisions:
             if not self.below[d.name].isdisjoint(scope):
@@ -287,7 +287,7 @@ def _forest(network: CausalBayesianNetwork, decisions: Sequence[str]) -> dict[st
 def _nodes(
     network: CausalBayesianNetwork, decisions: Sequence[str], before: dict[str, str | None]
 ) -> list[DecisionNode]:
-    """The decisions with their places among the states of the process."""
+    """Return the decisions with their places among the states of the process."""
     nodes: list[DecisionNode] = []
     levels: dict[str, int] = {}
     start = 0
@@ -350,7 +350,7 @@ def _moves(
 
 
 def check_size(sizes: Sequence[int], names: Sequence[str]) -> int:
-    """The number of joint states of variables."""
+    """Return the number of joint states of variables."""
     entries = prod(sizes)
     if entries > MAX_ENTRIES:
         raise InvalidModelError(

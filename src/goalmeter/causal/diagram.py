@@ -71,31 +71,43 @@ def utility_of(network: CausalBayesianNetwork, utility: Any) -> Utility:
             (variables, array or function); a mapping {"variables": [...], "values": nested
             lists in the order of the model's states}; or a list of pairs and such mappings,
             added up.
-
-    Raises:
-        InvalidUtilityError: anything else, unknown names, missing states, numbers that are not
-            finite.
     """
+    factors = tuple(_factor(network, *pair) for pair in _pairs(utility))
+    if not factors:
+        raise InvalidUtilityError("the utility has no factors, expected at least one")
+    return Utility(factors)
+
+
+def _pairs(utility: Any) -> list[tuple[Any, Any]]:
+    """Return the variables and the values of each factor, as users write them."""
     if isinstance(utility, Utility):
-        return Utility(tuple(_factor(network, f.variables, f.values) for f in utility.factors))
-    if isinstance(utility, Mapping) and utility and set(utility) != {"variables", "values"}:
-        return Utility(
-            tuple(
-                _factor(network, x, table) if isinstance(x, tuple) else _by_state(network, x, table)
-                for x, table in utility.items()
-            )
-        )
-    single = (isinstance(utility, Mapping) and bool(utility)) or _is_pair(utility)
-    parts = [utility] if single else utility
-    if isinstance(parts, str) or not isinstance(parts, Iterable):
+        return list(utility.factors)
+    if isinstance(utility, Mapping) and set(utility) != {"variables", "values"}:
+        return [(x if isinstance(x, tuple) else [x], table) for x, table in utility.items()]
+    if isinstance(utility, Mapping) or _is_pair(utility):
+        utility = [utility]
+    if isinstance(utility, str) or not isinstance(utility, Iterable):
         raise InvalidUtilityError(
             f"the utility is {utility!r}, expected {{variable: {{state: number}}}}, a pair "
             f"(variables, array), or a list of {{'variables': [...], 'values': [...]}}"
         )
-    factors = tuple(_part(network, part) for part in parts)
-    if not factors:
-        raise InvalidUtilityError("the utility has no factors, expected at least one")
-    return Utility(factors)
+    out = []
+    for part in utility:
+        if isinstance(part, Mapping):
+            if set(part) != {"variables", "values"}:
+                raise InvalidUtilityError(
+                    f"a factor of the utility has the keys {listed(map(repr, part)) or 'none'}, "
+                    f"expected 'variables' and 'values'"
+                )
+            out.append((part["variables"], part["values"]))
+        elif _is_pair(part) or isinstance(part, Factor):
+            out.append((part[0], part[1]))
+        else:
+            raise InvalidUtilityError(
+                f"a factor of the utility is {part!r}, expected {{'variables': [...], 'values': "
+                f"[...]}}"
+            )
+    return out
 
 
 def _is_pair(utility: Any) -> bool:
@@ -105,59 +117,29 @@ def _is_pair(utility: Any) -> bool:
     return isinstance(head, (tuple, list)) and all(isinstance(x, str) for x in head)
 
 
-def _part(network: CausalBayesianNetwork, part: Any) -> Factor:
-    if isinstance(part, Mapping):
-        if set(part) != {"variables", "values"}:
-            raise InvalidUtilityError(
-                f"a factor of the utility has the keys {listed(map(repr, part)) or 'none'}, "
-                f"expected 'variables' and 'values'"
-            )
-        return _factor(network, part["variables"], part["values"])
-    if _is_pair(part) or isinstance(part, Factor):
-        return _factor(network, part[0], part[1])
-    raise InvalidUtilityError(
-        f"a factor of the utility is {part!r}, expected {{'variables': [...], 'values': [...]}}"
-    )
-
-
-def _by_state(network: CausalBayesianNetwork, x: str, table: Any) -> Factor:
-    """The factor of one variable from {state: number}."""
-    _check_names(network, [x])
-    if not isinstance(table, Mapping):
-        return _factor(network, [x], table)
-    states = network.domain(x)
-    values: list[Any] = [None] * len(states)
-    for state, number in table.items():
-        try:
-            values[network.index(x, state)] = number
-        except ValueError as error:
-            raise InvalidUtilityError(f"utility: {error}") from None
-    missing = [state for state, number in zip(states, values, strict=True) if number is None]
-    if missing:
+def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Factor:
+    """A checked factor; its values are an array, a function, or {state: number} of one variable."""
+    if isinstance(variables, str) or not isinstance(variables, Sequence):
         raise InvalidUtilityError(
-            f"the utility of {x!r} leaves out {listed(missing)}, expected a number for each state"
+            f"the variables of a utility factor are {variables!r}, expected a list of names"
         )
-    return _factor(network, [x], values)
-
-
-def _check_names(network: CausalBayesianNetwork, names: Sequence[Any]) -> tuple[str, ...]:
+    names = tuple(variables)
     for x in names:
         if x not in network.variables:
             raise unknown_name(x, network.variables, "utility: variable", InvalidUtilityError)
     if len(set(names)) < len(names):
         raise InvalidUtilityError(f"a utility factor reads {listed(names)}, expected each once")
-    return tuple(names)
-
-
-def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Factor:
-    if isinstance(variables, str) or not isinstance(variables, Sequence):
-        raise InvalidUtilityError(
-            f"the variables of a utility factor are {variables!r}, expected a list of names"
-        )
-    names = _check_names(network, variables)
     shape = tuple(network.size(x) for x in names)
-    if callable(values):
-        values = _tabulated([network.domain(x) for x in names], values)
+    if isinstance(values, Mapping) and len(names) == 1:
+        values = _by_state(network, names[0], values)
+    elif callable(values):
+        try:
+            domains = [network.domain(x) for x in names]
+            values = np.array([values(*states) for states in product(*domains)], dtype=object)
+        except TypeError as error:
+            raise InvalidUtilityError(
+                f"the utility's function cannot be called with {len(names)} values: {error}"
+            ) from None
         # A function that returns sequences has another size; the message below says so.
         values = np.reshape(values, shape) if np.size(values) == np.prod(shape) else values
     array = as_floats(values, f"the utility over {listed(names)}", InvalidUtilityError)
@@ -176,13 +158,21 @@ def _factor(network: CausalBayesianNetwork, variables: Any, values: Any) -> Fact
     return Factor(names, read_only(np.array(array)))
 
 
-def _tabulated(domains: Sequence[Sequence[Any]], function: Callable[..., Any]) -> FloatArray:
-    try:
-        return np.array([function(*values) for values in product(*domains)], dtype=object)
-    except TypeError as error:
+def _by_state(network: CausalBayesianNetwork, x: str, table: Mapping[Any, Any]) -> list[Any]:
+    """Return the number of each state of a variable, in the model's order."""
+    states = network.domain(x)
+    values: list[Any] = [None] * len(states)
+    for state, number in table.items():
+        try:
+            values[network.index(x, state)] = number
+        except ValueError as error:
+            raise InvalidUtilityError(f"utility: {error}") from None
+    missing = [state for state, number in zip(states, values, strict=True) if number is None]
+    if missing:
         raise InvalidUtilityError(
-            f"the utility's function cannot be called with {len(domains)} values: {error}"
-        ) from None
+            f"the utility of {x!r} leaves out {listed(missing)}, expected a number for each state"
+        )
+    return values
 
 
 # --- Diagram --------------------------------------------------------------------------------------
@@ -204,11 +194,6 @@ class InfluenceDiagram:
         decisions: names, in the order given.
         utilities: name -> factor.
         utility: the sum of the utilities.
-
-    Raises:
-        InvalidModelError: as in `CausalBayesianNetwork`.
-        InvalidPolicyError: a policy for what is not a decision.
-        InvalidUtilityError: a utility of something that is not in the diagram.
 
     Source: MEG paper (NeurIPS 2024), Definition 2.2.
 
@@ -264,7 +249,7 @@ class InfluenceDiagram:
         decisions: Sequence[str],
         utilities: Mapping[str, Any],
     ) -> InfluenceDiagram:
-        """A diagram from a network, whose CPDs of the decisions become the policy."""
+        """Return a diagram from a network, whose CPDs of the decisions become the policy."""
         diagram = cls.__new__(cls)
         _fill(diagram, network, decisions, utilities)
         return diagram
@@ -287,11 +272,7 @@ class InfluenceDiagram:
         return Utility(tuple(self.utilities.values()))
 
     def with_policy(self, policy: Mapping[str, Mechanism]) -> InfluenceDiagram:
-        """The diagram with other CPDs for some of its decisions.
-
-        Raises:
-            InvalidPolicyError: a policy for what is not a decision, or not a distribution.
-        """
+        """Return the diagram with other CPDs for some of its decisions."""
         _check_policy(policy, self.decisions)
         try:
             network = self.network.with_mechanisms(policy)
@@ -302,7 +283,7 @@ class InfluenceDiagram:
     def with_mechanism(
         self, x: str, cpd: Mechanism, parents: Sequence[str] | None = None
     ) -> InfluenceDiagram:
-        """The diagram with another CPD for one variable; see `CausalBayesianNetwork`."""
+        """Return the diagram with another CPD for one variable; see `CausalBayesianNetwork`."""
         network = self.network.with_mechanism(x, cpd, parents)
         return self.of(network, decisions=self.decisions, utilities=self.utilities)
 
@@ -321,7 +302,7 @@ class InfluenceDiagram:
         return diagram.utility.expected(diagram.network)
 
     def svg(self, *, targets: Sequence[str] = (), name: str = "diagram") -> str:
-        """A picture as an <svg> element: decisions square, utilities diamond, chance round.
+        """Return a picture as an <svg> element: decisions square, utilities diamond, chance round.
 
         Args:
             targets: variables to frame twice.
@@ -352,7 +333,7 @@ class InfluenceDiagram:
 
 
 def _uniform(size: int) -> Callable[..., FloatArray]:
-    """A mechanism that takes no notice of what it is given."""
+    """Return a mechanism that takes no notice of what it is given."""
     return lambda *_: np.full(size, 1.0 / size)
 
 
@@ -399,10 +380,6 @@ def unroll(mdp: TabularMDP, policy: ArrayLike | None = None) -> InfluenceDiagram
     Returns:
         A diagram with variables S1, D1, S2, ..., DH, whose states are numbers from 0, and a
         utility node Ut for each decision: the reward, discounted to the first.
-
-    Raises:
-        InvalidParameterError: no horizon, or a world too large to be written out.
-        InvalidPolicyError: the policy does not fit.
 
     Source: MEG paper (NeurIPS 2024), Definition 5.1.
 

@@ -25,7 +25,7 @@ class Factor(NamedTuple):
     values: FloatArray
 
     def arranged(self, variables: Sequence[str]) -> FloatArray:
-        """The values with the axes in another order of the same variables."""
+        """Return the values with the axes in another order of the same variables."""
         return self.values.transpose([self.variables.index(v) for v in variables])
 
     def at(self, evidence: dict[str, int]) -> Factor:
@@ -40,7 +40,7 @@ class Factor(NamedTuple):
 def sum_of_product(
     factors: Sequence[Factor], keep: Sequence[str], limit: int = MAX_ENTRIES
 ) -> Factor:
-    """The product of one or more factors, summed over every variable that is not in `keep`.
+    """Return the product of one or more factors, summed over every variable that is not in `keep`.
 
     Multiplied two at a time, the smallest first; what no other factor needs is summed out at
     once. Cost: the entries of the largest product on the way. Where that is more than `limit`
@@ -63,7 +63,7 @@ def sum_of_product(
 
 
 def _einsum(factors: Sequence[Factor], out: tuple[str, ...]) -> Factor:
-    """One call to einsum; its labels are numbers of the variables that take part."""
+    """Call einsum once; its labels are numbers of the variables that take part."""
     label: dict[str, int] = {}
     operands: list[object] = []
     for factor in factors:
@@ -110,7 +110,7 @@ def best_plan(
 def cost_of(
     scopes: Scopes, order: Sequence[str], sizes: Mapping[str, int], keep: Sequence[str]
 ) -> EliminationPlan:
-    """What an order costs, by going through it without the numbers."""
+    """Return what an order costs, by going through it without the numbers."""
     buckets = _Buckets(scopes)
     stored = product = 1
     table: frozenset[str] = frozenset()
@@ -152,7 +152,7 @@ class _Buckets:
 
 
 def _free(scopes: Scopes, keep: Sequence[str]) -> list[str]:
-    """The variables to be summed out, in the order in which they appear."""
+    """Return the variables to be summed out, in the order in which they appear."""
     kept = set(keep)
     return [x for x in dict.fromkeys(v for scope in scopes for v in scope) if x not in kept]
 
@@ -347,7 +347,7 @@ class Elimination:
         return sorted(xs, key=self._place.__getitem__)
 
     def _sum(self, needed: frozenset[str], evidence: dict[str, int], keep: Sequence[str]) -> Factor:
-        """The product of CPDs summed over all but `keep`, with axes in that order."""
+        """Return the product of CPDs summed over all but `keep`, with axes in that order."""
         factors = []
         for x in self._sorted(needed):
             key = (x, *((v, evidence[v]) for v in (*self._parents[x], x) if v in evidence))
@@ -379,7 +379,7 @@ class Elimination:
         return self._keys.setdefault(name, len(self._keys))
 
     def _without(self, x: str, bucket: list[_Keyed]) -> _Keyed:
-        """The product of a bucket summed over x, from memory if it was made before."""
+        """Return the product of a bucket summed over x, from memory if it was made before."""
         key = self._key((x, frozenset(keyed.key for keyed in bucket)))
         summed = self._kept.get(key)
         if summed is None:
@@ -395,7 +395,7 @@ class Elimination:
         return _Keyed(key, summed)
 
     def _plan(self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]) -> EliminationPlan:
-        """An order to sum variables out in, whose tables fit."""
+        """Return an order to sum variables out in, whose tables fit."""
         plan = self._prepared(scopes, keep)
         # The common order is free; a search of its own pays only for large tables.
         if plan is None or plan.product > _SMALL_ENTRIES:
@@ -414,7 +414,7 @@ class Elimination:
     def _prepared(
         self, scopes: Sequence[tuple[str, ...]], keep: Sequence[str]
     ) -> EliminationPlan | None:
-        """The common order's part in this query; None if it does not have all variables."""
+        """Return the common order's part in this query; None if it does not have all variables."""
         free = set().union(*scopes).difference(keep)
         if not free <= self._common.keys():
             return None

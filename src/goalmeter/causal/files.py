@@ -76,7 +76,7 @@ def load_utility(path: str | Path, network: CausalBayesianNetwork) -> Utility:
 
 
 def parse_do(texts: Iterable[str], network: CausalBayesianNetwork) -> dict[str, Value]:
-    """An intervention from texts such as "X=x": {variable: state}.
+    """Return an intervention from texts such as "X=x": {variable: state}.
 
     A name or a state may hold a = itself; the text is cut where a variable of the model ends.
 

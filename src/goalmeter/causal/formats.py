@@ -19,7 +19,7 @@ from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidModelErro
 from goalmeter._files import write_bytes
 from goalmeter._names import listed, unknown_name
 from goalmeter._types import AnyArray, FloatArray
-from goalmeter.causal.graph import Value
+from goalmeter.causal.graph import Value, check_rows
 from goalmeter.tabular.arrays import ROUNDING
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _DIGITS = frozenset("0123456789+-.eE")
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
+    """Return the text of a file in UTF-8, unpacked if it is a gzip archive (whatever its name)."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -100,7 +100,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def numbers(words: Sequence[str]) -> list[float]:
-    """Words as numbers."""
+    """Return words as numbers."""
     for word in [] if _DIGITS.issuperset("".join(words)) else words:
         # float() would also take nan, infinity, 1_000 and the digits of other scripts.
         if not _DIGITS.issuperset(word):
@@ -115,28 +115,14 @@ def numbers(words: Sequence[str]) -> list[float]:
 
 
 def within_rounding(rows: FloatArray, complain: Callable[[int, str], GoalmeterError]) -> FloatArray:
-    """Rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
+    """Return rows as distributions: those within `ROW_TOLERANCE` of 1 are divided by their sum.
 
     Args:
         rows: [rows, states].
         complain: makes the error for a row (its number, what is wrong with it).
     """
-    negative = (rows < 0).any(axis=1)
-    if negative.any():
-        first = int(np.argmax(negative))
-        raise complain(
-            first, f"has the negative probability {rows[first].min():g}, expected none below 0"
-        )
+    check_rows(rows, ROW_TOLERANCE, complain)
     sums = rows.sum(axis=1)
-    # Written so that a sum that is not a number is refused too.
-    off = ~(np.abs(sums - 1.0) <= ROW_TOLERANCE)
-    if off.any():
-        first = int(np.argmax(off))
-        raise complain(
-            first,
-            f"sums to {sums[first]:.10g}, expected 1 (up to {ROW_TOLERANCE:g}, for rounded "
-            f"numbers); correct the row, or divide it by its sum",
-        )
     # Sums that differ from 1 by rounding alone are left, so that files read back bit for bit.
     return np.asarray(rows / np.where(np.abs(sums - 1.0) > ROUNDING, sums, 1.0)[:, None])
 
@@ -170,11 +156,11 @@ class Draft:
         self._entries = 0
 
     def error(self, line: int, message: str) -> InvalidFileError:
-        """The error for something in a line, counted from 1."""
+        """Return the error for something in a line, counted from 1."""
         return InvalidFileError(f"{self.source}, line {line}: {message}")
 
     def unknown(self, line: int, name: str, known: Sequence[str], role: str) -> InvalidFileError:
-        """The error for a name that is not declared, with the nearest one that is."""
+        """Return the error for a name that is not declared, with the nearest one that is."""
         return self.error(line, str(unknown_name(name, known, role)))
 
     def declare(self, x: str, states: Sequence[str], line: int) -> None:
@@ -195,7 +181,7 @@ class Draft:
         self._lines[x] = line
 
     def shape(self, x: str, parents: Sequence[str], line: int) -> tuple[int, ...]:
-        """The shape [*sizes of parents, own size] of a table, before it is allocated."""
+        """Return the shape [*sizes of parents, own size] of a table, before it is allocated."""
         for name in (x, *parents):
             if name not in self.domains:
                 role = "variable" if name == x else f"parent of {x!r}:"
@@ -236,14 +222,14 @@ class Draft:
         self._cpds[x] = within_rounding(rows, complain).reshape(sizes)
 
     def context(self, x: str, row: int) -> str:
-        """A row of a table in words: 'X' given A = a, B = b."""
+        """Return a row of a table in words: 'X' given A = a, B = b."""
         parents = self._parents[x]
         places = np.unravel_index(row, [len(self.domains[p]) for p in parents]) if parents else ()
         pairs = [f"{p} = {self.domains[p][i]}" for p, i in zip(parents, places, strict=True)]
         return f"{x!r} given {', '.join(pairs)}" if pairs else repr(x)
 
     def parts(self, name: str) -> NetworkParts:
-        """What the file declares, when everything is taken up."""
+        """Return what the file declares, when everything is taken up."""
         if not self.domains:
             raise InvalidFileError(
                 f"{self.source}: declares no variable, expected at least one; check that the file "
@@ -338,42 +324,63 @@ def _element(tag: str, name: str) -> str:
 
 
 def read_pgmpy(model: Any) -> NetworkParts:
-    """What a pgmpy `DiscreteBayesianNetwork` says of a network.
+    """Return what a pgmpy `DiscreteBayesianNetwork` with a `TabularCPD` for each variable says.
 
     Variables keep pgmpy's order; names that are no text (pgmpy allows numbers) become text.
-
-    Args:
-        model: the model, with a `TabularCPD` for each variable.
     """
-    if not all(hasattr(model, part) for part in ("nodes", "get_cpds", "get_parents")):
+    try:
+        cpds = {node: model.get_cpds(node) for node in model.nodes()}
+        # The states of each variable as each CPD lists them; NumPy's scalars come from data.
+        states = {
+            node: {
+                v: [s.item() if isinstance(s, np.generic) else s for s in cpd.state_names[v]]
+                for v in cpd.variables
+            }
+            for node, cpd in cpds.items()
+        }
+        tables = {node: np.asarray(cpd.values, dtype=np.float64) for node, cpd in cpds.items()}
+    except AttributeError as cause:
         raise InvalidModelError(
-            f"the model is a {type(model).__name__}, expected a pgmpy DiscreteBayesianNetwork"
-        )
-    nodes = list(model.nodes())
-    # pgmpy allows any hashable name; here and in files names are text.
-    names = {node: str(node) for node in nodes}
-    if len(set(names.values())) < len(nodes):
+            f"the model is a {type(model).__name__}, expected a pgmpy DiscreteBayesianNetwork with "
+            f"a TabularCPD for each variable ({cause}); add them with model.add_cpds, or fit it"
+        ) from cause
+    names = {node: str(node) for node in cpds}
+    if len(set(names.values())) < len(names):
         raise InvalidModelError("two variables have names that read the same, expected one each")
-    cpds = {node: _cpd(model, node) for node in nodes}
-    domains = {node: _states(cpds[node], node) for node in nodes}
-    parents = {node: list(cpds[node].variables)[1:] for node in nodes}
-    for node in nodes:
-        if set(parents[node]) != set(model.get_parents(node)):
-            raise InvalidModelError(
-                f"the CPD of {names[node]!r} is given {listed(parents[node]) or 'nothing'}, "
-                f"expected the parents in the model, {listed(model.get_parents(node)) or 'none'}"
-            )
+    parents = {node: list(cpd.variables)[1:] for node, cpd in cpds.items()}
+    arrays: dict[str, FloatArray] = {}
+    for node, values in tables.items():
+        for axis, (v, named) in enumerate(states[node].items()):
+            wanted = states[v][v]
+            if len(named) != len(wanted) or set(named) != set(wanted):
+                raise InvalidModelError(
+                    f"the CPD of {names[node]!r} names the states {listed(named)} of {str(v)!r}, "
+                    f"expected those of its own CPD, {listed(wanted)}; give state_names to both"
+                )
+            values = values.take([named.index(state) for state in wanted], axis=axis)
+        # Own states come first in pgmpy.
+        table = np.moveaxis(values, 0, -1)
+        given = [(str(v), states[v][v]) for v in parents[node]]
+
+        def complain(row: int, problem: str, x: str = names[node], given: Any = given) -> Any:
+            places = np.unravel_index(row, [len(named) for _, named in given]) if given else ()
+            pairs = [f"{v} = {named[i]}" for (v, named), i in zip(given, places, strict=True)]
+            where = f" given {', '.join(pairs)}" if pairs else ""
+            return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
+
+        rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
+        arrays[names[node]] = rows.reshape(table.shape)
     name = str(getattr(model, "name", None) or "")
     return NetworkParts(
-        {names[node]: domains[node] for node in nodes},
-        {names[node]: [names[parent] for parent in parents[node]] for node in nodes},
-        {names[node]: _table(cpds[node], names[node], domains) for node in nodes},
+        {names[node]: states[node][node] for node in cpds},
+        {names[node]: [names[parent] for parent in parents[node]] for node in cpds},
+        arrays,
         name="" if name in NO_NAMES else name,
     )
 
 
 def to_pgmpy(network: CausalBayesianNetwork) -> Any:
-    """The same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
+    """Return the same network as a pgmpy `DiscreteBayesianNetwork`, states under their names."""
     feature = "Making a pgmpy model"
     models = require("pgmpy.models", extra="pgmpy", feature=feature)
     factors = require("pgmpy.factors.discrete", extra="pgmpy", feature=feature)
@@ -395,51 +402,3 @@ def to_pgmpy(network: CausalBayesianNetwork) -> Any:
             )
         )
     return model
-
-
-def _cpd(model: Any, node: Any) -> Any:
-    cpd = model.get_cpds(node)
-    if cpd is None:
-        raise InvalidModelError(
-            f"{str(node)!r} has no CPD, expected one for each variable; add it with "
-            f"model.add_cpds, or fit the model"
-        )
-    if not all(hasattr(cpd, part) for part in ("variables", "values", "state_names")):
-        raise InvalidModelError(
-            f"the CPD of {str(node)!r} is a {type(cpd).__name__}, expected a TabularCPD: every "
-            f"variable needs finitely many states"
-        )
-    return cpd
-
-
-def _states(cpd: Any, node: Any) -> list[Value]:
-    """The states of a variable, as its own CPD lists them."""
-    # pgmpy keeps NumPy's scalars where states come from data.
-    return [s.item() if isinstance(s, np.generic) else s for s in cpd.state_names[node]]
-
-
-def _table(cpd: Any, x: str, domains: dict[Any, list[Value]]) -> FloatArray:
-    """The CPD as [*sizes of parents, own size], states in the order of each one's own CPD."""
-    values = np.asarray(cpd.values, dtype=np.float64)
-    for axis, node in enumerate(cpd.variables):
-        named, wanted = _states(cpd, node), domains[node]
-        if named != wanted:
-            if len(named) != len(wanted) or set(named) != set(wanted):
-                raise InvalidModelError(
-                    f"the CPD of {x!r} names the states {listed(named)} of {str(node)!r}, expected "
-                    f"those of its own CPD, {listed(wanted)}; give state_names to both"
-                )
-            values = values.take([named.index(state) for state in wanted], axis=axis)
-    table = np.moveaxis(values, 0, -1)
-
-    def complain(row: int, problem: str) -> InvalidModelError:
-        places = np.unravel_index(row, table.shape[:-1]) if table.ndim > 1 else ()
-        pairs = [
-            f"{node} = {domains[node][i]}"
-            for node, i in zip(cpd.variables[1:], places, strict=True)
-        ]
-        where = f" given {', '.join(pairs)}" if pairs else ""
-        return InvalidModelError(f"the CPD of {x!r}{where} {problem}")
-
-    rows = within_rounding(table.reshape(-1, table.shape[-1]), complain)
-    return rows.reshape(table.shape)

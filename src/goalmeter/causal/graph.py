@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._errors import GoalmeterError, InvalidModelError, InvalidParameterError
 from goalmeter._names import listed, unknown_name
-from goalmeter._types import AnyArray, ArrayLike, FloatArray
+from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import as_floats, check_finite, normalised_rows, read_only, shape_text
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def conditional(
     parents: Sequence[tuple[str, Sequence[Value]]],
     cpd: Mechanism,
 ) -> FloatArray:
-    """The CPD of a variable, [*sizes of parents, own size], read-only.
+    """Return the CPD of a variable, [*sizes of parents, own size], read-only.
 
     Args:
         name: of the variable.
@@ -105,7 +105,13 @@ def conditional(
                 f"the CPD of {name!r} has shape {shape_text(array.shape)}, expected "
                 f"{shape_text(shape)}: one axis for each of {axes}, its own last"
             )
-    _check(name, parents, array)
+
+    def error(row: int, problem: str) -> InvalidModelError:
+        places = np.unravel_index(row, shape[:-1]) if parents else ()
+        values = [states[int(i)] for (_, states), i in zip(parents, places, strict=True)]
+        return InvalidModelError(f"the CPD of {name!r}{_context(parents, values)} {problem}")
+
+    check_rows(array.reshape(-1, shape[-1]), SUM_TOLERANCE, error)
     # A copy: what the caller does to the array later is of no account here.
     return read_only(normalised_rows(np.array(array)))
 
@@ -117,7 +123,7 @@ def _tabulated(
     function: Callable[..., Any],
     shape: tuple[int, ...],
 ) -> FloatArray:
-    """The rows that a function gives for all values of the parents."""
+    """Return the rows that a function gives for all values of the parents."""
     place = {value: i for i, value in enumerate(domain)}
     out = np.zeros((int(np.prod(shape[:-1])), shape[-1]))
     for row, values in zip(out, product(*(states for _, states in parents)), strict=True):
@@ -150,21 +156,25 @@ def _place(place: Mapping[Value, int], value: Any, where: str) -> int:
         ) from None
 
 
-def _check(name: str, parents: Sequence[tuple[str, Sequence[Value]]], array: AnyArray) -> None:
-    """Refuse rows that are not distributions, naming the parents' values of the worst one."""
-    sums = array.sum(axis=-1)
-    for bad, worst, problem in (
-        ((array < 0).any(axis=-1), array.min(axis=-1), "has the negative probability"),
-        (np.abs(sums - 1.0) > SUM_TOLERANCE, sums, "sums to"),
+def check_rows(
+    rows: FloatArray, tolerance: float, error: Callable[[int, str], GoalmeterError]
+) -> None:
+    """Refuse rows, [n, states], that are not distributions.
+
+    `error` makes the error for a row: of its number, and what is wrong with it.
+    """
+    sums = rows.sum(axis=1)
+    for bad, values, problem in (
+        ((rows < 0).any(axis=1), rows.min(axis=1), "has the negative probability"),
+        # Written so that a sum that is not a number is refused too.
+        (~(np.abs(sums - 1.0) <= tolerance), sums, "sums to"),
     ):
         if bad.any():
-            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
-            values = [states[int(i)] for (_, states), i in zip(parents, where, strict=True)]
-            raise InvalidModelError(
-                f"the CPD of {name!r}{_context(parents, values)} {problem} "
-                f"{worst[where]:.10g}, expected probabilities that sum to 1 (tolerance "
-                f"{SUM_TOLERANCE:g}); divide each row by its sum if it holds counts or rounded "
-                f"numbers"
+            first = int(np.argmax(bad))
+            raise error(
+                first,
+                f"{problem} {values[first]:.10g}, expected probabilities that sum to 1 (tolerance "
+                f"{tolerance:g}); divide each row by its sum if it holds counts or rounded numbers",
             )
 
 
@@ -218,7 +228,7 @@ class CausalGraph:
     _parents: dict[str, tuple[str, ...]]
 
     def check_names(self, names: Iterable[str], noun: str = "variable") -> tuple[str, ...]:
-        """The names as a tuple."""
+        """Return the names as a tuple."""
         if isinstance(names, str):
             raise InvalidParameterError(
                 f"{noun}s are {names!r}, expected a list of names such as [{names!r}]"
@@ -239,15 +249,15 @@ class CausalGraph:
         return x
 
     def domain(self, x: str) -> tuple[Value, ...]:
-        """The states of a variable."""
+        """Return the states of a variable."""
         return self._domains[self._known(x)]
 
     def size(self, x: str) -> int:
-        """How many states a variable has."""
+        """Return how many states a variable has."""
         return len(self._domains[self._known(x)])
 
     def index(self, x: str, value: object) -> int:
-        """The position of a state in a variable's domain; text may stand for a number."""
+        """Return the position of a state in a variable's domain; text may stand for a number."""
         states = self.domain(x)
         value = value.item() if isinstance(value, np.generic) else value
         for i, state in enumerate(states):
@@ -261,11 +271,11 @@ class CausalGraph:
         raise unknown_name(value, states, f"state of {x!r}:")
 
     def parents(self, x: str) -> tuple[str, ...]:
-        """The direct causes of a variable, in the order of its CPD's axes."""
+        """Return the direct causes of a variable, in the order of its CPD's axes."""
         return self._parents[self._known(x)]
 
     def children(self, x: str) -> tuple[str, ...]:
-        """The direct effects of a variable."""
+        """Return the direct effects of a variable."""
         return self._children[self._known(x)]
 
     @cached_property
@@ -281,17 +291,17 @@ class CausalGraph:
         return [(parent, x) for x in self.variables for parent in self._parents[x]]
 
     def ancestors(self, *xs: str) -> frozenset[str]:
-        """Everything that influences some of the variables."""
+        """Return everything that influences some of the variables."""
         return _reached(self.check_names(xs), self._parents)
 
     def descendants(self, *xs: str) -> frozenset[str]:
-        """Everything that some of the variables influence."""
+        """Return everything that some of the variables influence."""
         return _reached(self.check_names(xs), self._children)
 
     def is_d_separated(
         self, xs: Iterable[str], ys: Iterable[str], given: Iterable[str] = ()
     ) -> bool:
-        """Whether the graph implies that xs and ys are independent given a set of variables.
+        """Return whether the graph implies that xs and ys are independent given a set of variables.
 
         Variables in `given` are known, so they never count as connected.
 
@@ -340,7 +350,7 @@ class CausalGraph:
         )
 
     def text(self, *, decisions: Iterable[str] = ()) -> str:
-        """A line for each variable: [decision] or (chance), its states, its causes."""
+        """Return a line for each variable: [decision] or (chance), its states, its causes."""
         from goalmeter.report.diagram import text_form
 
         return text_form(self._nodes(decisions), self.edges(), self._domains)
@@ -354,7 +364,7 @@ class CausalGraph:
 
 
 def causes_first(parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The variables in an order in which causes come before effects."""
+    """Return the variables in an order in which causes come before effects."""
     try:
         return tuple(TopologicalSorter(parents).static_order())
     except CycleError as error:
@@ -367,7 +377,7 @@ def causes_first(parents: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 
 def checked_parents(x: str, parents: Sequence[str], variables: Collection[str]) -> tuple[str, ...]:
-    """The parents of a variable as a tuple."""
+    """Return the parents of a variable as a tuple."""
     if isinstance(parents, str):
         raise InvalidModelError(
             f"the parents of {x!r} are {parents!r}, expected a list of names such as [{parents!r}]"
@@ -384,7 +394,7 @@ def checked_parents(x: str, parents: Sequence[str], variables: Collection[str]) 
 
 
 def _reached(starts: Iterable[str], links: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Everything that links lead to from the starts."""
+    """Return everything that links lead to from the starts."""
     reached: set[str] = set()
     ahead = [y for x in starts for y in links[x]]
     while ahead:

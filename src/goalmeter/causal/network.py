@@ -46,10 +46,6 @@ class CausalBayesianNetwork(CausalGraph):
         variables: names, in the order given.
         order: names, causes before effects.
 
-    Raises:
-        InvalidModelError: a cycle, an unknown parent, a missing CPD, a CPD of the wrong shape,
-            or one that is not a distribution; the message names the parents' values.
-
     Source: MEG paper (NeurIPS 2024), Definition 2.1.
 
     Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
@@ -137,9 +133,6 @@ class CausalBayesianNetwork(CausalGraph):
             values: the state of each variable to set; or
             named: the same as keywords.
 
-        Raises:
-            InvalidParameterError: an unknown variable or state.
-
         Source: MEG paper (NeurIPS 2024), Definition 2.1 (truncated factorisation).
         """
         wanted = {**(values or {}), **named}
@@ -150,21 +143,17 @@ class CausalBayesianNetwork(CausalGraph):
     def with_mechanism(
         self, x: str, cpd: Mechanism, parents: Sequence[str] | None = None
     ) -> CausalBayesianNetwork:
-        """The network with another CPD for one variable, and other parents if they are given.
-
-        Raises:
-            InvalidModelError: the CPD does not fit, or the new arrows form a cycle.
-        """
+        """The network with another CPD for one variable, and other parents if they are given."""
         causes = self._parents[self._known(x)] if parents is None else tuple(parents)
         return self._changed({x: (cpd, causes)})
 
     def with_mechanisms(self, cpds: Mapping[str, Mechanism]) -> CausalBayesianNetwork:
-        """The network with other CPDs for several variables, parents as they are."""
+        """Return the network with other CPDs for several variables, parents as they are."""
         self.check_names(cpds)
         return self._changed({x: (cpd, self._parents[x]) for x, cpd in cpds.items()})
 
     def _changed(self, changes: Mapping[str, tuple[Any, tuple[str, ...]]]) -> CausalBayesianNetwork:
-        """A copy with other CPDs and parents for some variables; only these are checked."""
+        """Return a copy with other CPDs and parents for some variables; only these are checked."""
         changed = type(self).__new__(type(self))
         put = changed.__dict__.__setitem__
         put("name", self.name)
@@ -191,11 +180,6 @@ class CausalBayesianNetwork(CausalGraph):
         Args:
             xs: variables, each once.
             given: observed states of other variables.
-
-        Raises:
-            InvalidParameterError: an unknown name or state, a variable asked for twice or both
-                asked for and given, or observations of probability 0.
-            InvalidModelError: the tables needed are too large.
         """
         names = self.check_names(xs)
         evidence = {x: self.index(x, value) for x, value in (given or {}).items()}
@@ -233,7 +217,7 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def of(cls, parts: NetworkParts) -> CausalBayesianNetwork:
-        """The network that a file or another library's model describes.
+        """Return the network that a file or another library's model describes.
 
         Raises:
             InvalidFileError: the parts came from a file and do not make a network.
@@ -267,15 +251,11 @@ class CausalBayesianNetwork(CausalGraph):
 
     @classmethod
     def from_pgmpy(cls, model: Any) -> CausalBayesianNetwork:
-        """The same network from a pgmpy `DiscreteBayesianNetwork`.
-
-        Raises:
-            InvalidModelError: it is no such model, or one of its CPDs does not fit.
-        """
+        """Return the same network from a pgmpy `DiscreteBayesianNetwork`."""
         return cls.of(read_pgmpy(model))
 
     def to_pgmpy(self) -> Any:
-        """The same network as a pgmpy `DiscreteBayesianNetwork`.
+        """Return the same network as a pgmpy `DiscreteBayesianNetwork`.
 
         Raises:
             MissingExtraError: pgmpy is not installed.

@@ -204,11 +204,7 @@ def _result_tables(result: gm.meg.CausalMeg) -> tuple[Table, ...]:
 def _has_influence(query: CausalQuery) -> bool:
     """Return whether a decision influences the utility; otherwise no data are needed."""
     posed = ask(query.network, query.decisions, query.do)
-    if query.utility is None:
-        scopes = [posed.network.check_names(query.targets or (), "target")]
-    else:
-        scopes = [factor.variables for factor in query.utility.factors]
-    return posed.recall(scopes).kind != "none"
+    return posed.towards(query.targets, query.utility).recall.kind != "none"
 
 
 def _sensitivity(query: CausalQuery, up_to: int) -> tuple[tuple[Table, ...], dict[str, Any]]:

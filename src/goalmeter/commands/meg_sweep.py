@@ -22,10 +22,9 @@ from goalmeter.commands.declare import (
 )
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.outcome import shown as forecast_outcome
-from goalmeter.meg.sweeps.chunk import FAILED
-from goalmeter.meg.sweeps.plan import forecast_of
-from goalmeter.meg.sweeps.sweep import plan_sweep, play
-from goalmeter.meg.sweeps.table import Sweep, require_parquet, write_csv, write_parquet
+from goalmeter.meg.sweeps.plan import forecast_of, plan_sweep
+from goalmeter.meg.sweeps.sweep import play
+from goalmeter.meg.sweeps.table import FAILED, Sweep, require_parquet, write_csv, write_parquet
 from goalmeter.pages.sweep import short_tables
 
 

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goalmeter.meg.sweeps.chunk import FAILED, OPEN
 from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load
-from goalmeter.meg.sweeps.table import Sweep, by_argument
+from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep
 from goalmeter.meg.sweeps.table import SweepGroup as Group
 from goalmeter.meg.sweeps.worlds import SEED, is_number
 from goalmeter.pages import prose
@@ -127,7 +126,7 @@ def _over_worlds(sweep: Sweep, prefix: str) -> Iterable[Figure]:
         name = entry.partition(".")[2]
         if name == SEED or len(set(map(str, values))) < 2 or not all(map(is_number, values)):
             continue
-        groups = by_argument(sweep.plan, sweep.chunks, name)
+        groups = sweep.by_argument(name)
         for number, utility in enumerate(sweep.plan.utilities):
             lines = _lines(
                 (group.policy, float(group.at[1]), group)

@@ -17,8 +17,8 @@ from goalmeter import meg
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg import CausalMeg, TableMeg
 
-few = settings(max_examples=8, deadline=None, derandomize=True)
-several = settings(max_examples=15, deadline=None, derandomize=True)
+few = settings(max_examples=4, deadline=None, derandomize=True)
+several = settings(max_examples=8, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
 
 SIDE = ["left", "right"]

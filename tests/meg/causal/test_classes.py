@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from causal.models import network_of
-from hypothesis import assume, given
-from meg.causal.instances import CHEESE, MEG_08, built, few, mouse, several, solvable
+from hypothesis import given
+from meg.causal.instances import CHEESE, MEG_08, built, mouse, several, solvable
 from oracles import causal_meg as oracle
 from oracles import causal_targets
 from oracles import random_diagrams as diagrams
-from oracles.causal_model import Model, has_sufficient_recall
+from oracles.causal_model import Model
 
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
@@ -52,43 +52,6 @@ def test_the_best_of_a_list_by_hand() -> None:
 # --- A linear class -------------------------------------------------------------------------------
 
 
-def test_one_feature_is_a_known_utility() -> None:
-    result = meg.causal_class(mouse(), ["D"], features=[CHEESE])
-    known = meg.causal_utility(mouse(), ["D"], CHEESE)
-    assert result.value == pytest.approx(known.value, abs=1e-12)
-    assert result.rationality == pytest.approx(known.rationality, rel=1e-6)
-    assert result.utility is not None
-    np.testing.assert_allclose(result.utility, [1.0])
-    assert result.certified
-    # A mouse that avoids the cheese has the weight -1, at a positive rationality.
-    avoids = meg.causal_class(mouse(0.2), ["D"], features=[CHEESE])
-    assert avoids.utility is not None
-    np.testing.assert_allclose(avoids.utility, [-1.0])
-    assert avoids.rationality == pytest.approx(np.log(2), rel=1e-6)
-
-
-def test_two_features_by_hand() -> None:
-    # The mouse goes to the cheese with 0.8 when it is left, with 0.4 when it is right. Cheese and
-    # left together say it exactly: beta (2 c + l) = log 4 and beta (2 c - l) = log(2/3).
-    model = mouse().with_mechanism("D", [[0.8, 0.2], [0.6, 0.4]])
-    result = meg.causal_class(model, ["D"], features=[CHEESE, LEFT])
-    assert result.value == pytest.approx(result.ceiling, abs=1e-10)
-    cheese, left = np.log(4 * 2 / 3) / 4, np.log(4 * 3 / 2) / 2
-    assert result.rationality == pytest.approx(left, rel=1e-5)
-    assert result.utility is not None
-    np.testing.assert_allclose(result.utility, [cheese / left, 1.0], rtol=1e-5)
-    assert result.target == "some utility linear in 2 features over T, D"
-    assert result.targets == ("T", "D")
-
-
-def test_a_certain_mouse_needs_weights_without_end() -> None:
-    result = meg.causal_class(mouse(1.0), ["D"], features=[CHEESE, LEFT])
-    assert result.value == pytest.approx(np.log(2), abs=1e-12)
-    assert result.rationality == np.inf
-    assert result.utility is not None
-    assert result.utility[0] == pytest.approx(1.0)
-
-
 @given(model=solvable)
 @several
 def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
@@ -106,22 +69,6 @@ def test_sums_of_utilities_are_the_literal_optimum(model: Model) -> None:
         factors = causal_targets.factors_of(model, groups, weights)
         policy = oracle.soft_optimal_policy(model, 1.0, factors)
         assert oracle.evidence(model, policy) == pytest.approx(result.value, abs=1e-7)
-
-
-@given(model=solvable)
-@few
-def test_an_indicator_of_each_outcome_is_all_utilities(model: Model) -> None:
-    targets = model.factors[0][0]
-    assume(has_sufficient_recall(model.parents, model.decisions, [targets]))
-    network = network_of(model)
-    features = indicators(model, targets)
-    linear = meg.causal_class(network, model.decisions, features=features)
-    best = meg.targets(network, model.decisions, targets)
-    assert linear.value == pytest.approx(best.value, abs=1e-8)
-    assert linear.maximum == pytest.approx(best.maximum, abs=1e-10)
-
-
-# --- MDPs -----------------------------------------------------------------------------------------
 
 
 # --- Refusals -------------------------------------------------------------------------------------
@@ -145,19 +92,63 @@ def test_classes_that_make_no_sense_are_refused(options: Any, error: Any, messag
         meg.causal_class(mouse(), ["D"], **options)
 
 
-@pytest.mark.parametrize("kind", ["features", "network"])
-def test_classes_are_refused_where_decisions_rely_on_each_other(kind: str) -> None:
-    model = built(diagrams.team, 0, "random")
-    (targets,) = diagrams.groups_of(model)
-    options: Any = (
-        {"features": indicators(model, targets)}
-        if kind == "features"
-        else {"network": True, "targets": targets}
+# --- A torch module -------------------------------------------------------------------------------
+
+
+def test_a_network_is_a_lower_bound_beside_the_certified_one() -> None:
+    pytest.importorskip("torch")
+    model = built(diagrams.perfect_recall, 1, "random")
+    network, targets = network_of(model), model.factors[0][0]
+    best = meg.targets(network, model.decisions, targets)
+    heard: list[tuple[int, int, float]] = []
+    result = meg.causal_class(
+        network,
+        model.decisions,
+        network=True,
+        targets=targets,
+        seeds=range(2),
+        iterations=15,
+        progress=lambda *row: heard.append(row),
     )
-    with pytest.raises(
-        InvalidParameterError,
-        match=r"the decisions (D1, D2|D2, D1) rely on each other in a circle "
-        r"\(insufficient recall\), expected decisions that can be planned one after the other; "
-        "give a finite list of utilities instead, which are searched for one by one",
-    ):
-        meg.causal_class(network_of(model), model.decisions, **options)
+    assert 0 < result.value <= best.value + 1e-9
+    assert result.upper_bound == pytest.approx(best.upper_bound, abs=1e-9)
+    # A hidden layer can say everything about a handful of outcomes.
+    assert result.value > 0.98 * best.value
+    assert result.method == "Algorithm 2, the best of 2 seeded restarts"
+    assert result.notes[0].startswith("a lower bound: the problem is not convex")
+    assert result.notes[1].startswith("over 2 seeds: ")
+    assert "computed by a network with one hidden layer of" in result.target
+    assert {restart for restart, _, _ in heard} == {0, 1}
+    assert result.goal is not None
+    assert result.goal.variables == targets
+
+
+def test_a_linear_module_reaches_the_optimum() -> None:
+    torch = pytest.importorskip("torch")
+    result = meg.causal_class(
+        mouse(position=True),
+        ["D"],
+        network=torch.nn.Linear(2, 1),
+        targets=["M", "S"],
+        # Whether mouse and cheese are on one side, and a constant.
+        inputs=[[1, 1], [0, 1], [0, 1], [1, 1]],
+        seeds=[3],
+        iterations=50,
+    )
+    assert result.value == pytest.approx(MEG_08, abs=1e-9)
+    assert result.goal is not None
+    np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-4)
+    assert result.rationality == pytest.approx(np.log(2), rel=1e-3)
+    assert "computed by a torch module" in result.target
+    # A module that cannot see where the cheese is has nothing to say.
+    blind = meg.causal_class(
+        mouse(position=True),
+        ["D"],
+        network=torch.nn.Linear(1, 1),
+        targets=["M", "S"],
+        inputs=[[1], [1], [-1], [-1]],
+        seeds=[3],
+        iterations=5,
+    )
+    assert blind.value == pytest.approx(0.0, abs=1e-9)
+    assert blind.upper_bound == pytest.approx(MEG_08, abs=1e-6)

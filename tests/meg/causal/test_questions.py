@@ -1,41 +1,24 @@
-"""Questions that make no sense are refused, in words that say what to ask instead."""
+"""Questions that make no sense are refused."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from meg.causal.instances import (
-    CHEESE,
-    mouse,
-)
+from meg.causal.instances import CHEESE, mouse
 
 from goalmeter import meg
 from goalmeter._errors import InvalidParameterError
-
-# --- Refusals -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"decisions": ["d"]},
-            "decision 'd' does not exist, expected one of S, D, T; did you mean 'D'?",
-        ),
-        (
-            {"decisions": ["D", "D"]},
-            "decisions are D, D, expected one or more, each of them once",
-        ),
-        (
-            {"utility": None},
-            "the utility is missing, expected {variable: {state: number}} or another form of it; "
-            "for the best of all utilities over some variables use goalmeter.meg.targets",
-        ),
-        (
-            {"do": {"S": "lift"}},
-            "state of 'S': 'lift' does not exist, expected one of left, right; did you mean 'left'",
-        ),
+        ({"decisions": ["d"]}, "decision 'd' does not exist, expected one of S, D, T; did you"),
+        ({"decisions": ["D", "D"]}, "decisions are D, D, expected one or more, each of them once"),
+        ({"utility": None}, "the utility is missing, expected {variable: {state: number}}"),
+        ({"do": {"S": "lift"}}, "state of 'S': 'lift' does not exist"),
+        ({"do": {"D": "left"}}, "do sets the decision 'D', expected other variables"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(options: Any, message: str) -> None:
@@ -43,23 +26,12 @@ def test_questions_that_make_no_sense_are_refused(options: Any, message: str) ->
         meg.causal_utility(mouse(), **{"decisions": ["D"], "utility": CHEESE, **options})
 
 
-# --- Targets --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("targets", "options", "message"),
     [
-        (
-            ["D"],
-            {},
-            "the target 'D' is one of the decisions, expected other variables: with respect to "
-            "utilities of its own choices every deterministic policy is maximally goal-directed, "
-            "so the number would say nothing; name what the choice is for",
-        ),
-        (["T", "D"], {}, "the target 'D' is one of the decisions"),
+        (["T", "D"], {}, "the target 'D' is one of the decisions, expected other variables"),
         (["t"], {}, "target 't' does not exist, expected one of S, D, T; did you mean 'T'?"),
         ([], {}, "targets are missing, expected one or more, each of them once"),
-        (["T", "T"], {}, "targets are T, T, expected one or more, each of them once"),
         ("T", {}, r"targets are 'T', expected a list of names such as \['T'\]"),
         (["T"], {"tolerance": 0.0}, "tolerance is 0.0, expected a positive number"),
     ],

@@ -1,8 +1,9 @@
-"""MEG from a table of outcomes: exact where the table is, fair where it is a sample."""
+"""MEG from tables of outcomes, planned and searched, and every kind of table."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,7 @@ def test_eight_of_ten_by_hand() -> None:
 
 
 @pytest.mark.parametrize("family", diagrams.SUFFICIENT)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_all_outcomes_are_the_policy(family: Any, seed: int) -> None:
+def test_all_outcomes_are_the_policy(family: Any, seed: int = 0) -> None:
     model = quartered(built(family, seed, "random"), seed)
     network, data = network_of(model), every_outcome(model)
     exact = known(model)
@@ -105,6 +105,7 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, rows: int) -> None:
 # --- Sampling -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("goal", [{"targets": ["T"]}, {"utility": CHEESE}])
 def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> None:
     rng = np.random.default_rng(2)
@@ -118,18 +119,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says(goal: Any) -> N
     # 54 of 60 with a standard deviation of 2.3.
     assert covered >= 47
     assert abs(np.mean(corrected) - MEG_08) < 0.02
-
-
-# --- How it reads ---------------------------------------------------------------------------------
-
-
-def test_an_estimate_is_json() -> None:
-    shown = json.loads(json.dumps(quick(mouse(), ["D"], TEN, targets=["T"]).to_json()))
-    assert shown["n"] == 10
-    assert shown["goal"][0]["outcome"] == {"T": "cheese"}
-    assert shown["decisions"] == ["D"]
-    assert len(shown["interval"]) == 2
-    assert {"raw", "corrected", "p_value", "held_out", "recall", "by_decision"} <= set(shown)
 
 
 # --- Refusals -------------------------------------------------------------------------------------
@@ -180,3 +169,108 @@ def test_rows_that_the_model_cannot_produce_are_refused() -> None:
         "was done at 'D'; mend the row",
     ):
         quick(CHAIN, ["D", "E"], {**possible, "X": [0, 0]}, targets=["T", "X"])
+
+
+# --- Where tables come from -----------------------------------------------------------------------
+
+NUMBERED = CausalBayesianNetwork(
+    {"S": [0, 1], "D": [1, 2], "T": [False, True]},
+    {"D": ["S"], "T": ["S", "D"]},
+    {"S": [0.5, 0.5], "D": [[0.5, 0.5], [0.5, 0.5]], "T": lambda s, d: s + 1 == d},
+)
+ROWS = {"D": [1, 1, 2, 2, 2], "other": ["x", "", "?", "x", "x"], "S": [0, 0, 1, 1, 0]}
+
+
+def test_every_kind_of_table_says_the_same(tmp_path: Path) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    path = tmp_path / "outcomes.csv"
+    lines = [" D , other,S", *(",".join(map(str, row)) for row in zip(*ROWS.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n\n")
+    tables: list[Any] = [
+        ROWS,
+        {x: np.array(column) for x, column in ROWS.items()},
+        {x: [str(value) for value in column] for x, column in ROWS.items()},
+        pandas.DataFrame(ROWS),
+        pandas.DataFrame(ROWS).astype({"S": "category"}),
+        polars.DataFrame(ROWS),
+        path,
+        str(path),
+    ]
+    shown = [quick(NUMBERED, ["D"], table, targets=["T"]).to_json() for table in tables]
+    for fields in shown[1:]:
+        assert fields == shown[0]
+    assert shown[0]["n"] == 5
+
+
+# --- Without sufficient recall --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "towards"),
+    [
+        (diagrams.team, 0, "utility"),
+        pytest.param(diagrams.team, 2, "targets", marks=pytest.mark.slow),
+    ],
+)
+def test_all_outcomes_are_the_policy_where_it_is_searched_for(
+    family: Any, seed: int, towards: str
+) -> None:
+    model = quartered(built(family, seed, "random"), seed)
+    if towards == "utility":
+        goal: dict[str, Any] = {"utility": list(model.factors)}
+        exact = known(model)
+    else:
+        goal = {"targets": ["T"]}
+        exact = meg.targets(network_of(model), model.decisions, ["T"])
+    result = quick(blank(model), model.decisions, every_outcome(model), **goal)
+    assert result.recall == exact.recall == "insufficient"
+    assert result.raw == pytest.approx(exact.value, abs=1e-6)
+    assert result.ceiling == pytest.approx(exact.ceiling, abs=1e-9)
+    assert result.interval[0] <= exact.value <= result.interval[1]
+    assert result.by_decision == pytest.approx(exact.by_decision, abs=1e-5)
+    assert set(result.circle) == set(exact.circle)
+    assert (result.goal is None) == (towards == "utility")
+    k = result.degrees_of_freedom
+    assert k == 1 if towards == "utility" else 1 <= k < model.sizes["T"]
+    assert result.likelihood_ratio == pytest.approx(2 * result.n * result.raw)
+    assert result.corrected == pytest.approx(max(result.raw - k / (2 * result.n), 0.0), abs=1e-12)
+    # In a sample this large nothing is lost by looking at rows that were not fitted to.
+    assert result.held_out == pytest.approx(result.raw, abs=0.01)
+
+
+# Two that see where the cheese is but not each other, and get it together or not at all.
+PAIR = CausalBayesianNetwork(
+    {"S": SIDE, "O": SIDE, "D": SIDE, "E": SIDE, "T": [0, 1]},
+    {"O": ["S"], "D": ["S"], "E": ["O"], "T": ["S", "D", "E"]},
+    {
+        "S": [0.5, 0.5],
+        "O": lambda s: s,
+        "D": [[0.5, 0.5], [0.5, 0.5]],
+        "E": [[0.5, 0.5], [0.5, 0.5]],
+        "T": lambda s, d, e: int(s == d == e),
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "goal", [pytest.param({"targets": ["T"]}, marks=pytest.mark.slow), {"utility": {"T": [0, 1]}}]
+)
+def test_a_pair_by_hand(goal: Any) -> None:
+    # Each goes to the cheese 32 times of 40: logit 0.8 = 0.8 b.
+    left = ["left"] * 40
+    moves = {"D": ["left"] * 32 + ["right"] * 8, "E": ["right"] * 8 + ["left"] * 32}
+    result = quick(PAIR, ["D", "E"], {"S": left, "O": left, **moves}, **goal)
+    assert result.raw == pytest.approx(2 * MEG_08, abs=1e-7)
+    assert result.by_decision == pytest.approx({"D": MEG_08, "E": MEG_08}, abs=1e-4)
+    # The known utility is 0 to 1, a goal -1 to +1.
+    unit = 1.0 if "utility" in goal else 2.0
+    assert unit * result.rationality == pytest.approx(np.log(4) / 0.8, rel=1e-3)
+    assert result.corrected == pytest.approx(2 * MEG_08 - 1 / 80, abs=1e-7)
+    assert result.likelihood_ratio == pytest.approx(160 * MEG_08, abs=1e-5)
+    assert result.p_value == pytest.approx(2.8e-8, rel=0.1)  # 5.55 standard deviations
+    assert 0.0 < result.interval[0] < result.corrected < result.interval[1]
+    assert result.held_out < result.raw
+    assert json.loads(json.dumps(result.to_json()))["recall"] == "insufficient"
+    text = str(result)
+    assert "insufficient recall, so the policies were searched for" in text
+    assert "the interval holds the model that was found fixed" in text

@@ -1,9 +1,8 @@
-"""MEG towards targets, over all utilities on them: by hand, and against a literal optimiser."""
+"""MEG towards targets: by hand, against a literal optimiser, large, and with rare contexts."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +17,15 @@ from meg.causal.instances import (
     seeds,
     several,
 )
+from meg.test_visit_matching import grid
 from oracles import causal_targets
-from oracles import random_diagrams as diagrams
 from oracles.causal_model import Model, has_sufficient_recall
 
+import goalmeter as gm
 from goalmeter import meg
-from goalmeter.causal import CausalBayesianNetwork
-from goalmeter.meg import CausalMeg
+from goalmeter.causal import CausalBayesianNetwork, InfluenceDiagram, unroll
+from goalmeter.meg import CausalMeg, linear, targets
+from goalmeter.tabular import epsilon_greedy, optimal_policy
 
 
 def dial(*policy: float) -> CausalBayesianNetwork:
@@ -52,26 +53,6 @@ def test_the_mouse_wants_cheese() -> None:
     assert str(result.goal) == "cheese +1, none −1"
     assert result.target == "some utility over T"
     assert (result.recall, result.targets) == ("single", ("T",))
-
-
-def test_a_certain_mouse_is_the_limit_of_ever_larger_utilities() -> None:
-    result = meg.targets(mouse(1.0), ["D"], ["T"])
-    assert result.value == pytest.approx(np.log(2), abs=1e-12)
-    assert result.rationality == np.inf
-    assert str(result.goal) == "cheese +1, none −1"
-    assert result.certified
-
-
-def test_a_choice_that_matches_no_single_utility_but_its_own() -> None:
-    # All utilities of what is chosen say log pi itself, up to a constant: log 3 - entropy. Less
-    # their mean, log(1/2, 1/3, 1/6) are log(3) - log(2, 3, 6) + log(36) / 3 - log 3.
-    result = meg.targets(dial(1 / 2, 1 / 3, 1 / 6), ["D"], ["T"])
-    entropy = np.log(2) / 2 + np.log(3) / 3 + np.log(6) / 6
-    assert result.value == pytest.approx(np.log(3) - entropy, abs=1e-12)
-    logs = -np.log([2, 3, 6]) + np.log(36) / 3
-    assert result.rationality == pytest.approx(np.abs(logs).max(), rel=1e-6)
-    assert result.goal is not None
-    np.testing.assert_allclose(result.goal.values, logs / np.abs(logs).max(), atol=1e-6)
 
 
 @pytest.mark.parametrize("rare", [1e-2, 1e-5, 1e-8, 1e-12])
@@ -102,16 +83,6 @@ def test_outcomes_without_a_say_have_no_utility() -> None:
 
 def _bits(p: float) -> float:
     return float(-p * np.log(p) - (1 - p) * np.log(1 - p))
-
-
-def test_mouse_and_cheese_together_say_where_to_be_when() -> None:
-    result = meg.targets(mouse(position=True), ["D"], ["M", "S"])
-    assert result.value == pytest.approx(MEG_08, abs=1e-12)
-    assert result.goal is not None
-    # Targets in the order asked for; +1 where both are on one side.
-    assert result.goal.variables == ("M", "S")
-    np.testing.assert_allclose(result.goal.values, [[1, -1], [-1, 1]], atol=1e-6)
-    assert result.targets == ("M", "S")
 
 
 # --- The literal oracle ---------------------------------------------------------------------------
@@ -145,21 +116,6 @@ def test_the_value_is_the_best_of_all_utilities_in_any_diagram(seed: int, size: 
     assert_agrees(model, targets)
 
 
-@pytest.mark.parametrize("family", diagrams.SUFFICIENT)
-@pytest.mark.parametrize("policy", ["random", "mixed"])
-def test_the_bound_is_that_of_a_policy_with_the_same_outcomes(family: Any, policy: str) -> None:
-    # Weak duality: any policy that leads to the targets as often bounds every utility over them.
-    model = family(np.random.default_rng(4), policy)
-    for targets in diagrams.groups_of(model):
-        if not has_sufficient_recall(model.parents, model.decisions, [targets]):
-            continue
-        result = meg.targets(network_of(model), model.decisions, targets)
-        bound, residual = causal_targets.matching_policy_bound(model, [targets])
-        assert residual < 1e-9
-        assert result.value <= bound + 1e-8
-        assert result.value == pytest.approx(bound, abs=1e-6)
-
-
 # --- Goals that are read --------------------------------------------------------------------------
 
 
@@ -169,3 +125,76 @@ def test_a_result_is_json() -> None:
     assert [row["outcome"] for row in fields["goal"]] == [{"T": "cheese"}, {"T": "none"}]
     assert fields["targets"] == ["T"]
     assert fields["certified"] is True
+
+
+def walk(n: int, horizon: int, noise: float) -> InfluenceDiagram:
+    """n x n squares with slip, the horizon shorter than what would lead everywhere."""
+    mdp = grid(n, horizon=horizon, slip=0.05)
+    return unroll(mdp, epsilon_greedy(optimal_policy(mdp), noise))
+
+
+@pytest.mark.parametrize("noise", [0.3, 0.0])
+def test_both_ways_agree(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    diagram = walk(4, 4, noise)
+    monkeypatch.setattr(linear, "_LARGE_WORK", 0.0)
+    large = targets(diagram, None, ["S4"])
+    monkeypatch.setattr(linear, "_LARGE_WORK", 1e30)
+    small = targets(diagram, None, ["S4"])
+    assert large.certified and small.certified
+    assert large.value == pytest.approx(small.value, abs=1e-7)
+    # What is never met proves the limit, which coordinates only come near to.
+    assert np.isinf(large.rationality) == (noise == 0.0)
+    # Squares that no choice leads to have no part in the goal, either way.
+    assert large.goal is not None and small.goal is not None
+    np.testing.assert_array_equal(np.isnan(large.goal.values), np.isnan(small.goal.values))
+
+
+RARE = 5e-13
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_targets_never_explain_less_where_contexts_are_rare(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sure = np.eye(2)[rng.integers(2, size=2)]
+    model = gm.CausalBayesianNetwork(
+        {"D": [0, 1], "E": [0, 1], "S": [0, 1], "T": [0, 1, 2]},
+        {"E": ["D"], "S": ["D"], "T": ["S", "E"]},
+        {
+            "D": [1 - RARE, RARE],
+            "E": sure,
+            "S": rng.dirichlet([1, 1], size=2),
+            "T": rng.dirichlet([1, 1, 1], size=(2, 2)),
+        },
+    )
+    alone = gm.meg.targets(model, ["D", "E"], ["T"])
+    both = gm.meg.targets(model, ["D", "E"], ["S", "T"])
+    assert both.value >= alone.value - 1e-6
+    assert sum(both.by_decision.values()) == pytest.approx(both.value, abs=1e-6)
+
+
+def test_a_large_factor_that_is_constant_does_not_drown_a_small_one() -> None:
+    model = gm.CausalBayesianNetwork(
+        {"D": ["a", "b"], "T": ["a", "b"], "K": [0, 1]},
+        {"T": ["D"], "K": ["D"]},
+        {"D": [0.9, 0.1], "T": np.eye(2), "K": [[1, 0], [1, 0]]},
+    )
+    alone = gm.meg.causal_utility(model, ["D"], [(["T"], [1e-9, 0])])
+    beside = gm.meg.causal_utility(model, ["D"], [(["T"], [1e-9, 0]), (["K"], [7e8, -1e8])])
+    # log 2 - H(0.9)
+    expected = np.log(2) + 0.9 * np.log(0.9) + 0.1 * np.log(0.1)
+    assert alone.value == pytest.approx(expected, abs=1e-12)
+    assert beside.value == pytest.approx(expected, abs=1e-12)
+
+
+def test_many_targets_need_no_square_table() -> None:
+    leaves = [f"T{i}" for i in range(16)]
+    model = gm.CausalBayesianNetwork(
+        {x: [0, 1] for x in ["D", *leaves]},
+        {x: ["D"] for x in leaves},
+        {"D": [0.8, 0.2]} | {x: [[0.9, 0.1], [0.4, 0.6]] for x in leaves},
+    )
+    # 65 536 joint outcomes, which tell two actions apart: one number.
+    result = gm.meg.targets(model, ["D"], leaves)
+    expected = np.log(2) + 0.8 * np.log(0.8) + 0.2 * np.log(0.2)
+    assert result.certified
+    assert result.value == pytest.approx(expected, abs=1e-9)

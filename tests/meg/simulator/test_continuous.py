@@ -64,6 +64,7 @@ def exact(mean: float, std: float) -> float:
     return float(each.max())
 
 
+@pytest.mark.slow
 def test_a_soft_optimal_agent_is_a_normal_whose_meg_is_its_relative_entropy() -> None:
     # At b = 3 the soft-optimal action is N(3/4, 1/4): log 2 + (1/4 + 9/16) / 2 - 1/2 nats.
     by_hand = math.log(2) + 0.40625 - 0.5
@@ -86,6 +87,7 @@ def test_the_interval_holds_the_truth_at_every_seed(mean: float, std: float) -> 
     assert any(r.interval[0] > 0 for r in results) == (truth > 0.05)
 
 
+@pytest.mark.slow
 def test_actions_are_clipped_to_the_box_as_the_world_takes_them() -> None:
     world = Throw(-2.0, 2.0)
     result = throw(normal(9.0, 0.5), env=world)
@@ -96,35 +98,6 @@ def test_actions_are_clipped_to_the_box_as_the_world_takes_them() -> None:
     assert result.interval[1] == pytest.approx(-norm.logsf(2.0), abs=0.02)
     plain = throw(lambda seen: np.array([9.0]), env=world)
     assert plain.interval[0] == pytest.approx(result.interval[0], abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("agent", "env", "why"),
-    [
-        (lambda seen: GaussianAnswer(0.5, 0.5), Throw(), "least_std"),
-        (lambda seen: np.zeros(1), Throw(), "not the density"),
-        (normal(0.5, 0.5), Throw(-4.0, np.inf), "has no ends"),
-    ],
-)
-def test_where_nothing_bounds_the_agent_there_is_no_upper_end(
-    agent: Any, env: Any, why: str
-) -> None:
-    result = throw(agent, env=env, bounds=(-1000.0, 0.0))
-    assert math.isinf(result.upper_bound)
-    assert any(why in note for note in result.notes)
-
-
-def test_one_answer_without_a_density_takes_the_upper_end_away() -> None:
-    class Fickle:
-        def __init__(self) -> None:
-            self.asked = 0
-
-        def begin(self, generator: np.random.Generator) -> Any:
-            self.asked += 1
-            late = self.asked > 5
-            return lambda seen: np.zeros(1) if late else GaussianAnswer(0.0, 1.0, 1.0)
-
-    assert math.isinf(throw(Fickle()).upper_bound)
 
 
 @pytest.mark.parametrize(

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from goalmeter.meg import GaussianAnswer, SimulatorResult, from_simulator
+from goalmeter.meg import GaussianAnswer
 from goalmeter.meg.simulator.continuous_worlds import continuous_actor
 
 gymnasium = pytest.importorskip("gymnasium")
 sb3 = pytest.importorskip("stable_baselines3")
 
 TINY = {"net_arch": [16]}
-# What a step of Pendulum pays: the angle, the speed and the torque at their largest, squared.
-BOUNDS = (-(math.pi**2 + 0.1 * 64 + 0.001 * 4), 0.0)
-
-
-def measured(agent: Any, **options: Any) -> SimulatorResult:
-    given: dict[str, Any] = {"env": make, "horizon": 4, "budget": 2000, "bounds": BOUNDS} | options
-    result = from_simulator(given.pop("env"), agent, **given)
-    assert isinstance(result, SimulatorResult)
-    return result
 
 
 def make() -> Any:
@@ -47,52 +37,3 @@ def test_ppo_answers_its_normals(ppo: Any) -> None:
     # `predict` clips, and a mean this near to 0 is left as it is.
     np.testing.assert_allclose(told.mean, best, rtol=1e-6)
     np.testing.assert_allclose(told.std, np.exp(ppo.policy.log_std.detach().numpy()), rtol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_good_agent_in_pendulum_tells_more_than_its_reference() -> None:
-    def upright(seen: np.ndarray) -> GaussianAnswer:
-        torque = -10 * np.arctan2(seen[1], seen[0]) - 2 * seen[2]
-        return GaussianAnswer([np.clip(torque, -2, 2)], 0.3, 0.3)
-
-    class Balanced(gymnasium.Wrapper[Any, Any, Any, Any]):
-        """Begins within a tenth of upright, where the reference soon falls."""
-
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            return self.env.reset(seed=seed, options={"x_init": 0.1, "y_init": 0.1})
-
-    result = measured(
-        upright,
-        env=Balanced(make()),
-        utility=lambda seen, info: float(seen[0] > 0.9),
-        reference="gaussian(1.5)",
-        horizon=25,
-        bounds=(0, 1),
-        budget=20_000,
-    )
-    assert result.interval[0] > 0.5
-    assert result.interval[0] < result.interval[1] < math.inf
-    assert result.notes == (
-        "actions are continuous, so no state has all of its actions tried; the bound is that from "
-        "the start",
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["SAC", "TD3", "DDPG", "gSDE"])
-def test_models_that_give_actions_only(kind: str) -> None:
-    if kind == "gSDE":
-        model = sb3.PPO("MlpPolicy", make(), use_sde=True, seed=0, policy_kwargs=dict(TINY))
-    else:
-        model = getattr(sb3, kind)(
-            "MlpPolicy", make(), buffer_size=10, policy_kwargs=dict(TINY), seed=0
-        )
-    first, again = (measured(model, reference="uniform", seed=5, budget=400) for _ in range(2))
-    assert first == again
-    assert math.isinf(first.upper_bound)
-    answer = continuous_actor(model).begin(np.random.default_rng(0))
-    seen = np.array([1.0, 0.0, 0.5], np.float32)
-    several = {float(np.asarray(answer(seen, t))[0]) for t in range(4)}
-    # What explores draws anew at each decision; the others have one best action.
-    assert len(several) == (1 if kind in {"TD3", "DDPG"} else 4)
-    assert all(-2 <= action <= 2 for action in several)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
-from goalmeter.meg import GaussianAnswer, LearntUtility, SimulatorResult, from_simulator
+from goalmeter.meg import LearntUtility, SimulatorResult, from_simulator
 
 gymnasium = pytest.importorskip("gymnasium")
 torch = pytest.importorskip("torch")
@@ -60,7 +58,9 @@ def paid(result: SimulatorResult) -> list[float]:
     return [result.utility_function(cell, {}) for cell in range(CELLS)]
 
 
-@pytest.mark.parametrize(("slip", "state"), [(0.0, "observation"), (0.1, None)])
+@pytest.mark.parametrize(
+    ("slip", "state"), [(0.0, "observation"), pytest.param(0.1, None, marks=pytest.mark.slow)]
+)
 def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: Any) -> None:
     asked = {"reward": "reward", "linear": LearntUtility(), "net": LearntUtility(module=network())}
     results = measured(
@@ -78,14 +78,6 @@ def test_most_of_what_the_true_utility_explains_is_learnt(slip: float, state: An
         assert not any("no bounds were given" in note for note in result.notes)
 
 
-def test_the_upper_end_is_that_of_every_utility() -> None:
-    plain = measured(going, "reward", state="observation")
-    learnt = measured(going, LearntUtility(), state="observation")
-    # That of the reward alone is lower: the agent does not only pursue it.
-    assert learnt.interval[1] > plain.interval[1]
-    assert learnt.binding["upper"] == "the agent's own entropy"
-
-
 @pytest.mark.slow
 def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
     asked = LearntUtility(steps=1000)
@@ -95,43 +87,6 @@ def test_the_fit_sees_nothing_of_the_episodes_that_bound_it() -> None:
     assert paid(first) == paid(other)
     # The agent walked away from what it had gone to, in all episodes that bound it.
     assert first.rationality <= 0.0 < other.rationality
-
-
-@pytest.mark.slow
-def test_the_same_numbers_for_a_seed_and_the_users_module_as_it_was() -> None:
-    module = network()
-    before = copy.deepcopy(module.state_dict())
-    drawn = torch.get_rng_state()
-    first, again = (measured(going, LearntUtility(module=module), seed=3) for _ in range(2))
-    assert first.to_json() == again.to_json()
-    assert paid(first) == paid(again)
-    assert all(torch.equal(module.state_dict()[key], before[key]) for key in before)
-    assert torch.equal(torch.get_rng_state(), drawn)
-    assert paid(measured(going, LearntUtility(module=module), seed=4)) != paid(first)
-    assert json.loads(json.dumps(first.to_json()))["fitted_episodes"] == first.fitted_episodes
-
-
-@pytest.mark.slow
-def test_features_of_ones_own_and_continuous_actions() -> None:
-    class Balanced(gymnasium.Wrapper[Any, Any, Any, Any]):
-        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-            return self.env.reset(seed=seed, options={"x_init": 0.1, "y_init": 0.1})
-
-    result = from_simulator(
-        Balanced(gymnasium.make("Pendulum-v1")),
-        lambda seen: GaussianAnswer([2.0], 0.2, 0.2),
-        utility=LearntUtility(features=lambda seen, info: [seen[2] / 8, seen[2] ** 2 / 64]),
-        reference="gaussian(1)",
-        horizon=5,
-        budget=6000,
-    )
-    assert isinstance(result, SimulatorResult)
-    # It pushes one way as hard as it can, which the speed shows.
-    assert result.interval[0] > 0.2
-    utility = result.utility_function
-    assert utility is not None
-    fast, slow = (utility(np.array([1.0, 0.0, speed]), {}) for speed in (1.5, -0.5))
-    assert (fast - slow) * result.rationality > 0
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,10 @@ from goalmeter.meg.simulator.states import saver_of
 
 pytest.importorskip("minigrid")
 
-KINDS = [
-    *("Dynamic-Obstacles-6x6", "MemoryS7", "Fetch-5x5-N2", "GoToObject-6x6-N2", "PutNear-6x6-N2"),
-    *("DoorKey-5x5", "KeyCorridorS3R1", "UnlockPickup", "RedBlueDoors-6x6", "GoToDoor-5x5"),
+NAMES = [
+    *(f"MiniGrid-{kind}-v0" for kind in ("Dynamic-Obstacles-6x6", "PutNear-6x6-N2", "DoorKey-5x5")),
+    "BabyAI-PickupLoc-v0",
 ]
-NAMES = [*(f"MiniGrid-{kind}-v0" for kind in KINDS), "BabyAI-PickupLoc-v0"]
 
 
 def walked(env: Any, actions: list[int]) -> list[Any]:
@@ -55,14 +54,3 @@ def test_a_restored_state_goes_on_as_its_copy(name: str) -> None:
             saver.restore(saved)
             assert saver.key() == key
             assert walked(env, actions) == expected
-
-
-def test_obstacles_that_stand_in_the_grid_stay_the_same_objects() -> None:
-    env = gymnasium.make("MiniGrid-Dynamic-Obstacles-6x6-v0", disable_env_checker=True)
-    saver = saver_of(env)
-    assert saver is not None
-    env.reset(seed=1)
-    saved = saver.save(env)
-    saver.restore(saved)
-    bare = env.unwrapped
-    assert all(bare.grid.get(*ball.cur_pos) is ball for ball in bare.obstacles)

@@ -16,9 +16,9 @@ import pytest
 
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.meg.sweeps.chunk import FAILED, OPEN
-from goalmeter.meg.sweeps.sweep import load, plan_sweep, study_of
-from goalmeter.runs import Results
+from goalmeter.meg.sweeps.plan import plan_sweep
+from goalmeter.meg.sweeps.sweep import load, study_of
+from goalmeter.meg.sweeps.table import FAILED, OPEN
 from goalmeter.tabular import soft_plan
 
 CLIFFS = {"generator": "cliff_world", "goal_length": [1, 4], "horizon": 10}
@@ -107,29 +107,6 @@ def test_rows_are_single_calls(mice: Path) -> None:
                 assert row.maximum == pytest.approx(single.maximum, abs=1e-9)
                 assert row.upper_bound == pytest.approx(single.upper_bound, abs=1e-7)
                 assert (row.status == "certified") == single.certified
-
-
-def test_named_worlds_are_those_of_the_library() -> None:
-    result = gm.meg.sweep(
-        [
-            {"generator": "maze", "size": 7, "seed": {"from": 3, "count": 2}, "horizon": 9},
-            {"generator": "key_door", "seed": 1, "horizon": 9, "utility": "key"},
-            {"generator": "gymnasium", "id": "FrozenLake-v1", "is_slippery": [False], "horizon": 9},
-        ],
-        policies=["epsilon_greedy(0.1)"],
-    )
-    gridworld = gm.gridworld
-    worlds = [
-        *(gridworld.tabular_world(gridworld.maze(7, 1.0, n).world, horizon=9).mdp for n in (3, 4)),
-        gridworld.tabular_world(gridworld.key_door(1), horizon=9, utility="key").mdp,
-        gm.TabularMDP.from_gymnasium("FrozenLake-v1", horizon=9, is_slippery=False),
-    ]
-    for row, mdp in zip(result.rows, worlds, strict=True):
-        policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.1)
-        assert row.measured.value == pytest.approx(
-            gm.meg.known_utility(mdp, policy).value, abs=1e-9
-        )
-    assert [row.world for row in result.rows][1] == "maze(size=7, horizon=9, seed=4)"
 
 
 # --- What fails is counted ------------------------------------------------------------------------
@@ -248,19 +225,6 @@ def test_an_edited_run_is_one_clear_error(mice: Path) -> None:
         load("run")
 
 
-def test_a_process_that_dies_fails_its_rows_alone(mice: Path) -> None:
-    from goalmeter.runs import JobResult
-
-    study = study_of(plan_sweep("mdps", policies=["uniform"]))
-    assert study.instead is not None
-    columns = study.instead("rows 0 to 1", JobResult("crash", detail="the process ended"))
-    assert columns.statuses() == [FAILED] * 2
-    assert columns.words("note")[0].endswith("ended with crash: the process ended")
-    with Results(study, "run") as results:
-        results.keep("rows 0 to 1", columns)
-    assert load("run").counts[FAILED] == 2
-
-
 # --- Plans ----------------------------------------------------------------------------------------
 def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) -> None:
     small = plan_sweep(**asked(500))  # type: ignore[arg-type]
@@ -271,16 +235,3 @@ def test_small_worlds_share_a_chunk_and_large_ones_have_their_own(mice: Path) ->
     )
     assert [chunk.rows for chunk in large.chunks] == [2, 2, 2, 2]
     assert large.part(large.chunks[1]) == (range(1), range(1, 2))
-
-
-def test_a_folder_is_swept_by_what_its_archives_hold(mice: Path) -> None:
-    folder = mice / "mixed"
-    folder.mkdir()
-    world = gm.cliff_world()
-    gm.tabular.save_policy(gm.uniform_policy(world), folder / "policy.npz")
-    with pytest.raises(InvalidFileError, match="none of its 1 has an array"):
-        plan_sweep(str(folder), policies=["uniform"])
-    world.to_npz(folder / "world.npz")
-    (folder / "damaged.npz").write_bytes(b"no archive")
-    (source,) = plan_sweep(str(folder), policies=["uniform"]).sources
-    assert [Path(path).name for path in source.paths] == ["damaged.npz", "world.npz"]

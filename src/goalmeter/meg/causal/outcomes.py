@@ -38,6 +38,7 @@ _DENSE = 2**12
 
 # One array for each decision: [contexts, actions] or [contexts, actions, B].
 Policies = list[FloatArray]
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +73,13 @@ class JointOutcomes:
         return replace(self, features=features, targets=None)
 
     def policies(self, network: CausalBayesianNetwork) -> Policies:
-        """The CPDs of the decisions, [contexts, actions] each."""
+        """Return the CPDs of the decisions, [contexts, actions] each."""
         return [
             network.cpd(d).reshape(-1, a) for d, a in zip(self.decisions, self.actions, strict=True)
         ]
 
     def uniform(self) -> Policies:
-        """Every decision uniform, [contexts, actions] each."""
+        """Return every decision uniform, [contexts, actions] each."""
         sizes = zip(self.contexts, self.actions, strict=True)
         return [np.full((c, a), 1.0 / a) for c, a in sizes]
 
@@ -103,7 +104,7 @@ class JointOutcomes:
         return out
 
     def probability(self, policies: Policies, *, without: int | None = None) -> FloatArray:
-        """The probability of every row, [R] or [R, B]; `without` leaves one policy out."""
+        """Return the probability of every row, [R] or [R, B]; `without` leaves one policy out."""
         out = self.weight.reshape(-1, *[1] * (policies[0].ndim - 2))
         for i, policy in enumerate(policies):
             if i != without:
@@ -121,7 +122,7 @@ class JointOutcomes:
         return np.asarray((probability * surprise).sum(axis=0))
 
     def visits(self, policies: Policies) -> Policies:
-        """The probability of each context and action of each decision, [C, A(, B)] each."""
+        """Return the probability of each context and action of each decision, [C, A(, B)] each."""
         probability = self.probability(policies)
         return [self.total(i, probability) for i in range(len(policies))]
 
@@ -136,7 +137,7 @@ class JointOutcomes:
         return np.asarray(sum(share.sum(axis=0) for share in shares))
 
     def shares(self, visits: Policies, model: Policies) -> Policies:
-        """The evidence by context of each decision, nats: a list of [C] or [C, B].
+        """Return the evidence by context of each decision, nats: a list of [C] or [C, B].
 
         Args:
             visits: how often each context and action comes about, [C, A] for each decision.
@@ -152,7 +153,7 @@ class JointOutcomes:
 
 
 def safe_log(policy: FloatArray) -> FloatArray:
-    """The logarithm, with 0 for what never happens."""
+    """Return the logarithm, with 0 for what never happens."""
     return np.log(policy, out=np.zeros_like(policy), where=policy > 0)
 
 
@@ -161,7 +162,7 @@ def joint_outcomes(
     decisions: Sequence[str],
     goal: Utility | Sequence[str],
 ) -> JointOutcomes:
-    """The joint outcomes of decisions, with what is expected of each of them.
+    """Return the joint outcomes of decisions, with what is expected of each of them.
 
     Args:
         network: the model; the policies in it are not used.
@@ -170,116 +171,81 @@ def joint_outcomes(
             targets, whose joint states (the first target slowest) have a probability given each
             outcome, [R, D].
     """
-    outcomes = _Outcomes(network, decisions)
-    if not isinstance(goal, Utility):
-        return replace(outcomes.table(outcomes.chances(goal)), targets=tuple(goal))
-    expected = np.zeros((len(outcomes.weight), 1))
-    for factor in goal.factors:
-        expected[:, 0] += outcomes.mean(Factor(factor.variables, factor.values))
-    return outcomes.table(expected)
+    decisions = tuple(decisions)
+    family = tuple(dict.fromkeys(x for d in decisions for x in (*network.parents(d), d)))
+    sizes = {x: network.size(x) for x in network.variables}
+    neutral = neutral_network(network, decisions)
 
-
-class _Outcomes:
-    """The possible joint values of all families, and queries given them."""
-
-    def __init__(self, network: CausalBayesianNetwork, decisions: Sequence[str]) -> None:
-        self.network = neutral_network(network, decisions)
-        self.decisions = tuple(decisions)
-        observed = (x for d in decisions for x in (*network.parents(d), d))
-        self.family = tuple(dict.fromkeys(observed))
-        self.sizes = [network.size(x) for x in self.family]
-        entries = prod(self.sizes)
-        if entries > MAX_ENTRIES:
-            raise self._too_large(entries, MAX_ENTRIES, "")
-        # The policies are uniform in this network, so that P(x) times the number of choices is
-        # w(x).
-        joint = self.network.elimination.conditional(self.family, ())
-        # Outcomes that the world rules out, whatever is chosen, would only cost time.
-        self.where = np.nonzero(joint)
-        choices = prod([network.size(d) for d in decisions])
-        self.weight = joint[self.where] * choices
-        if len(self.weight) > MAX_ROWS:
-            raise self._too_large(len(self.weight), MAX_ROWS, "possible ")
-
-    def _too_large(self, entries: int, limit: int, kind: str) -> InvalidModelError:
-        return InvalidModelError(
-            f"the decisions {listed(self.decisions)} rely on each other (insufficient recall), so "
-            f"their policies are searched for over the joint values of all that they see and do "
-            f"({listed(self.family)}): {entries:.3g} {kind}values, expected at most {limit:.3g}; "
-            f"ask about fewer decisions at a time, merge states of what they observe, or let later "
-            f"decisions observe what earlier ones saw and did"
-        )
-
-    def mean(self, factor: Factor) -> FloatArray:
-        """E[factor | row], [R]."""
-        unseen = tuple(x for x in factor.variables if x not in self.family)
-        self._check(unseen)
-        kernel = Factor((*self.family, *unseen), self._conditional(unseen))
-        expected = sum_of_product([kernel, factor], self.family)
-        return np.asarray(expected.arranged(self.family)[self.where])
-
-    def chances(self, targets: Sequence[str]) -> FloatArray:
-        """P(targets | row), [R, joint states of the targets]."""
-        unseen = tuple(x for x in targets if x not in self.family)
-        self._check(unseen)
-        sizes = [self.network.size(x) for x in targets]
-        entries = len(self.weight) * prod(sizes)
-        if entries > MAX_ENTRIES:
+    def check(entries: int, limit: int, kind: str = "") -> None:
+        if entries > limit:
             raise InvalidModelError(
-                f"{len(self.weight)} joint outcomes of the decisions {listed(self.decisions)} and "
-                f"{prod(sizes)} joint states of the targets {listed(targets)} need a table of "
-                f"{entries:.3g} entries, expected at most {MAX_ENTRIES:.3g}; ask about fewer "
-                f"targets, or merge states of targets or of what decisions observe"
+                f"the decisions {listed(decisions)} rely on each other (insufficient recall), so "
+                f"their policies are searched for over the joint values of all that they see and "
+                f"do ({listed(family)}): {entries:.3g} {kind}values, expected at most {limit:.3g}; "
+                f"ask about fewer decisions at a time, merge states of what they observe, or let "
+                f"later decisions observe what earlier ones saw and did"
             )
-        chances = self._conditional(unseen)[self.where].reshape(len(self.weight), -1)
-        # Joint state of the targets that are not in a family, and the part that the row fixes.
-        grid = np.indices([self.network.size(x) for x in unseen]).reshape(len(unseen), -1)
-        column = np.zeros((len(self.weight), grid.shape[1] if unseen else 1), dtype=np.int64)
-        for x, size in zip(targets, sizes, strict=True):
-            state = (
-                self.where[self.family.index(x)][:, None]
-                if x in self.family
-                else grid[unseen.index(x)][None]
-            )
-            column = column * size + state
-        out = np.zeros((len(self.weight), prod(sizes)))
-        np.put_along_axis(out, column, chances, axis=1)
-        return out
 
-    def _check(self, unseen: Sequence[str]) -> None:
-        entries = prod(self.sizes) * prod([self.network.size(x) for x in unseen])
-        if entries > MAX_ENTRIES:
-            raise self._too_large(entries, MAX_ENTRIES, "")
+    check(prod(sizes[x] for x in family), MAX_ENTRIES)
+    # The policies are uniform in this network, so P(x) times the number of choices is w(x).
+    joint = neutral.elimination.conditional(family, ())
+    # Outcomes that the world rules out, whatever is chosen, would only cost time.
+    where = dict(zip(family, np.nonzero(joint), strict=True))
+    weight = joint[joint > 0] * prod(sizes[d] for d in decisions)
+    check(len(weight), MAX_ROWS, "possible ")
 
-    def _conditional(self, unseen: Sequence[str]) -> FloatArray:
-        """P(variables that no decision sees or is | families), [*sizes of both]."""
+    def conditional(names: Sequence[str]) -> tuple[Names, FloatArray]:
+        """Return those of some variables that no decision sees or is, and P(them | families)."""
+        unseen = tuple(x for x in names if x not in family)
+        check(prod(sizes[x] for x in (*family, *unseen)), MAX_ENTRIES)
         if not unseen:
-            return np.ones(self.sizes)
-        return self.network.elimination.conditional(unseen, self.family)
+            return unseen, np.ones([sizes[x] for x in family])
+        return unseen, neutral.elimination.conditional(unseen, family)
 
-    def table(self, features: FloatArray) -> JointOutcomes:
-        """The table with these features, [R, D]."""
-        network = self.network
-        place = []
-        for d in self.decisions:
-            axes = [self.family.index(x) for x in (*network.parents(d), d)]
-            where = tuple(self.where[i] for i in axes)
-            place.append(np.ravel_multi_index(where, [self.sizes[i] for i in axes]))
-        later = tuple(
-            tuple(j for j, below in enumerate(self.decisions) if d in network.ancestors(below))
-            for d in self.decisions
-        )
-        return JointOutcomes(
-            decisions=self.decisions,
-            contexts=tuple(
-                prod([network.size(x) for x in network.parents(d)]) for d in self.decisions
-            ),
-            actions=tuple(network.size(d) for d in self.decisions),
-            weight=self.weight,
-            place=tuple(p.astype(np.int64) for p in place),
-            features=features,
-            later=later,
-        )
+    at = tuple(where.values())
+    if isinstance(goal, Utility):
+        features = np.zeros((len(weight), 1))
+        for factor in goal.factors:
+            unseen, kernel = conditional(factor.variables)
+            expected = sum_of_product([Factor((*family, *unseen), kernel), factor], family)
+            features[:, 0] += expected.arranged(family)[at]
+    else:
+        states = prod(sizes[x] for x in goal)
+        if len(weight) * states > MAX_ENTRIES:
+            raise InvalidModelError(
+                f"{len(weight)} joint outcomes of the decisions {listed(decisions)} and {states} "
+                f"joint states of the targets {listed(goal)} need a table of "
+                f"{len(weight) * states:.3g} entries, expected at most {MAX_ENTRIES:.3g}; ask "
+                f"about fewer targets, or merge states of targets or of what decisions observe"
+            )
+        unseen, kernel = conditional(goal)
+        chances = kernel[at].reshape(len(weight), -1)
+        # Joint state of the targets that are not in a family, and the part that the row fixes.
+        grid = dict(zip(unseen, np.indices([sizes[x] for x in unseen]), strict=True))
+        column = np.zeros(chances.shape, dtype=np.int64)
+        for x in goal:
+            state = grid[x].reshape(1, -1) if x in grid else where[x][:, None]
+            column = column * sizes[x] + state
+        features = np.zeros((len(weight), states))
+        np.put_along_axis(features, column, chances, axis=1)
+    families = [(*network.parents(d), d) for d in decisions]
+    places = [
+        np.ravel_multi_index(tuple(where[x] for x in names), [sizes[x] for x in names])
+        for names in families
+    ]
+    return JointOutcomes(
+        decisions=decisions,
+        contexts=tuple(prod(sizes[x] for x in network.parents(d)) for d in decisions),
+        actions=tuple(sizes[d] for d in decisions),
+        weight=weight,
+        place=tuple(place.astype(np.int64) for place in places),
+        features=features,
+        later=tuple(
+            tuple(j for j, below in enumerate(decisions) if d in network.ancestors(below))
+            for d in decisions
+        ),
+        targets=None if isinstance(goal, Utility) else tuple(goal),
+    )
 
 
 # --- Ascent ---------------------------------------------------------------------------------------
@@ -320,7 +286,7 @@ class Prospects(NamedTuple):
 def prospects_of(
     table: JointOutcomes, utility: FloatArray, policies: Policies, i: int
 ) -> Prospects:
-    """What decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
+    """Return what decision `i` faces; utility [R, 1] or [R, B], policies [C, A, B] each."""
     chance = table.probability(policies, without=i)
     mass = table.total(i, chance)
     # Sums over a context become expectations in it; a context without mass keeps its zeros.
@@ -334,7 +300,7 @@ def prospects_of(
 
 
 def respond(prospects: Prospects, rationality: FloatArray, old: FloatArray) -> FloatArray:
-    """The best policy of a decision, [C, A, B]; unchanged where a context has no mass.
+    """Return the best policy of a decision, [C, A, B]; unchanged where a context has no mass.
 
     A context that is never reached may be avoided because of what would be done there.
     """
@@ -545,7 +511,7 @@ class Linearised:
         ]
 
     def centred(self, values: FloatArray) -> FloatArray:
-        """Numbers [K, n] less their mean under the policy of their context."""
+        """Return numbers [K, n] less their mean under the policy of their context."""
         out, start = np.empty_like(values), 0
         for policy in self.policies:
             part = values[start : start + policy.size].reshape(*policy.shape, -1)
@@ -555,7 +521,7 @@ class Linearised:
         return out
 
     def moved(self, step: FloatArray) -> Policies:
-        """The policies after their logs are moved by [K], and normalised."""
+        """Return the policies after their logs are moved by [K], and normalised."""
         out, start = [], 0
         for policy, log in zip(self.policies, self.logs, strict=True):
             logits = log + step[start : start + policy.size].reshape(policy.shape)

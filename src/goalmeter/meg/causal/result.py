@@ -1,78 +1,122 @@
-"""Questions about a causal model, the tables of outcomes that come with them, and their results."""
+"""Questions about a causal model and their results."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from goalmeter._errors import (
-    InvalidFileError,
-    InvalidModelError,
-    InvalidParameterError,
-    InvalidTrajectoryError,
-)
-from goalmeter._names import listed, unknown_name
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._errors import InvalidModelError, InvalidParameterError
+from goalmeter._names import listed
+from goalmeter._types import FloatArray
 from goalmeter.causal.contexts import DecisionProcess, Recall, decision_process, recall_of
-from goalmeter.causal.diagram import InfluenceDiagram, Utility
+from goalmeter.causal.diagram import InfluenceDiagram, Utility, utility_of
 from goalmeter.causal.graph import Value
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.meg.result import MegResult, TrajectoryMeg, json_number
-from goalmeter.report.numbers import nats, nats_of_search, number, percent, utility
-from goalmeter.report.tables import data_frame, html_table
+from goalmeter.meg.result import MegResult, TrajectoryMeg
+from goalmeter.report.numbers import nats_of_search, utility
+from goalmeter.report.tables import html_table
 
 # --- Questions ------------------------------------------------------------------------------------
 Model = CausalBayesianNetwork | InfluenceDiagram
 Do = Mapping[str, object]
+Names = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class CausalQuery:
-    """A checked question."""
+@dataclass(frozen=True, eq=False)
+class DecisionQuery:
+    """A checked question: decisions of a model, and what they are measured against.
 
-    # The model under the intervention; its CPDs of the decisions are the policy.
+    Attributes:
+        network: the model under the intervention; its CPDs of the decisions are the policy.
+        decisions: the candidate decisions.
+        goal: a known utility, or the targets of any utility; None for a model without utilities.
+        do: the intervention.
+        neutral: the network with uniform decisions, to share its eliminations.
+    """
+
     network: CausalBayesianNetwork
-    decisions: tuple[str, ...]  # the candidate decisions
-    utility: Utility | None  # the diagram's own, if the model is a diagram with utilities
-    do: dict[str, object]  # the intervention
+    decisions: Names
+    goal: Utility | Names | None
+    do: dict[str, object]
+    neutral: CausalBayesianNetwork | None = None
 
-    def recall(self, scopes: Sequence[Sequence[str]]) -> Recall:
-        """What the graph says about planning the decisions for factors with these variables."""
-        return recall_of(self.network, self.decisions, scopes)
+    @property
+    def scopes(self) -> list[Names]:
+        """The variables that each factor of the utility reads."""
+        if isinstance(self.goal, Utility):
+            return [factor.variables for factor in self.goal.factors]
+        return [self.goal or ()]
 
-    def process(
-        self,
-        scopes: Sequence[Sequence[str]],
-        recall: Recall,
-        neutral: CausalBayesianNetwork | None = None,
-    ) -> DecisionProcess:
-        """The decisions as a process, for factors with these variables; recall is theirs."""
-        return decision_process(self.network, self.decisions, scopes, neutral, recall)
+    @property
+    def targets(self) -> Names:
+        """Every variable that the utility may read."""
+        return tuple(dict.fromkeys(x for scope in self.scopes for x in scope))
+
+    @property
+    def name(self) -> str:
+        """What goal-directedness is measured towards, in words."""
+        kind = "the given utility" if isinstance(self.goal, Utility) else "some utility"
+        return f"{kind} over {listed(self.targets)}"
+
+    @cached_property
+    def recall(self) -> Recall:
+        """What the graph says about planning the decisions for the utility."""
+        return recall_of(self.network, self.decisions, self.scopes)
+
+    @cached_property
+    def process(self) -> DecisionProcess:
+        """The decisions as a process, with sufficient recall."""
+        return decision_process(
+            self.network, self.decisions, self.scopes, self.neutral, self.recall
+        )
+
+    def towards(self, targets: Any = None, utility: Any = None) -> DecisionQuery:
+        """Return the question with checked targets, a utility, or the diagram's own utility."""
+        if targets is not None and utility is not None:
+            raise InvalidParameterError("targets and utility are both given, expected one of them")
+        if targets is not None:
+            names = _each_once(self.network, targets, "target")
+            for x in names:
+                if x in self.decisions:
+                    raise InvalidParameterError(
+                        f"the target {x!r} is one of the decisions, expected other variables: with "
+                        f"respect to utilities of its own choices every deterministic policy is "
+                        f"maximally goal-directed, so the number would say nothing; name what the "
+                        f"choice is for"
+                    )
+            return replace(self, goal=names)
+        if utility is not None:
+            return replace(self, goal=utility_of(self.network, utility))
+        if self.goal is None:
+            raise InvalidParameterError(
+                "the utility is missing, expected {variable: {state: number}} or another form of "
+                "it; for the best of all utilities over some variables use goalmeter.meg.targets"
+            )
+        return self
 
 
-def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> CausalQuery:
+def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> DecisionQuery:
     """Check the model, the decisions and the intervention."""
     if hasattr(model, "get_cpds"):
         # A pgmpy model; its class is not imported to ask.
         model = CausalBayesianNetwork.from_pgmpy(model)
+    goal: Utility | None = None
+    network: object = model
+    own: Sequence[str] = ()
     if isinstance(model, InfluenceDiagram):
-        network = model.network
-        utility = model.utility if model.utilities else None
-        chosen = model.decisions if decisions is None else decisions
-    elif isinstance(model, CausalBayesianNetwork):
-        network, utility, chosen = model, None, () if decisions is None else decisions
-    else:
+        network, own = model.network, model.decisions
+        goal = model.utility if model.utilities else None
+    if not isinstance(network, CausalBayesianNetwork):
         raise InvalidModelError(
             f"the model is {type(model).__name__}, expected a CausalBayesianNetwork, an "
             f"InfluenceDiagram or a pgmpy model; CausalBayesianNetwork.from_bif reads a file"
         )
-    names = _each_once(network, chosen, "decision")
+    names = _each_once(network, own if decisions is None else decisions, "decision")
     if do is not None and not isinstance(do, Mapping):
         raise InvalidParameterError(
             f"an intervention is {do!r}, expected a mapping {{variable: state}}"
@@ -84,39 +128,16 @@ def ask(model: Model, decisions: Sequence[str] | None, do: Do | None = None) -> 
                 f"do sets the decision {x!r}, expected other variables: a decision that is set "
                 f"is nobody's choice, so it says nothing about a goal"
             )
-    return CausalQuery(network.do(settings) if settings else network, names, utility, settings)
+    return DecisionQuery(network.do(settings) if settings else network, names, goal, settings)
 
 
-def check_targets(question: CausalQuery, targets: Any) -> tuple[str, ...]:
-    """The target variables as a tuple."""
-    names = _each_once(question.network, targets, "target")
-    for x in names:
-        if x in question.decisions:
-            raise InvalidParameterError(
-                f"the target {x!r} is one of the decisions, expected other variables: with respect "
-                f"to utilities of its own choices every deterministic policy is maximally "
-                f"goal-directed, so the number would say nothing; name what the choice is for"
-            )
-    return names
-
-
-def _each_once(network: CausalBayesianNetwork, names: Any, noun: str) -> tuple[str, ...]:
+def _each_once(network: CausalBayesianNetwork, names: Any, noun: str) -> Names:
     checked = network.check_names(names, noun)
     if not checked or len(set(checked)) < len(checked):
         raise InvalidParameterError(
             f"{noun}s are {listed(checked) or 'missing'}, expected one or more, each of them once"
         )
     return checked
-
-
-def target_name(names: Sequence[str]) -> str:
-    """The class of all utilities over targets, in words."""
-    return f"some utility over {listed(names)}"
-
-
-def utility_name(utility: Utility) -> str:
-    """A known utility, in words."""
-    return f"the given utility over {listed(utility.variables)}"
 
 
 # --- Result ---------------------------------------------------------------------------------------
@@ -151,12 +172,12 @@ class Goal:
     values: FloatArray
 
     def rows(self) -> list[tuple[tuple[Value, ...], float]]:
-        """Every outcome with its utility, the best first."""
+        """Return every outcome with its utility, the best first."""
         pairs = list(zip(product(*self.domains), self.values.reshape(-1).tolist(), strict=True))
         return sorted(pairs, key=lambda pair: (np.isnan(pair[1]), -pair[1]))
 
     def to_json(self) -> list[dict[str, Any]]:
-        """One object an outcome: the state of each target, and "utility" (null for no say)."""
+        """Return one object an outcome: the state of each target, and "utility" (null: no say)."""
         return [
             {
                 "outcome": dict(zip(self.variables, outcome, strict=True)),
@@ -201,7 +222,7 @@ class CausalMeg(MegResult):
     goal: Goal | None = field(repr=False, default=None)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         return super().to_json() | {
             "decisions": list(self.decisions),
             "targets": list(self.targets),
@@ -219,7 +240,7 @@ class CausalMeg(MegResult):
         return f"Goal-directedness of {listed(self.decisions)} towards {self.target}{world}"
 
     def summary(self) -> list[tuple[str, str]]:
-        """Everything that defends the number, with the share of each decision."""
+        """Return everything that defends the number, with the share of each decision."""
         rows = [*super().summary(), ("what the graph says", RECALLS[self.recall])]
         if len(self.decisions) > 1:
             shares = self.by_decision.items()
@@ -234,7 +255,7 @@ class CausalMeg(MegResult):
         return self._in_model(super().__str__())
 
     def _in_model(self, text: str) -> str:
-        """The text of a result with the decisions below its head and the goal above its notes."""
+        """Return the text with the decisions below its head and the goal above its notes."""
         lines = text.split("\n")
         lines.insert(1, f"  decisions {listed(self.decisions)}; {RECALLS[self.recall]}")
         if self.goal is not None:
@@ -253,267 +274,56 @@ class TableMeg(TrajectoryMeg, CausalMeg):
 
 
 def do_text(do: Mapping[str, object]) -> str:
-    """An intervention as it is written: do(X = x, Y = y); "as it is" for none."""
+    """Return an intervention as it is written: do(X = x, Y = y); "as it is" for none."""
     return f"do({', '.join(f'{x} = {value}' for x, value in do.items())})" if do else "as it is"
 
 
-def in_process(
-    question: CausalQuery,
-    process: DecisionProcess,
-    recall: Recall,
-    result: MegResult,
-    **changes: Any,
-) -> CausalMeg:
-    """The result of the process's MDP as a result of the model; `changes` replace fields."""
-    shares = {d.name: float(result.by_state[d.states].sum()) for d in process.decisions}
+def in_process(query: DecisionQuery, result: MegResult, **changes: Any) -> CausalMeg:
+    """Return the result of the process's MDP as a result of the model; `changes` replace fields."""
     fields = {name: getattr(result, name) for name in MegResult.__dataclass_fields__}
     fields |= {"utility": None, "reference": "uniform policy"}
     if result.maximum > 0 and result.ceiling <= _NOTHING:
         fields["notes"] = (*result.notes, _UNIFORM)
-    fields |= {"targets": variables_of(process.scopes), **in_model(question, recall, shares)}
-    return CausalMeg(**(fields | changes))
+    shares = {d.name: float(result.by_state[d.states].sum()) for d in query.process.decisions}
+    return CausalMeg(**(fields | in_model(query, shares) | changes))
 
 
-def in_model(question: CausalQuery, recall: Recall, shares: Mapping[str, float]) -> dict[str, Any]:
-    """The fields of a `CausalMeg` that any measure has; decisions that cannot matter share 0."""
+def in_model(query: DecisionQuery, shares: Mapping[str, float]) -> dict[str, Any]:
+    """Return the fields of a `CausalMeg` of any measure; decisions that cannot matter share 0."""
     return {
-        "decisions": question.decisions,
-        "do": question.do,
-        "recall": recall.kind,
-        "circle": recall.circle,
-        "by_decision": {d: shares.get(d, 0.0) for d in question.decisions},
+        "decisions": query.decisions,
+        "targets": query.targets,
+        "do": query.do,
+        "recall": query.recall.kind,
+        "circle": query.recall.circle,
+        "by_decision": {d: shares.get(d, 0.0) for d in query.decisions},
     }
 
 
-def variables_of(scopes: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Every variable of some scopes, once each, in the order of their first appearance."""
-    return tuple(dict.fromkeys(x for scope in scopes for x in scope))
-
-
-def no_influence(question: CausalQuery, targets: tuple[str, ...], target: str) -> CausalMeg:
-    """The result where no decision influences the utility: 0, with the reason."""
-    chosen = listed(question.decisions)
-    noun = "decision" if len(question.decisions) == 1 else "decisions"
-    subject, verb = (targets[0], "is") if len(targets) == 1 else (listed(targets), "are")
+def no_influence(query: DecisionQuery) -> CausalMeg:
+    """Return the result where no decision influences the utility: 0, with the reason."""
+    noun = "decision" if len(query.decisions) == 1 else "decisions"
+    verb = "is" if len(query.targets) == 1 else "are"
+    zeros: dict[str, Any] = dict.fromkeys(
+        ("value", "upper_bound", "maximum", "ceiling", "rationality"), 0.0
+    )
     return CausalMeg(
-        value=0.0,
-        upper_bound=0.0,
-        maximum=0.0,
-        ceiling=0.0,
-        rationality=0.0,
-        target=target,
+        **zeros,
+        target=query.name,
         method="read off the graph",
         tolerance=0.0,
         by_step=np.zeros(0),
         by_state=np.zeros(0),
         notes=(
-            f"{subject} {verb} not downstream of the {noun} {chosen} in the graph, so every policy "
-            f"attains the same utility and MEG is 0 (Proposition 3.3)",
+            f"{listed(query.targets)} {verb} not downstream of the {noun} "
+            f"{listed(query.decisions)} in the graph, so every policy attains the same utility and "
+            f"MEG is 0 (Proposition 3.3)",
         ),
-        targets=targets,
-        **in_model(question, Recall("none", (), {}, ()), {}),
+        **in_model(query, {}),
     )
 
 
-def goal_table(
-    network: CausalBayesianNetwork, variables: tuple[str, ...], values: FloatArray
-) -> Goal:
-    """The `Goal` of a number for each joint state of its variables, the first one slowest."""
+def goal_table(network: CausalBayesianNetwork, variables: Names, values: FloatArray) -> Goal:
+    """Return the `Goal` of a number for each joint state of its variables, the first slowest."""
     domains = tuple(network.domain(x) for x in variables)
     return Goal(variables, domains, values.reshape([len(states) for states in domains]))
-
-
-# --- Intervention table ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class InterventionRow:
-    """One world.
-
-    Attributes:
-        do: what was set; empty for the original world.
-        result: MEG of the policy there.
-        transferred: evidence of the original goal there, nats; negative where it predicts
-            worse than chance, -inf where it rules out what the agent does; NaN where the goal
-            has no rationality (a gap, without sufficient recall) and cannot be planned for.
-        refitted: evidence of the original utility with the best rationality there, nats.
-    """
-
-    do: dict[str, object]
-    result: CausalMeg
-    transferred: float
-    refitted: float
-
-    @property
-    def gap(self) -> float:
-        """What the best goal of that world explains beyond the original one, nats."""
-        return self.result.value - self.transferred
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "do": dict(self.do),
-            "meg": self.result.value,
-            "transferred": json_number(self.transferred),
-            "refitted": json_number(self.refitted),
-            "gap": json_number(self.gap),
-            "result": self.result.to_json(),
-        }
-
-
-@dataclass(frozen=True)
-class Interventions:
-    """The original world and every changed one.
-
-    Attributes:
-        decisions: the candidate decisions.
-        target: what goal-directedness was measured towards, in words.
-        rows: the original world first.
-    """
-
-    decisions: tuple[str, ...]
-    target: str
-    rows: tuple[InterventionRow, ...]
-
-    @property
-    def largest_gap(self) -> float:
-        """The largest gap of all changed worlds, nats; 0 if there are none, NaN if one is."""
-        gaps = [row.gap for row in self.rows[1:]]
-        return float(np.max(gaps)) if gaps else 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """The table as JSON values."""
-        return {
-            "decisions": list(self.decisions),
-            "target": self.target,
-            "largest_gap": json_number(self.largest_gap),
-            "rows": [row.to_json() for row in self.rows],
-        }
-
-    def to_pandas(self) -> Any:
-        """The table as a pandas data frame, one row a world.
-
-        Columns: `do` (text), `meg`, `upper_bound`, `maximum` in nats, `fraction`, and in nats
-        `transferred`, `refitted` and `gap`, see `InterventionRow`.
-        """
-        return data_frame(
-            [
-                {
-                    "do": do_text(row.do),
-                    "meg": row.result.value,
-                    "upper_bound": row.result.upper_bound,
-                    "maximum": row.result.maximum,
-                    "fraction": row.result.fraction,
-                    "transferred": row.transferred,
-                    "refitted": row.refitted,
-                    "gap": row.gap,
-                }
-                for row in self.rows
-            ]
-        )
-
-    def _repr_html_(self) -> str:
-        heads = ("MEG there, nats", "upper bound", "share of maximum", "original goal, nats")
-        return html_table(
-            f"{listed(self.decisions)} towards {self.target}, in the original world and others",
-            ("world", *heads, "the same, β refitted", "gap"),
-            [
-                (
-                    do_text(row.do),
-                    nats_of_search(row.result.signed),
-                    nats(row.result.upper_bound),
-                    percent(row.result.fraction),
-                    nats(row.transferred),
-                    nats_of_search(row.refitted),
-                    nats(row.gap),
-                )
-                for row in self.rows
-            ],
-        )
-
-    def __str__(self) -> str:
-        lines = [f"{listed(self.decisions)} towards {self.target}, nats"]
-        names = [do_text(row.do) for row in self.rows]
-        width = max(len(name) for name in names)
-        for name, row in zip(names, self.rows, strict=True):
-            lines.append(
-                f"  {name:<{width}}  MEG {number(row.result.signed, 4)}, original goal "
-                f"{number(row.transferred, 4)} (refitted {number(row.refitted, 4)}), "
-                f"gap {number(row.gap, 4)}"
-            )
-        return "\n".join(lines)
-
-
-# --- Table columns --------------------------------------------------------------------------------
-def columns_of(
-    network: CausalBayesianNetwork, names: Sequence[str], data: Any
-) -> dict[str, IntArray]:
-    """The states of some variables in every row of a table, as indices, [N] each."""
-    columns = {x: _indices(network, x, _column(data, x)) for x in dict.fromkeys(names)}
-    lengths = {len(column) for column in columns.values()}
-    if len(lengths) != 1 or 0 in lengths:
-        raise InvalidTrajectoryError(
-            f"the columns of the table have {sorted(lengths)} rows, expected as many in each, "
-            f"and at least one"
-        )
-    return columns
-
-
-def _column(data: Any, name: str) -> list[Any]:
-    if isinstance(data, (str, Path)):
-        data = read_csv(data)
-    columns = list(data) if isinstance(data, Mapping) else list(getattr(data, "columns", []))
-    if not columns:
-        raise InvalidTrajectoryError(
-            f"the table is {type(data).__name__}, expected a pandas or polars frame, "
-            f"{{column: values}}, or the path of a CSV file"
-        )
-    if columns.count(name) > 1:
-        raise InvalidTrajectoryError(
-            f"the table has {columns.count(name)} columns named {name!r}, expected each name once"
-        )
-    if name not in columns:
-        raise unknown_name(name, columns, "the table's column", InvalidTrajectoryError)
-    return list(data[name])
-
-
-def _indices(network: CausalBayesianNetwork, x: str, values: Sequence[Any]) -> IntArray:
-    known: dict[Any, int] = {}
-    out = np.empty(len(values), dtype=np.int64)
-    # A column has many rows and few states: each is looked up once.
-    for row, value in enumerate(values):
-        try:
-            if value not in known:
-                known[value] = network.index(x, value)
-        except (InvalidParameterError, TypeError) as error:
-            raise InvalidTrajectoryError(f"row {row} of the table: {error}") from None
-        out[row] = known[value]
-    return out
-
-
-def read_csv(path: str | Path) -> dict[str, list[str]]:
-    """A CSV file with a head line, as {column: values}."""
-    try:
-        # Spreadsheets put a byte order mark in front.
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            lines = list(csv.reader(file))
-    except FileNotFoundError:
-        raise InvalidFileError(f"{path}: there is no such file; check the path") from None
-    except (OSError, UnicodeDecodeError, csv.Error) as cause:
-        raise InvalidFileError(f"{path} cannot be read as CSV: {cause}") from cause
-    lines = [line for line in lines if line]
-    if len(lines) < 2:
-        raise InvalidFileError(
-            f"{path} has {len(lines)} lines, expected a line of column names and at least one row"
-        )
-    head = [name.strip() for name in lines[0]]
-    twice = next((name for name in head if head.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidFileError(
-            f"{path} has two columns named {twice!r}, expected each name once; remove or rename one"
-        )
-    for index, line in enumerate(lines[1:], start=2):
-        if len(line) != len(head):
-            raise InvalidFileError(
-                f"{path}: line {index} has {len(line)} values, expected {len(head)}, one for each "
-                f"column"
-            )
-    return {name: [line[i].strip() for line in lines[1:]] for i, name in enumerate(head)}

@@ -60,14 +60,14 @@ class SearchTask:
         return float(self.evidence(self.measured))
 
     def distance(self, first: Policies, second: Policies) -> float:
-        """The difference of two models where the measured policy goes, in decisions."""
+        """Return the difference of two models where the measured policy goes, in decisions."""
         return sum(
             float(visits.sum(axis=1) @ np.abs(p - q).sum(axis=1)) / 2
             for visits, p, q in zip(self.visits, first, second, strict=True)
         )
 
     def candidate(self, b: float, policies: Policies) -> PolicyCandidate:
-        """Policies [C, A] each with what they attain."""
+        """Return policies [C, A] each with what they attain."""
         utility, entropy = score(self.table, self.value[:, None], [p[..., None] for p in policies])
         return PolicyCandidate(
             policies, b, float(utility[0]), float(entropy[0]), float(self.evidence(policies))
@@ -115,7 +115,7 @@ def random_policies(table: JointOutcomes, n: int, rng: np.random.Generator) -> P
 
 
 def near_measured(table: JointOutcomes, measured: Policies) -> Policies:
-    """Starts [C, A, 4] on the way from the measured policy to the uniform one.
+    """Return starts [C, A, 4] on the way from the measured policy to the uniform one.
 
     Where several policies are equally good (agents that must agree, on whatever), the one that
     predicts the measured policy best counts.
@@ -128,7 +128,7 @@ def near_measured(table: JointOutcomes, measured: Policies) -> Policies:
 
 
 def stacked(parts: Sequence[Policies]) -> Policies:
-    """Policies [C, A] or [C, A, n] each, side by side: [C, A, total]."""
+    """Return policies [C, A] or [C, A, n] each, side by side: [C, A, total]."""
     return [
         np.concatenate([p if p.ndim == 3 else p[..., None] for p in column], axis=2)
         for column in zip(*parts, strict=True)
@@ -136,7 +136,7 @@ def stacked(parts: Sequence[Policies]) -> Policies:
 
 
 def column(policies: Policies, i: int) -> Policies:
-    """One column, [C, A] each."""
+    """Return one column, [C, A] each."""
     return [np.ascontiguousarray(p[..., i]) for p in policies]
 
 
@@ -198,12 +198,12 @@ class Family:
         return np.asarray(entropy - abs(at) * short)
 
     def objectives_of(self, at: float, candidates: Sequence[PolicyCandidate]) -> FloatArray:
-        """The objectives of candidates at a parameter, [n]."""
+        """Return the objectives of candidates at a parameter, [n]."""
         utility = np.array([c.utility for c in candidates])
         return self.objectives(at, utility, np.array([c.entropy for c in candidates]))
 
     def merge(self, at: float, candidates: Sequence[PolicyCandidate]) -> list[PolicyCandidate]:
-        """Those that maximise the objective, the best predictor first (Definition 3.2)."""
+        """Return those that maximise the objective, the best predictor first (Definition 3.2)."""
         if not candidates:
             return []
         value = self.objectives_of(at, candidates)
@@ -214,7 +214,7 @@ class Family:
         return [equal[i] for i in _distinct(pool, range(len(equal)))][:_KEPT]
 
     def maximise(self, at: Sequence[float], starts: Sequence[Policies]) -> list[Maximisers]:
-        """The best that ascents reach at each parameter from its starts, [C, A, n] each."""
+        """Return the best that ascents reach at each parameter from its starts, [C, A, n] each."""
         # All ascents of all parameters run side by side: one pass over the rows serves many.
         ends = np.cumsum([s[0].shape[2] for s in starts])
         owner = np.repeat(np.asarray(at, dtype=np.float64), np.diff(ends, prepend=0))
@@ -277,7 +277,7 @@ class Family:
         return [exact for exact in found if exact is not None]
 
     def _exact(self, at: float, policies: Policies, b: float) -> PolicyCandidate | None:
-        """The result of Newton's method; None if it fails or goes downhill, to a saddle."""
+        """Return the result of Newton's method; None if it fails or goes downhill, to a saddle."""
         if not np.isfinite(b):
             return None
         task = self.task
@@ -291,7 +291,7 @@ class Family:
         return end if after >= before - self.slack(at) else None
 
     def follow(self, at: float, nearby: Sequence[PolicyCandidate]) -> list[PolicyCandidate]:
-        """What maximisers at nearby parameters become here; cheap, and may lose the best."""
+        """Return what maximisers at nearby parameters become here; cheap, and may lose the best."""
         if not nearby:
             return []
         policies = stacked([c.policies for c in nearby])
@@ -320,7 +320,7 @@ class Family:
 
 
 def _distinct(policies: Policies, order: Sequence[int]) -> list[int]:
-    """The columns in an order, without those that repeat an earlier one."""
+    """Return the columns in an order, without those that repeat an earlier one."""
     flat = np.concatenate([p.reshape(-1, p.shape[-1]) for p in policies])
     kept: list[int] = []
     for i in order:
@@ -392,7 +392,7 @@ class FamilyCurve:
         self.nodes = sorted([*(n for n in self.nodes if n.at != at), merged], key=lambda n: n.at)
 
     def linked(self, left: Node, right: Node) -> bool:
-        """Whether some maximisers of two nodes are nearly the same."""
+        """Return whether some maximisers of two nodes are nearly the same."""
         distance = self.family.task.distance
         return any(
             distance(p.policies, q.policies) <= _LINKED for p in left.best for q in right.best
@@ -479,7 +479,7 @@ class FamilyCurve:
         return best
 
     def best(self) -> Node:
-        """The node with the most evidence; an infinite rationality if it is as good."""
+        """Return the node with the most evidence; an infinite rationality if it is as good."""
         best = max(self.nodes, key=lambda node: node.evidence)
         for end in () if self.family.fixed else (self.nodes[0], self.nodes[-1]):
             if end.evidence >= best.evidence - EQUAL:
@@ -487,7 +487,7 @@ class FamilyCurve:
         return best
 
     def confirmed(self, restarts: int) -> tuple[PolicyCandidate | None, int]:
-        """The best candidate that fresh random starts do not improve on, and how many agree.
+        """Return the best candidate that fresh random starts do not improve on, and how many agree.
 
         None in a gap where its ends are the best.
         """
@@ -510,7 +510,7 @@ class FamilyCurve:
 
 
 def curve_of_rationalities(family: Family, restarts: int) -> FamilyCurve:
-    """All rationalities of both signs, on a grid that random starts are tried on."""
+    """Return all rationalities of both signs, on a grid that random starts are tried on."""
     curve = FamilyCurve(family)
     columns = len(_GRID) * 2 * restarts * family.task.table.n_rows
     grid = family.scale * _GRID[:: max(1, min(4, round(columns / _FIRST_PASS)))]
@@ -542,7 +542,7 @@ def gaps_of(curve: FamilyCurve) -> list[tuple[Node, Node]]:
 def curve_of_gap(
     task: SearchTask, low: Node, high: Node, restarts: int, family: Family
 ) -> FamilyCurve:
-    """The expected utilities inside a gap."""
+    """Return the expected utilities inside a gap."""
     slope = (low.best[-1].entropy - high.best[0].entropy) / (high.at - low.at)
     curve = FamilyCurve(Family(task, family.rng, slope, fixed=True), [low, high])
     # Denser towards the ends, where the entropy bends most.
@@ -629,7 +629,7 @@ def _scaled_task(
 
 
 def no_say(table: JointOutcomes) -> SearchResult:
-    """The result where decisions have no say: the uniform model."""
+    """Return the result where decisions have no say: the uniform model."""
     uniform = table.uniform()
     return SearchResult(
         value=0.0,

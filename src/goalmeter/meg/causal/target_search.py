@@ -106,7 +106,7 @@ class _TargetSearch:
         self.plain = SearchTask(self.table, np.zeros(table.n_rows), measured, visits)
 
     def family(self, y: FloatArray) -> tuple[Family, float]:
-        """The utility G y in a unit of its own, and the b that stands for 1."""
+        """Return the utility G y in a unit of its own, and the b that stands for 1."""
         value = self.table.features @ y
         spread = float(np.ptp(value))
         unit = float(2.0 ** np.ceil(np.log2(spread))) if spread > 0 else 1.0
@@ -114,7 +114,7 @@ class _TargetSearch:
         return Family(task, self.rng, 1.0, fixed=False), unit
 
     def maximiser(self, y: FloatArray, starts: Policies) -> UtilityTrial:
-        """The best of ascents at y."""
+        """Return the best of ascents at y."""
         family, b = self.family(y)
         return UtilityTrial(y, family.maximise([b], [starts])[0].best[0])
 
@@ -160,7 +160,7 @@ class _TargetSearch:
     def evaluated(
         self, weights: Sequence[FloatArray], kinds: Sequence[UtilityTrial] = ()
     ) -> list[UtilityTrial]:
-        """The maximisers of many utilities, the best predictors first."""
+        """Return the maximisers of many utilities, the best predictors first."""
         near = near_measured(self.table, self.plain.measured)
         shared = stacked(
             [random_policies(self.table, _FEW, self.rng), near, *(t.model.policies for t in kinds)]
@@ -221,7 +221,7 @@ class _TargetSearch:
         return best
 
     def _followed(self, known: Sequence[UtilityTrial], y: FloatArray) -> UtilityTrial | None:
-        """The branch at y, from the nearest known point; None if it is lost on the way."""
+        """Return the branch at y, from the nearest known point; None if it is lost on the way."""
         now = min(known, key=lambda trial: float(np.sum((trial.y - y) ** 2)))
         begin, done, length = now.y, 0.0, 1.0
         for _ in range(8):
@@ -255,7 +255,7 @@ class _TargetSearch:
         return parents
 
     def agreed(self, trial: UtilityTrial, n: int) -> int | None:
-        """How many fresh starts end as well as a trial; None if one ends better."""
+        """Return how many fresh starts end as well as a trial; None if one ends better."""
         family, b = self.family(trial.y)
         mine = family.task.candidate(b, trial.model.policies)
         (ends,) = family.maximise([b], [random_policies(self.table, n, self.rng)])
@@ -265,7 +265,7 @@ class _TargetSearch:
         return ends.agreed if fresh >= reached - _TIE else 0
 
     def distinct(self, trials: Sequence[UtilityTrial], n: int, least: float) -> list[UtilityTrial]:
-        """The first n that do not predict nearly the same as an earlier one."""
+        """Return the first n that do not predict nearly the same as an earlier one."""
         kept: list[UtilityTrial] = []
         for trial in trials:
             distances = [
@@ -308,7 +308,7 @@ class _TargetSearch:
         return None
 
     def endless_part(self, trial: UtilityTrial) -> FloatArray | None:
-        """The part of the weights [K] that could be of any larger size, if there is one.
+        """Return the part of the weights [K] that could be of any larger size, if there is one.
 
         It no longer moves what the model says of the measured policy, and the evidence needs it.
         """
@@ -341,7 +341,7 @@ class _TargetSearch:
         return np.where(reach > 1e-9 * reach.max(), shown, np.nan), size
 
     def result(self, y: FloatArray, found: SearchResult) -> SearchResult:
-        """A result for G y in terms of the weights that are shown."""
+        """Return a result for G y in terms of the weights that are shown."""
         if found.rationality < 0:
             y, found = -y, found._replace(rationality=-found.rationality)
         weights, size = self.shown(y)

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, InvalidUtilityError
 from goalmeter._names import listed
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.causal.contexts import DecisionProcess, Recall
+from goalmeter.causal.contexts import DecisionProcess
 from goalmeter.causal.diagram import Utility, utility_of
 from goalmeter.causal.elimination import Factor
 from goalmeter.causal.network import CausalBayesianNetwork
-from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, reconciled
+from goalmeter.meg.behaviour import LinearClass, behaviour_of, reconciled
 from goalmeter.meg.causal.result import (
     CausalMeg,
-    CausalQuery,
+    DecisionQuery,
     Do,
     Goal,
     Model,
     ask,
-    check_targets,
     goal_table,
     in_process,
     no_influence,
-    target_name,
-    utility_name,
-    variables_of,
 )
 from goalmeter.meg.known import measure_known
 from goalmeter.meg.linear import TOLERANCE, is_large, measure_class
 from goalmeter.meg.neural import HIDDEN, Progress, climb, unheard
-from goalmeter.meg.result import MegResult
 from goalmeter.tabular.arrays import as_floats, shape_text
 from goalmeter.tabular.planning import state_occupancy
 from goalmeter.tabular.policies import check_policy
@@ -73,7 +68,7 @@ class UtilitySpan:
     plain: LinearClass  # the class in its D weights
 
     def weights(self, fitted: FloatArray) -> FloatArray:
-        """The least weights [D] that say what was fitted, [K] or [D]."""
+        """Return the least weights [D] that say what was fitted, [K] or [D]."""
         if self.basis is None:
             return fitted
         coordinates = self.basis.T @ fitted if self.utilities is self.plain else fitted
@@ -91,7 +86,7 @@ class UtilitySpan:
 
 
 def linear_in(process: DecisionProcess, features: FloatArray, name: str) -> LinearClass:
-    """The class of utilities that are linear in expected features [S, A, D]."""
+    """Return the class of utilities that are linear in expected features [S, A, D]."""
     s, a, d = features.shape
     matrix = np.ascontiguousarray(features.transpose(1, 0, 2)).reshape(a * s, d)
     return LinearClass((1, a, s), matrix, 1.0, name)
@@ -150,7 +145,44 @@ def _centred(process: DecisionProcess, features: FloatArray) -> FloatArray:
     return out
 
 
-# --- Known ----------------------------------------------------------------------------------------
+# --- Known utilities and targets ------------------------------------------------------------------
+def measure(
+    query: DecisionQuery,
+    *,
+    tolerance: float = TOLERANCE,
+    restarts: int = 24,
+    rng: np.random.Generator | None = None,
+) -> CausalMeg:
+    """Return MEG towards the goal of a query, by the method that the graph allows."""
+    if query.recall.kind == "none":
+        return no_influence(query)
+    if query.recall.kind == "insufficient":
+        # Only here, because the search brings SciPy's optimisers along.
+        from goalmeter.meg.causal.insufficient_recall import searched
+
+        return searched(query, restarts=restarts, rng=rng)
+    if not isinstance(query.goal, Utility):
+        return TargetFit(query, tolerance).result()
+    process = query.process
+    paid = payments(process, query.goal)
+    (result,) = measure_known(process.mdp, [process.policy()], [paid], process.log_uniform)
+    how = {
+        "single": "one decision: closed form in the rationality",
+        "sufficient": "soft backward induction over what each decision sees",
+    }[query.recall.kind]
+    return in_process(query, result, target=query.name, method=f"{how}; {result.method}")
+
+
+def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
+    """Return what each decision can expect of a utility, [S, A], in units of the utility.
+
+    A constant that a decision gets whatever it does and sees changes nothing, and would only cost
+    digits: it is taken out of each factor on its own, which may be of very different sizes.
+    """
+    values = [factor.values[..., None] for factor in utility.factors]
+    return process.payoff(values, centred=True)[..., 0]
+
+
 def causal_utility(
     model: Model,
     decisions: Sequence[str] | None = None,
@@ -180,10 +212,6 @@ def causal_utility(
     Returns:
         A `CausalMeg`; nats. 0 with a note where no decision influences the utility.
 
-    Raises:
-        InvalidModelError, InvalidParameterError, InvalidUtilityError: what does not fit; the
-            message names it.
-
     Source: MEG paper (NeurIPS 2024), Definitions 3.1 and 3.2.
 
     Example: the mouse that goes for the cheese with probability 0.8 (the paper's Example 1).
@@ -202,63 +230,10 @@ def causal_utility(
         >>> print(round(result.value, 4), round(result.rationality, 4))
         0.1927 0.6931
     """
-    question = ask(model, decisions, do)
-    chosen = known_of(question, utility)
-    scopes = [factor.variables for factor in chosen.factors]
-    recall = question.recall(scopes)
-    name = utility_name(chosen)
-    if recall.kind == "none":
-        return no_influence(question, chosen.variables, name)
-    if recall.kind == "insufficient":
-        # Only here, because the search brings SciPy's optimisers along.
-        from goalmeter.meg.causal.insufficient_recall import searched
-
-        return searched(question, recall, chosen, restarts=restarts, rng=rng)
-    return known_in(question, question.process(scopes, recall), recall, chosen, name)
+    query = ask(model, decisions, do).towards(utility=utility)
+    return measure(query, restarts=restarts, rng=rng)
 
 
-def known_of(question: CausalQuery, utility: Any) -> Utility:
-    """The given utility, or the diagram's own."""
-    if utility is not None:
-        return utility_of(question.network, utility)
-    if question.utility is None:
-        raise InvalidParameterError(
-            "the utility is missing, expected {variable: {state: number}} or another form of it; "
-            "for the best of all utilities over some variables use goalmeter.meg.targets"
-        )
-    return question.utility
-
-
-def known_in(
-    question: CausalQuery,
-    process: DecisionProcess,
-    recall: Recall,
-    utility: Utility,
-    name: str,
-) -> CausalMeg:
-    """The result of a utility in the process of its scopes."""
-    paid = payments(process, utility)
-    (result,) = measure_known(process.mdp, [process.policy()], [paid], process.log_uniform)
-    how = {
-        "single": "one decision: closed form in the rationality",
-        "sufficient": "soft backward induction over what each decision sees",
-    }[recall.kind]
-    method = f"{how}; {result.method}"
-    return in_process(question, process, recall, result, target=name, method=method)
-
-
-def payments(process: DecisionProcess, utility: Utility) -> FloatArray:
-    """What each decision can expect of a utility, [S, A], in units of the utility.
-
-    A constant that a decision gets whatever it does and sees changes nothing, and would only cost
-    digits: it is taken out of each factor on its own, which may be of very different sizes.
-    """
-    return process.payoff([factor.values[..., None] for factor in utility.factors], centred=True)[
-        ..., 0
-    ]
-
-
-# --- Targets --------------------------------------------------------------------------------------
 def targets(
     model: Model,
     decisions: Sequence[str] | None = None,
@@ -290,46 +265,22 @@ def targets(
         A `CausalMeg` whose `goal` is the maximising utility, scaled to -1..1, with `rationality`
         its beta; inf where the supremum is approached by ever larger utilities.
 
-    Raises:
-        InvalidModelError, InvalidParameterError: what does not fit, a decision among the
-            targets, or a model that is too large; the message names it.
-
     Source: MEG paper (NeurIPS 2024), Definition 4.4.
 
     Example: whatever the mouse of Example 1 wants, it is about the cheese.
-        >>> from goalmeter.causal import CausalBayesianNetwork
-        >>> side = ["left", "right"]
-        >>> mouse = CausalBayesianNetwork(
-        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
-        ...     {"D": ["S"], "T": ["S", "D"]},
-        ...     {
-        ...         "S": [0.5, 0.5],
-        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
-        ...         "T": lambda s, d: "cheese" if s == d else "none",
-        ...     },
-        ... )
-        >>> result = targets(mouse, decisions=["D"], targets=["T"])
+        >>> from goalmeter.demo.mouse import example_1
+        >>> result = targets(example_1(0.8), decisions=["D"], targets=["T"])
         >>> print(round(result.value, 4), result.goal, result.certified)
         0.1927 cheese +1, none −1 True
     """
-    question = ask(model, decisions, do)
-    names = check_targets(question, targets)
-    recall = question.recall([names])
-    if recall.kind == "none":
-        return no_influence(question, names, target_name(names))
-    if recall.kind == "insufficient":
-        # Only here, because the search brings SciPy's optimisers along.
-        from goalmeter.meg.causal.insufficient_recall import searched
-
-        return searched(question, recall, names, restarts=restarts, rng=rng)
-    return TargetFit(question.process([names], recall), tolerance).result(question, recall)
+    query = ask(model, decisions, do).towards(targets)
+    return measure(query, tolerance=tolerance, restarts=restarts, rng=rng)
 
 
 class TargetFit:
-    """The best utility over the targets of a decision process, with what it was found from.
+    """The best utility over the targets of a query, with what it was found from.
 
     Attributes:
-        process: of the decisions, for one scope: the targets.
         span: all utilities over the targets.
         behaviour: the measured policy.
         optimum: the result, in terms of the process's MDP.
@@ -337,37 +288,28 @@ class TargetFit:
         directions: weights [D] that grow without bound, the dominant first.
     """
 
-    def __init__(self, process: DecisionProcess, tolerance: float = TOLERANCE) -> None:
-        (names,) = process.scopes
-        self.process = process
-        self.span = span_of(process, process.indicators(), target_name(names))
-        self.behaviour: PolicyBehaviour = behaviour_of(process.mdp, [process.policy()])
-        self.optimum: MegResult
+    def __init__(self, query: DecisionQuery, tolerance: float = TOLERANCE) -> None:
+        self.query, process = query, query.process
+        self.span = span_of(process, process.indicators(), query.name)
+        self.behaviour = behaviour_of(process.mdp, [process.policy()])
         self.optimum, fit = measure_class(
             self.behaviour, self.span.utilities, process.log_uniform, tolerance
         )
         self.weights = self.span.weights(fit.model.theta)
         self.directions = [self.span.weights(direction) for direction in fit.directions]
 
-    def result(self, question: CausalQuery, recall: Recall) -> CausalMeg:
-        """The fit as a result of the model."""
+    def result(self) -> CausalMeg:
+        """Return the fit as a result of the model."""
         main = self.directions[0] if self.directions else self.weights
-        goal, scale = goal_of(self.process, self.span, main)
-        return in_process(
-            question,
-            self.process,
-            recall,
-            self.optimum,
-            rationality=float("inf") if self.directions else scale,
-            goal=goal,
-        )
+        goal, scale = goal_of(self.query, self.span, main)
+        beta = np.inf if self.directions else scale
+        return in_process(self.query, self.optimum, rationality=beta, goal=goal)
 
 
-def goal_of(process: DecisionProcess, span: UtilitySpan, weights: FloatArray) -> tuple[Goal, float]:
-    """A utility [D] over the targets as a table, and the scale taken out of it."""
-    (names,) = process.scopes
+def goal_of(query: DecisionQuery, span: UtilitySpan, weights: FloatArray) -> tuple[Goal, float]:
+    """Return a utility [D] over the targets as a table, and the scale taken out of it."""
     values, scale = span.shown(weights)
-    return goal_table(process.network, names, values), scale
+    return goal_table(query.network, query.targets, values), scale
 
 
 # --- Classes --------------------------------------------------------------------------------------
@@ -412,27 +354,12 @@ def causal_class(
         tolerance: nats between value and bound at which an optimum counts as certified.
         progress: for a network, called as progress(restart, iteration, best value in nats).
 
-    Raises:
-        InvalidParameterError: not exactly one class, an empty one, or features or a network for
-            decisions without sufficient recall.
-        InvalidModelError, InvalidUtilityError, MissingExtraError: as elsewhere.
-
     Source: MEG paper (NeurIPS 2024), Definitions 4.1 to 4.3, Algorithm 2.
 
     Example: is the mouse after the cheese, or after the left side?
-        >>> from goalmeter.causal import CausalBayesianNetwork
-        >>> side = ["left", "right"]
-        >>> mouse = CausalBayesianNetwork(
-        ...     {"S": side, "D": side, "T": ["cheese", "none"]},
-        ...     {"D": ["S"], "T": ["S", "D"]},
-        ...     {
-        ...         "S": [0.5, 0.5],
-        ...         "D": [[0.8, 0.2], [0.2, 0.8]],
-        ...         "T": lambda s, d: "cheese" if s == d else "none",
-        ...     },
-        ... )
+        >>> from goalmeter.demo.mouse import example_1
         >>> cheese, left = {"T": {"cheese": 1, "none": 0}}, {"D": {"left": 1, "right": 0}}
-        >>> causal_class(mouse, ["D"], utilities=[left, cheese]).notes
+        >>> causal_class(example_1(0.8), ["D"], utilities=[left, cheese]).notes
         ('the best is utility 1, counted from 0; nats of each: 0, 0.192745',)
     """
     chosen = network is not None and network is not False
@@ -441,22 +368,37 @@ def causal_class(
             "expected exactly one of utilities (a list), features (a linear class) and network (a "
             "torch module); for all utilities over some variables use goalmeter.meg.targets"
         )
-    if chosen:
-        module = None if isinstance(network, bool) else network
-        fit = _NetworkFit(module, inputs, list(seeds), iterations, progress)
-        return _of_network(ask(model, decisions, do), targets, fit, tolerance)
+    given = utilities if utilities is not None else features
+    if not chosen and not given:
+        name = "features" if utilities is None else "utilities"
+        raise InvalidParameterError(f"{name} is empty, expected at least one utility")
+    query = ask(model, decisions, do)
     if utilities is not None:
-        return _of_list(model, decisions, list(utilities), do)
-    assert features is not None
-    return _linear(ask(model, decisions, do), list(features), tolerance)
+        return _best_of([measure(query.towards(utility=utility)) for utility in utilities])
+    if features is not None:
+        return _linear(query, list(features), tolerance)
+    module = None if isinstance(network, bool) else network
+    label = "a torch module" if module else f"a network with one hidden layer of {HIDDEN}"
+    query = query.towards(targets)
+    name = f"{query.name} computed by {label}"
+    if query.recall.kind == "none":
+        return replace(no_influence(query), target=name)
+    _check_recall(query)
+    bound = TargetFit(query, tolerance)
+    climbed = climb(
+        bound.behaviour,
+        bound.span.plain,
+        query.process.log_uniform,
+        _inputs(query.network, query.targets, inputs),
+        module=module,
+        seeds=list(seeds),
+        iterations=iterations,
+        heard=unheard(progress),
+    )
+    return replace(_best_of_restarts(bound, climbed), target=name)
 
 
-def _of_list(
-    model: Model, decisions: Sequence[str] | None, utilities: list[Any], do: Do | None
-) -> CausalMeg:
-    if not utilities:
-        raise InvalidParameterError("utilities is empty, expected at least one utility")
-    results = [causal_utility(model, decisions, utility, do=do) for utility in utilities]
+def _best_of(results: Sequence[CausalMeg]) -> CausalMeg:
     best = max(range(len(results)), key=lambda i: results[i].value)
     values = ", ".join(f"{result.value:.6g}" for result in results)
     note = f"the best is utility {best}, counted from 0; nats of each: {values}"
@@ -469,96 +411,48 @@ def _of_list(
     )
 
 
-def _linear(question: CausalQuery, features: list[Any], tolerance: float) -> CausalMeg:
-    if not features:
-        raise InvalidParameterError("features is empty, expected at least one utility")
-    utilities = [utility_of(question.network, feature) for feature in features]
-    scopes = tuple(dict.fromkeys(f.variables for utility in utilities for f in utility.factors))
-    names = variables_of(scopes)
-    name = f"some utility linear in {len(utilities)} features over {listed(names)}"
-    recall = question.recall(scopes)
-    if recall.kind == "none":
-        return no_influence(question, names, name)
-    _check_recall(recall)
-    process = question.process(scopes, recall)
-    values = [_stacked(question.network, utilities, scope) for scope in scopes]
-    span = span_of(process, process.payoff(values), name)
+def _linear(query: DecisionQuery, features: list[Any], tolerance: float) -> CausalMeg:
+    utilities = [utility_of(query.network, feature) for feature in features]
+    values: dict[tuple[str, ...], FloatArray] = {}  # of each scope, [*sizes, features]
+    for i, utility in enumerate(utilities):
+        for scope, part in utility.factors:
+            values.setdefault(scope, np.zeros((*part.shape, len(features))))[..., i] += part
+    # A utility with one more axis, of which only the scopes are read.
+    query = replace(query, goal=Utility(tuple(Factor(*item) for item in values.items())))
+    name = f"some utility linear in {len(utilities)} features over {listed(query.targets)}"
+    if query.recall.kind == "none":
+        return replace(no_influence(query), target=name)
+    _check_recall(query)
+    process = query.process
+    span = span_of(process, process.payoff(list(values.values())), name)
     behaviour = behaviour_of(process.mdp, [process.policy()])
     result, fit = measure_class(behaviour, span.utilities, process.log_uniform, tolerance)
     main = fit.directions[0] if fit.directions else fit.model.theta
     weights, scale = span.shown(span.weights(main))
-    return in_process(
-        question,
-        process,
-        recall,
-        result,
-        utility=weights,
-        rationality=float("inf") if fit.directions else scale,
-    )
+    rationality = np.inf if fit.directions else scale
+    return in_process(query, result, utility=weights, rationality=rationality)
 
 
-def _check_recall(recall: Recall) -> None:
-    if recall.kind == "insufficient":
+def _check_recall(query: DecisionQuery) -> None:
+    if query.recall.kind == "insufficient":
         raise InvalidParameterError(
-            f"the decisions {listed(recall.circle)} rely on each other in a circle (insufficient "
-            f"recall), expected decisions that can be planned one after the other; give a finite "
-            f"list of utilities instead, which are searched for one by one"
+            f"the decisions {listed(query.recall.circle)} rely on each other in a circle "
+            f"(insufficient recall), expected decisions that can be planned one after the other; "
+            f"give a finite list of utilities instead, which are searched for one by one"
         )
 
 
-def _stacked(
-    network: CausalBayesianNetwork, features: Sequence[Utility], scope: tuple[str, ...]
-) -> FloatArray:
-    """What each feature gives for the variables of a scope: [*sizes, D]."""
-    out = np.zeros((*(network.size(x) for x in scope), len(features)))
-    for i, utility in enumerate(features):
-        for factor in utility.factors:
-            if factor.variables == scope:
-                out[..., i] += factor.values
-    return out
-
-
-class _NetworkFit(NamedTuple):
-    """The options of `causal_class` for a network."""
-
-    module: nn.Module | None
-    inputs: ArrayLike | None
-    seeds: list[int]
-    iterations: int
-    progress: Progress | None
-
-
-def _of_network(
-    question: CausalQuery, targets: Sequence[str], fit: _NetworkFit, tolerance: float
-) -> CausalMeg:
-    names = check_targets(question, targets)
-    recall = question.recall([names])
-    label = (
-        f"a network with one hidden layer of {HIDDEN}" if fit.module is None else "a torch module"
-    )
-    name = f"some utility over {listed(names)} computed by {label}"
-    if recall.kind == "none":
-        return no_influence(question, names, name)
-    _check_recall(recall)
-    process = question.process([names], recall)
-    bound = TargetFit(process, tolerance)
-    climbed = climb(
-        bound.behaviour,
-        bound.span.plain,
-        process.log_uniform,
-        _inputs(question.network, names, fit.inputs),
-        module=fit.module,
-        seeds=fit.seeds,
-        iterations=fit.iterations,
-        heard=unheard(fit.progress),
-    )
-    shape = [question.network.size(x) for x in names]
-    utilities = [Utility((Factor(names, values.reshape(shape)),)) for values in climbed]
-    results = [known_in(question, process, recall, utility, name) for utility in utilities]
+def _best_of_restarts(bound: TargetFit, climbed: Sequence[FloatArray]) -> CausalMeg:
+    """Return the best of some utilities over the targets, [joint states] each (Algorithm 2)."""
+    query = bound.query
+    shape = [query.network.size(x) for x in query.targets]
+    utilities = [Utility((Factor(query.targets, u.reshape(shape)),)) for u in climbed]
+    query = replace(query, neutral=query.process.neutral)
+    results = [measure(replace(query, goal=utility)) for utility in utilities]
     values = np.array([result.value for result in results])
     best = int(values.argmax())
     # A constant changes no choice, and would hide the differences in the goal that is shown.
-    goal, scale = goal_of(process, bound.span, climbed[best] - climbed[best].mean())
+    goal, scale = goal_of(query, bound.span, climbed[best] - climbed[best].mean())
     # Restarts that end apart are all that is known of how far the optimum may be.
     spread = 2 * float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return replace(
@@ -581,7 +475,7 @@ def _of_network(
 def _inputs(
     network: CausalBayesianNetwork, names: Sequence[str], inputs: ArrayLike | None
 ) -> FloatArray:
-    """What the module reads of each joint state of the targets, [joint states, F]."""
+    """Return what the module reads of each joint state of the targets, [joint states, F]."""
     sizes = [network.size(x) for x in names]
     joint = int(np.prod(sizes))
     if inputs is None:

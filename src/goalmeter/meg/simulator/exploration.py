@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from math import log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from goalmeter.meg.simulator.protocol import (
     END,
     SUCCESSORS,
     Episodes,
-    Simulator,
     StepOutcome,
     seeded,
 )
@@ -47,6 +47,9 @@ from goalmeter.meg.simulator.start_bounds import (
 )
 from goalmeter.meg.simulator.state_bounds import Bounded, StateEnds, excesses, interval
 from goalmeter.meg.simulator.utilities import Range
+
+if TYPE_CHECKING:
+    from goalmeter.meg.simulator.worlds import Simulator
 
 # --- Agreement of episodes with saved states -----------------------------------------------------
 # Both are draws of one action in one state if the state's name holds all that decides. Let q be a

@@ -219,9 +219,8 @@ def _by_best_means(
     budget = max(budget, _LEAST_STEPS)
     start = StartMeasure(simulator, states.actor, states.horizon, error, budget, before)
     # An interruption before its first episodes leaves what the states have shown by then.
-    fallback = _Fallback(states, exploration.METHOD) if states.begun else None
     method = f"episodes of {simulator.reference} from the start"
-    results = _results(start, level, tell, notes, method, before=fallback)
+    results = _results(start, level, tell, notes, method, before=states if states.begun else None)
     assert results is not None, "the bound from the start always ends"
     return results
 
@@ -239,8 +238,7 @@ def _with_start(
     start = StartMeasure(simulator, states.actor, states.horizon, error, left, before, played)
     method = f"{exploration.METHOD}, and episodes of {simulator.reference} from the start"
     try:
-        fallback = _Fallback(states, exploration.METHOD)
-        others = _results(start, level, lambda *_: None, [], method, before=fallback)
+        others = _results(start, level, lambda *_: None, [], method, before=states)
     except SimulatorInterrupted as so_far:
         raise SimulatorInterrupted(_tighter(results, so_far.results)) from so_far
     assert others is not None, "the bound from the start always ends"
@@ -281,13 +279,6 @@ def _tighter(
     return out
 
 
-class _Fallback(NamedTuple):
-    """A measurement that an interruption falls back on, and its method in words."""
-
-    measure: StatesMeasure
-    method: str
-
-
 def _results(
     measure: StatesMeasure | StartMeasure,
     level: float,
@@ -295,9 +286,12 @@ def _results(
     notes: list[str],
     method: str,
     combined: bool = False,
-    before: _Fallback | None = None,
+    before: StatesMeasure | None = None,
 ) -> dict[str, SimulatorResult] | None:
-    """What a measurement comes to; None if there are too many states for it."""
+    """What a measurement comes to; None if there are too many states for it.
+
+    An interruption before the first episodes falls back on what `before` has shown.
+    """
 
     def told(rough: list[UtilityEstimate]) -> None:
         tell(sum(measure.steps.values()), rough)
@@ -315,7 +309,7 @@ def _results(
         if measure.begun:
             known = _collected(measure, level, notes, method, "interrupt")
         elif before is not None:
-            known = _collected(before.measure, level, [], before.method, "interrupt")
+            known = _collected(before, level, [], exploration.METHOD, "interrupt")
         else:
             raise
         raise SimulatorInterrupted(known) from interrupt
@@ -501,31 +495,11 @@ class Measurement:
 
 
 def _result(values: Mapping[str, Any], measurement: str) -> SimulatorResult:
-    low, high = map(_number, values["interval"])
-    weights = values["weights"]
-    return SimulatorResult(
-        value=_number(values["meg"]),
-        interval=(low, high),
-        level=_number(values["level"]),
-        maximum=None if values["maximum"] is None else _number(values["maximum"]),
-        rationality=_number(values["rationality"]),
-        steps={str(name): int(count) for name, count in values["steps"].items()},
-        binding={end: str(values["binding"][end]) for end in ("lower", "upper")},
-        episodes=int(values["episodes"]),
-        notes=tuple(map(str, values["notes"])),
-        weights=None if weights is None else {str(k): _number(w) for k, w in weights.items()},
-        utility=_text(values["utility"]),
-        world=_text(values["world"]),
-        method=_text(values["method"]),
-        stopped=_text(values["stopped"]),
-        reference=_text(values["reference"]),
-        exceeds={str(name): _number(more) for name, more in values["exceeds"].items()},
-        measurement=measurement,
-        fitted_episodes=int(values["fitted_episodes"]),
-        rests_on_assumption=bool(values["rests_on_assumption"]),
-        estimated=bool(values["estimated"]),
-        chance=_text(values["chance"]),
-    )
+    read: dict[str, Any] = {"value": _number(values["meg"]), "measurement": measurement}
+    for each in fields(SimulatorResult):
+        if each.name not in ("value", "utility_function", "measurement"):
+            read[each.name] = _READERS[str(each.type)](values[each.name])
+    return SimulatorResult(**read)
 
 
 def _progress(values: Mapping[str, Any]) -> SimulatorProgress:
@@ -545,3 +519,28 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise TypeError(f"{shown(value)} is no number")
     return float(value)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {str(name): _number(value) for name, value in values.items()}
+
+
+def _interval(values: Any) -> tuple[float, float]:
+    low, high = map(_number, values)
+    return low, high
+
+
+# How a stored value of each type of field is read and checked.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "float": _number,
+    "int": int,
+    "bool": bool,
+    "str": _text,
+    "tuple[float, float]": _interval,
+    "tuple[str, ...]": lambda values: tuple(map(str, values)),
+    "float | None": lambda value: None if value is None else _number(value),
+    "Mapping[str, int]": lambda values: {str(name): int(n) for name, n in values.items()},
+    "Mapping[str, str]": lambda values: {end: str(values[end]) for end in ("lower", "upper")},
+    "Mapping[str, float]": _numbers,
+    "Mapping[str, float] | None": lambda values: None if values is None else _numbers(values),
+}

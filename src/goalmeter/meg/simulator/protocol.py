@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 import sys
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,6 @@ from goalmeter._errors import (
 )
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.meg.simulator.agents import Answer, SimulatorAgent
-from goalmeter.meg.simulator.utilities import NamedUtilities
 
 # --- Seeds ----------------------------------------------------------------------------------------
 # Nothing is drawn from a generator that another draw shares, so the numbers do not depend on the
@@ -229,98 +227,3 @@ class Episodes:
             self.information[chosen],
             self.starts[chosen],
         )
-
-
-class Simulator(Protocol):
-    """A world that can be run. States that were met are numbered from 0."""
-
-    @property
-    def name(self) -> str:
-        """What the world is, in words."""
-
-    @property
-    def chance(self) -> str:
-        """Where its chance comes from: see `states.chance`."""
-
-    @property
-    def n_actions(self) -> int:
-        """A; 0 where actions are continuous."""
-
-    @property
-    def reference(self) -> str:
-        """What the agent is compared with, in words."""
-
-    @property
-    def most_information(self) -> float:
-        """Nats by which a decision may differ from the reference at most; inf for no bound."""
-
-    @property
-    def why_unbounded(self) -> str:
-        """Why nothing bounds it, as a sentence without a full stop; "" where something does."""
-
-    @property
-    def n_states(self) -> int:
-        """States that were met so far."""
-
-    @property
-    def utilities(self) -> NamedUtilities:
-        """What its steps are worth."""
-
-    @property
-    def returns_to_states(self) -> bool:
-        """Whether it can be put into states that were met, and knows which are the same."""
-
-    @property
-    def why_not(self) -> str:
-        """Why it cannot, as a sentence without a full stop; "" where it can."""
-
-    @property
-    def met_again(self) -> Collection[int]:
-        """States that can be put back as they were met another time, by a way of its own."""
-
-    def seen(self, which: int) -> tuple[float, float]:
-        """Least and most that a step has paid so far of a utility, by its number."""
-
-    @property
-    def walked(self) -> Mapping[tuple[int, int, StepOutcome], int]:
-        """How often episodes took which outcome of which action in which state."""
-
-    @property
-    def chunk(self) -> int:
-        """Episodes that `play` gives at once."""
-
-    def free_choice(self) -> SimulatorAgent:
-        """The reference as an agent; it takes discrete actions with equal probability."""
-
-    def play(self, actor: SimulatorAgent, horizon: int, number: int) -> Episodes:
-        """Return episodes number * chunk onwards; equal at every call."""
-
-    @property
-    def one_start(self) -> bool:
-        """Whether every episode begins in the same state, with certainty."""
-
-    def policy(self, actor: SimulatorAgent, horizon: int) -> FloatArray | None:
-        """The agent's distribution at each decision in each state that was met, [T, S, A].
-
-        None for an agent that remembers, that gives no distributions, or that was seen not to
-        answer a state always alike.
-        """
-
-    def remarks(self, actor: SimulatorAgent) -> list[str]:
-        """What a reader of a measurement by states has to know, as sentences for its notes."""
-
-    def draw(
-        self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> tuple[Counter[StepOutcome], bool]:
-        """Up to `count` steps from a state, and whether none of them left anything to chance.
-
-        Fewer than asked for, but at least two, are made where nothing is left to chance.
-        """
-
-    def draw_again(
-        self, state: int, action: int, count: int, generator: np.random.Generator
-    ) -> Counter[StepOutcome]:
-        """Steps from a state of `met_again` as it was met another time.
-
-        They show whether the state's name holds all that decides.
-        """

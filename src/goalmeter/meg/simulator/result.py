@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from goalmeter._errors import InvalidParameterError
@@ -17,6 +17,18 @@ from goalmeter.report.tables import html_table, one_row
 NO_MAXIMUM = "no maximum: actions are continuous"
 # And in the place of an end that says nothing.
 NOT_DETERMINED = "not determined"
+
+
+# Fields without a JSON value of their own; `value` is called "meg".
+_NOT_IN_JSON = ("value", "utility_function", "measurement")
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, float):
+        return json_number(value)
+    if isinstance(value, Mapping):
+        return {name: _json(each) for name, each in value.items()}
+    return [_json(each) for each in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,34 +136,11 @@ class SimulatorResult:
         return min(max(self.value - other.value, low), high), (low, high)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "meg": self.value,
-            "interval": [json_number(end) for end in self.interval],
-            "level": self.level,
-            "upper_bound": json_number(self.upper_bound),
-            "maximum": self.maximum,
-            "fraction": self.fraction,
-            "rationality": json_number(self.rationality),
-            "signed": self.signed,
-            "utility": self.utility,
-            "world": self.world,
-            "method": self.method,
-            "reference": self.reference,
-            "steps": dict(self.steps),
-            "binding": dict(self.binding),
-            "episodes": self.episodes,
-            "fitted_episodes": self.fitted_episodes,
-            "stopped": self.stopped,
-            "rests_on_assumption": self.rests_on_assumption,
-            "estimated": self.estimated,
-            "chance": self.chance,
-            "assumes": self.assumes,
-            "not_determined": list(self.not_determined),
-            "exceeds": {name: json_number(more) for name, more in self.exceeds.items()},
-            "weights": None if self.weights is None else dict(self.weights),
-            "notes": list(self.notes),
-        }
+        """Return the fields and what follows from them as JSON values."""
+        names = [each.name for each in fields(self) if each.name not in _NOT_IN_JSON]
+        derived = ("upper_bound", "fraction", "signed", "assumes", "not_determined")
+        values = {name: _json(getattr(self, name)) for name in (*names, *derived)}
+        return {"meg": self.value} | values
 
     def to_pandas(self) -> Any:
         """Return the single numbers and texts of `to_json` as a data frame of one row.

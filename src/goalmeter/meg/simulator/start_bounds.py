@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goalmeter._types import FloatArray
 from goalmeter.meg.simulator.agents import SimulatorAgent
-from goalmeter.meg.simulator.protocol import Episodes, Simulator
+from goalmeter.meg.simulator.protocol import Episodes
 from goalmeter.meg.simulator.utilities import Range
 from goalmeter.statistics.intervals import lower_limit, upper_limit
+
+if TYPE_CHECKING:
+    from goalmeter.meg.simulator.worlds import Simulator
 
 # --- Intervals -----------------------------------------------------------------------------------
 # Shares of the error: of what bounds the soft value, on which both ends rest; of what the agent

@@ -36,7 +36,6 @@ from goalmeter.meg.simulator.protocol import (
     EPISODES,
     FREE_CHOICE,
     Episodes,
-    Simulator,
     StepOutcome,
     seeded,
 )
@@ -219,6 +218,10 @@ class TabularSimulator:
                 f"[{shape[0]}] or [{shape[0]}, {shape[1]}]"
             )
         return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape)
+
+
+# A world that can be run. States that were met are numbered from 0.
+Simulator = TabularSimulator | GymnasiumSimulator
 
 
 def _drawn(cumulative: FloatArray, rng: np.random.Generator) -> AnyArray:

@@ -1,20 +1,48 @@
-"""The plan of a sweep: policies, utilities, rows, chunks, and a forecast of its cost."""
+"""Plan of a sweep: read its entries, number its rows, and split them into chunks."""
 
 from __future__ import annotations
 
+import glob
+import json
+import re
+import tomllib
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, groupby
 from pathlib import Path
-from string import Formatter
 from typing import Any, NamedTuple
 
-from goalmeter._errors import json_text
-from goalmeter._files import JsonFields
-from goalmeter.agents.user_code import split_name
-from goalmeter.meg.sweeps.worlds import Files, Source, label, source_of
+from goalmeter._errors import (
+    MOST_SECONDS,
+    MOST_SEED,
+    GoalmeterError,
+    InvalidFileError,
+    InvalidParameterError,
+    finite,
+    json_text,
+    shown,
+    whole,
+)
+from goalmeter._files import JsonFields, digest, read_bytes
+from goalmeter._names import did_you_mean
+from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
+from goalmeter.meg.sweeps.worlds import (
+    FILES,
+    GENERATOR,
+    GENERATORS,
+    WORLD,
+    ArgumentGrid,
+    WorldSource,
+    check_arguments,
+    complete_arguments,
+    function_of,
+    grid_of,
+    is_number,
+    label,
+    may_be_world,
+)
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, left_of, slots_at
 from goalmeter.tabular.batched import MOST_STATES
@@ -33,7 +61,10 @@ WORDS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     UTILITY: {REWARD: ()},
     UNKNOWN: {"state": (), "state-action": (), "time-state": ()},
+    GENERATOR: dict.fromkeys(GENERATORS, ()),
 }
+# What a user's function of each role returns.
+_RETURNS = {POLICY: "policy", UTILITY: "utility", UNKNOWN: "features", GENERATOR: WORLD}
 
 
 @dataclass(frozen=True)
@@ -71,12 +102,19 @@ class SweepChoice(JsonFields):
         """Whether it is read from an .npz file."""
         return not (self.is_word or self.is_users)
 
-    @property
-    def placeholders(self) -> list[str]:
-        """The {names} in the path of a file."""
-        if not self.is_file:
-            return []
-        return [name for _, name, _, _ in Formatter().parse(self.name) if name is not None]
+    def path_in(self, source: WorldSource, number: int) -> str:
+        """Return the path of a file in a world, whose {names} are filled in."""
+        fields = source.fields(number)
+        try:
+            return self.name.format_map(fields)
+        except KeyError as cause:
+            listed = ", ".join(f"{{{name}}}" for name in fields) or "none"
+            raise InvalidParameterError(
+                f"{self.name} has {{{cause.args[0]}}}, which {source.label(number)} has no value "
+                f"for, expected {listed}; {{{WORLD}}} is the name of an MDP file without its ending"
+            ) from None
+        except (ValueError, LookupError, AttributeError) as cause:
+            raise InvalidParameterError(f"{self.name} has a stray brace: {cause}") from cause
 
 
 # --- Plan -----------------------------------------------------------------------------------------
@@ -93,6 +131,8 @@ _SEARCH = 8
 _SECONDS = 5e-5
 # Work of a chunk, in states with a known utility: some seconds.
 _MOST_WORK = 16 * MOST_STATES
+# What is around a path in the name of its digest.
+_CONTENT = ("content of ", " (sha256)")
 
 
 class Chunk(NamedTuple):
@@ -121,18 +161,13 @@ class SweepPlan:
         seconds: rough estimate of the time on one core.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[WorldSource, ...]
     policies: tuple[SweepChoice, ...]
     utilities: tuple[SweepChoice, ...]
     timeout: float | None = None
     contents: Mapping[str, str | None] = field(default_factory=dict, repr=False)
     sizes: Sequence[int] = field(default=(), repr=False)
     seconds: float = 0.0
-
-    @property
-    def choices(self) -> tuple[SweepChoice, ...]:
-        """Policies and utilities."""
-        return (*self.policies, *self.utilities)
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -155,10 +190,10 @@ class SweepPlan:
         ends = accumulate(self.sizes)
         return [Chunk(end - size, size) for end, size in zip(ends, self.sizes, strict=True)]
 
-    def place(self, world: int) -> tuple[int, int]:
-        """Return the number of a world's source, and its own number there."""
+    def place(self, world: int) -> tuple[WorldSource, int]:
+        """Return the source of a world, and its number there."""
         source = bisect_right(self._ends, world)
-        return source, world - (self._ends[source - 1] if source else 0)
+        return self.sources[source], world - (self._ends[source - 1] if source else 0)
 
     def part(self, chunk: Chunk) -> tuple[range, range]:
         """Return the worlds and the policies of a chunk, by their numbers."""
@@ -169,53 +204,34 @@ class SweepPlan:
         )
         return range(first[0], last[0] + 1), range(first[1], last[1] + 1)
 
-    def data_paths(self, source: Source, numbers: range) -> Iterator[str]:
+    def data_paths(self, source: WorldSource, numbers: range) -> Iterator[str]:
         """Yield the files of some worlds of a source, and of the policies and utilities in them."""
-        if isinstance(source, Files):
-            yield from source.paths[numbers.start : numbers.stop]
-        for choice in self.choices:
-            if choice.placeholders:
-                yield from (choice.name.format_map(source.fields(number)) for number in numbers)
+        yield from source.paths[numbers.start : numbers.stop]
+        for choice in (*self.policies, *self.utilities):
+            if choice.is_file and "{" in choice.name:
+                yield from (choice.path_in(source, number) for number in numbers)
             elif choice.is_file:
                 yield choice.name
 
-    @cached_property
-    def _code(self) -> dict[str, str | None]:
-        return {path: sha for path, sha in self.contents.items() if path.endswith(".py")}
-
-    def arguments(self, chunk: Chunk) -> dict[str, Any]:
-        """Return the arguments of `chunk.measure` for one chunk, as JSON."""
-        worlds, policies = self.part(chunk)
-        number, first = self.place(worlds.start)
-        source, numbers = self.sources[number], range(first, first + len(worlds))
-        paths = dict.fromkeys(self.data_paths(source, numbers))
-        if isinstance(source, Files):  # a chunk gets its own files only
-            source, first = Files(source.paths[first : numbers.stop]), 0
-        return {
-            "source": source.to_json(),
-            "first": first,
-            "count": len(worlds),
-            "policies": [policies.start, policies.stop],
-            "contents": {path: self.contents.get(path) for path in paths} | self._code,
-        }
-
-    def common(self) -> dict[str, Any]:
-        """Return the arguments of `chunk.measure` that all chunks share, as JSON."""
-        return {
-            "choices": [choice.to_json() for choice in self.choices],
-            "timeout": self.timeout,
-        }
+    def check_files(self, source: WorldSource, numbers: range) -> None:
+        """Raise if a file that some worlds depend on has changed since the sweep was planned."""
+        code = (path for path in self.contents if path.endswith(".py"))
+        for path in {*code, *self.data_paths(source, numbers)}:
+            expected = self.contents.get(path)
+            if expected is not None and digest(path) != expected:
+                raise InvalidFileError(
+                    f"{path} has changed since the sweep began; restore it, or begin again in "
+                    f"another folder"
+                )
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON, each value under a name that explains it: `RunStore.what`."""
         out: dict[str, Any] = {"kind": KIND}
         for number, source in enumerate(self.sources, start=1):
-            if isinstance(source, Files):
-                out[f"worlds {number}, files"] = list(source.paths)
-            else:
+            if source.generator is not None:
                 out[f"worlds {number}"] = source.generator
-                for name, values in source.grid.to_json().items():
-                    out[f"worlds {number}, {name}"] = values
+            for name, values in source.grid.to_json().items():
+                out[f"worlds {number}, {name}"] = values
         for noun, choices in ((POLICY, self.policies), (UTILITY, self.utilities)):
             for number, choice in enumerate(choices, start=1):
                 out[f"{noun} {number}"] = choice.to_json()
@@ -223,32 +239,34 @@ class SweepPlan:
             out["timeout"] = self.timeout
         out["rows of chunks"] = [[size, len(list(run))] for size, run in groupby(self.sizes)]
         return out | {
-            f"content of {path} (sha256)": value
+            f"{_CONTENT[0]}{path}{_CONTENT[1]}": value
             for path, value in self.contents.items()
             if value is not None
         }
 
 
 def plan_of(what: Mapping[str, Any]) -> SweepPlan:
-    """Return the plan that `to_json` was called on, without the contents of its files.
+    """Return the plan that `to_json` was called on.
 
     Raises ValueError, TypeError, LookupError, AttributeError or OverflowError for anything else.
     """
-    sources: list[Source] = []
-    while (name := f"worlds {len(sources) + 1}") in what or f"{name}, files" in what:
-        if name in what:
-            prefix = f"{name}, "
-            arguments = {
-                key.removeprefix(prefix): value
-                for key, value in what.items()
-                if key.startswith(prefix)
-            }
-            sources.append(source_of({"generator": what[name], "arguments": arguments}))
-        else:
-            sources.append(source_of({"files": what[f"{name}, files"]}))
+    sources: list[WorldSource] = []
+    while (name := f"worlds {len(sources) + 1}") in what or f"{name}, {FILES}" in what:
+        prefix, generator = f"{name}, ", what.get(name)
+        arguments = {
+            key.removeprefix(prefix): value for key, value in what.items() if key.startswith(prefix)
+        }
+        text = None if generator is None else str(generator)
+        sources.append(WorldSource(text, grid_of(arguments, text or FILES)))
     runs = [(int(size), int(times)) for size, times in what["rows of chunks"]]
     policies, utilities = _stored_choices(what, POLICY), _stored_choices(what, UTILITY)
-    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"))
+    start, end = _CONTENT
+    contents = {
+        key.removeprefix(start).removesuffix(end): str(value)
+        for key, value in what.items()
+        if key.startswith(start) and key.endswith(end)
+    }
+    plan = SweepPlan(tuple(sources), policies, utilities, what.get("timeout"), contents)
     rows = sum(size * times for size, times in runs)
     if not (plan.sources and plan.rows and rows == plan.rows and min(map(min, runs)) > 0):
         raise ValueError("its chunks are not its rows")
@@ -296,7 +314,7 @@ def _work(states: int, utility: SweepChoice) -> int:
     return _SEARCH * states if is_small else _MOST_WORK
 
 
-# --- Forecast -------------------------------------------------------------------------------------
+# Bytes of a run directory.
 ROW_BYTES, WORLD_BYTES, CHUNK_BYTES = 100, 50, 400
 
 
@@ -330,3 +348,269 @@ def forecast_of(plan: SweepPlan, *, on: str = HERE, out: str | Path | None = Non
             at_once,
         ),
     )
+
+
+# --- Entries --------------------------------------------------------------------------------------
+# worlds      {files = "mdps/*.npz"}      a file, a folder, a pattern, or a list of these
+#             {generator = NAME, ...}     with the generator's arguments, as a grid
+# policies    {policy = NAME, ...}        a built-in name, an .npz file or FILE.py:NAME
+# utilities   {utility = NAME, ...} or {unknown = NAME, ...}
+#
+# Every entry is checked before anything runs; an error names the entry.
+
+# The keys of the entries in each section of a file.
+SECTIONS = {"worlds": (FILES, GENERATOR), "policies": (POLICY,), "utilities": (UTILITY, UNKNOWN)}
+Entry = Mapping[str, Any]
+Worlds = str | Path | Sequence[Entry]
+# A built-in name with values in brackets, such as epsilon_greedy(0, 0.1).
+_SHORT = re.compile(r"\s*([\w-]+)\s*\((.*)\)\s*", re.DOTALL)
+_MOST_BYTES = 2**26  # of a TOML file
+MOST_FILES = 100_000  # each takes some hundred bytes of run.json
+
+
+class _Entry(NamedTuple):
+    """An entry, its place for messages, and the folder that its paths are relative to."""
+
+    value: Any
+    where: str
+    folder: Path = Path()
+
+
+def plan_sweep(
+    worlds: Worlds,
+    *,
+    policies: Sequence[Entry | str] = (),
+    utilities: Sequence[Entry | str] = (),
+    arguments: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+) -> SweepPlan:
+    """Return the plan of `sweep` with these arguments.
+
+    Some worlds are made, to estimate their numbers of states.
+    """
+    seed = whole(seed, "seed", least=0, most=MOST_SEED)
+    if timeout is not None:
+        timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
+    entries = _sections(worlds, arguments)
+    for section, more in (("policies", policies), ("utilities", utilities)):
+        entries[section] += [_Entry(entry, f"{section} {n}") for n, entry in enumerate(more, 1)]
+    if not entries["worlds"]:
+        raise InvalidParameterError("there are no worlds, expected at least one entry")
+    if not entries["policies"]:
+        raise InvalidParameterError(
+            "no policy is asked for, expected at least one: optimal, uniform, epsilon_greedy, "
+            "soft_optimal, a file that ends in .npz, or FILE.py:NAME"
+        )
+    sources = []
+    for entry in entries["worlds"]:
+        key, name, grid = _read_entry(entry, "worlds", seed)
+        sources.append(WorldSource(name if key == GENERATOR else None, grid))
+    entries["utilities"] = entries["utilities"] or [_Entry(REWARD, "utilities")]
+    plan = SweepPlan(
+        tuple(sources),
+        _choices(entries["policies"], "policies", seed),
+        _choices(entries["utilities"], "utilities", seed),
+        timeout,
+    )
+    return with_chunks(replace(plan, contents=_contents(plan)))
+
+
+def _sections(worlds: Worlds, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
+    """Return the entries of every section."""
+    out: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
+    if not isinstance(worlds, (str, Path)):
+        return out | {"worlds": [_Entry(entry, f"worlds {n}") for n, entry in enumerate(worlds, 1)]}
+    text = str(worlds)
+    if split_name(text) is not None:
+        return out | {"worlds": [_Entry({GENERATOR: text, **(arguments or {})}, text)]}
+    if arguments:
+        raise InvalidParameterError(
+            f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
+        )
+    if text.endswith(".toml"):
+        return out | _read_toml(Path(text))
+    if Path(text).is_dir() or text.endswith(".npz"):
+        return out | {"worlds": [_Entry({FILES: text}, text)]}
+    raise InvalidParameterError(
+        f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
+        f"files, or a function of worlds as FILE.py:NAME; "
+        f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
+    )
+
+
+def _read_toml(path: Path) -> dict[str, list[_Entry]]:
+    try:
+        value = tomllib.loads(read_bytes(path, _MOST_BYTES).decode("utf-8"))
+    except FileNotFoundError:
+        raise InvalidFileError(f"there is no file {path}; check the path") from None
+    except (OSError, UnicodeDecodeError) as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
+    except (ValueError, RecursionError) as cause:  # a number with too many digits: ValueError
+        if isinstance(cause, GoalmeterError):
+            raise
+        raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
+    out = {}
+    for section, entries in value.items():
+        if section not in SECTIONS:
+            hint = did_you_mean(section, SECTIONS, quoted=True) or ";"
+            raise InvalidParameterError(
+                f"{path}: there is no key {section!r}{hint} expected {', '.join(SECTIONS)}"
+            )
+        if not isinstance(entries, list):
+            raise InvalidParameterError(
+                f"{path}: {section} is {shown(entries)}, expected one or more tables, each headed "
+                f"[[{section}]]"
+            )
+        out[section] = [
+            _Entry(entry, f"{path}, [[{section}]] {n}", path.parent)
+            for n, entry in enumerate(entries, 1)
+        ]
+    return out
+
+
+def _read_entry(entry: _Entry, section: str, seed: int) -> tuple[str, str, ArgumentGrid]:
+    """Return the key of an entry, its name, and its arguments as a grid.
+
+    `seed` is the default of functions that take one.
+    """
+    value, where, folder = entry
+    keys = SECTIONS[section]
+    if isinstance(value, str) and section != "worlds":
+        value = _in_full(value, keys[0], where)
+    named = [key for key in keys if isinstance(value, Mapping) and key in value]
+    if len(named) != 1:
+        raise InvalidParameterError(
+            f"{where} is {shown(value)}, expected a table with one key of {', '.join(keys)}, such "
+            f"as {{{keys[-1]} = '{next(iter(WORDS[keys[-1]]))}'}}"
+        )
+    (key,) = named
+    arguments = {name: item for name, item in value.items() if name != key}
+    if key == FILES:
+        check_arguments(FILES, arguments, (), where)
+        return key, FILES, ArgumentGrid({FILES: _paths(entry)})
+    name = _text(value[key], f"{where}: {key}")
+    if split_name(name) is not None:
+        name = canonical(str(folder / name.strip()))
+        try:
+            function = function_of(name, _RETURNS[key])
+        except InvalidFileError as cause:
+            raise InvalidFileError(f"{where}: {cause}") from cause
+        if key != GENERATOR:
+            function = partial(function, None)  # in place of the world
+        arguments = complete_arguments(function, name, arguments, where, seed)
+    elif key == GENERATOR and name in GENERATORS:
+        arguments = complete_arguments(GENERATORS[name], name, arguments, where, seed)
+    elif name in WORDS[key]:
+        check_arguments(name, arguments, WORDS[key][name], where, WORDS[key][name])
+    elif key != GENERATOR and name.endswith(".npz"):
+        check_arguments("a file", arguments, (), where)
+        name = from_here(folder / name)
+        if "{" not in name and not Path(name).is_file():
+            raise InvalidFileError(f"{where}: there is no file {name}; check the path")
+    else:
+        raise _unknown_name(key, name, where)
+    grid = grid_of(arguments, where)
+    for argument, values in grid.axes.items() if name in WORDS[POLICY] else ():
+        for number in values:
+            if not is_number(number) or (argument == "epsilon" and not 0 <= number <= 1):
+                expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
+                raise InvalidParameterError(
+                    f"{where}: {argument} of {name} is {shown(number)}, expected {expected}"
+                )
+    return key, name, grid
+
+
+def _in_full(text: str, role: str, where: str) -> Entry:
+    """Return the entry of a short spelling: values in brackets belong to the one argument."""
+    parts = _SHORT.fullmatch(text)
+    if parts is None or split_name(text) is not None:
+        return {role: text.strip()}
+    name, values = parts.groups()
+    if name not in WORDS[role]:
+        raise _unknown_name(role, name, where)
+    if len(WORDS[role][name]) != 1:
+        raise InvalidParameterError(f"{where}: {name} takes no values, got ({values}); leave them")
+    try:
+        numbers = [float(item) if "inf" in item else json.loads(item) for item in values.split(",")]
+    except ValueError:
+        raise InvalidParameterError(f"{where}: {shown(values)} are no numbers") from None
+    return {role: name, WORDS[role][name][0]: numbers}
+
+
+def _unknown_name(role: str, name: str, where: str) -> InvalidParameterError:
+    known = WORDS[role]
+    hint = misspelled(name, f"mine.py:{_RETURNS[role]}")
+    near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
+    files = "" if role == GENERATOR else " a file that ends in .npz,"
+    return InvalidParameterError(
+        f"{where}: there is no {role} {name!r}{near} expected {', '.join(known)},{files} or "
+        f"FILE.py:NAME"
+    )
+
+
+def _paths(entry: _Entry) -> tuple[str, ...]:
+    value = entry.value[FILES]
+    out: dict[str, None] = {}
+    for item in value if isinstance(value, (list, tuple)) else [value]:
+        pattern = str(entry.folder / _text(item, f"{entry.where}: files"))
+        if Path(pattern).is_dir():
+            archives = sorted(map(str, Path(pattern).glob("*.npz")))
+            found = [path for path in archives if may_be_world(path)]
+            missing = f"the folder {from_here(pattern)} holds no .npz file"
+            if archives:
+                missing += f" of an MDP: none of its {len(archives)} has an array 'reward'"
+        elif Path(pattern).exists():
+            found = [pattern]
+        else:
+            # `Path.glob` takes no pattern that begins at the root.
+            found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
+            missing = f"there is no file {from_here(pattern)}"
+        if not found:
+            raise InvalidFileError(f"{entry.where}: {missing}; check the path")
+        out |= dict.fromkeys(from_here(path) for path in found)
+    if not out:
+        raise InvalidParameterError(f"{entry.where}: files is an empty list, expected at least one")
+    return tuple(out)
+
+
+def _text(value: object, name: str) -> str:
+    if isinstance(value, (str, Path)) and str(value).strip():
+        return str(value)
+    raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
+
+
+def _choices(entries: Sequence[_Entry], section: str, seed: int) -> tuple[SweepChoice, ...]:
+    """Return the choices of a section, with different labels."""
+    out: dict[str, SweepChoice] = {}
+    for entry in entries:
+        role, name, grid = _read_entry(entry, section, seed)
+        for choice in (SweepChoice(role, name, arguments) for arguments in grid):
+            if choice.label in out:
+                raise InvalidParameterError(
+                    f"{entry.where}: {choice.label} is there twice; name it once"
+                )
+            out[choice.label] = choice
+    return tuple(out.values())
+
+
+def _contents(plan: SweepPlan) -> dict[str, str | None]:
+    """Return the digest of every file of a row; a missing file fails its rows alone."""
+    paths = {
+        path for source in plan.sources for path in plan.data_paths(source, range(len(source)))
+    }
+    if len(paths) > MOST_FILES:
+        raise InvalidParameterError(
+            f"the sweep has {len(paths)} files, expected at most {MOST_FILES}; sweep over them in "
+            f"parts, or make the worlds by a function, FILE.py:NAME"
+        )
+    names = [source.generator or "" for source in plan.sources]
+    names += [choice.name for choice in (*plan.policies, *plan.utilities)]
+    code = {file for parts in map(split_name, names) if parts for file in files_of(parts[0])}
+    out: dict[str, str | None] = {}
+    for path in sorted(paths):
+        try:
+            out[path] = digest(path)
+        except GoalmeterError:
+            out[path] = None
+    return out | {path: digest(path) for path in sorted(code)}

@@ -1,396 +1,246 @@
-"""Run a sweep: read its specification, plan it, and measure or resume its chunks."""
+"""Run a sweep: measure its chunks of rows, and store or resume them."""
 
 from __future__ import annotations
 
-import glob
-import json
-import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from goalmeter._errors import (
-    MOST_SECONDS,
-    MOST_SEED,
     GoalmeterError,
     InvalidFileError,
-    InvalidParameterError,
-    finite,
-    shown,
-    whole,
+    InvalidUtilityError,
+    MissingExtraError,
 )
-from goalmeter._files import digest, read_bytes
-from goalmeter._names import did_you_mean
-from goalmeter.agents.user_code import canonical, files_of, from_here, misspelled, split_name
-from goalmeter.meg.sweeps.chunk import FAILED, ChunkColumns, columns_from_json, columns_of, failed
+from goalmeter._types import FloatArray
+from goalmeter.meg.known import known_utility_many
+from goalmeter.meg.result import MegResult
 from goalmeter.meg.sweeps.plan import (
+    EPSILON_GREEDY,
     KIND,
+    OPTIMAL,
     POLICY,
-    REWARD,
+    UNIFORM,
     UNKNOWN,
     UTILITY,
-    WORDS,
+    Chunk,
+    Entry,
     SweepChoice,
     SweepPlan,
+    Worlds,
     plan_of,
-    with_chunks,
+    plan_sweep,
 )
-from goalmeter.meg.sweeps.table import Sweep
-from goalmeter.meg.sweeps.worlds import (
-    GENERATORS,
-    WORLD,
-    ArgumentGrid,
-    Files,
-    Made,
-    Source,
-    check_argument_names,
-    complete_arguments,
-    function_of,
-    grid_of,
-    is_number,
-    may_be_world,
+from goalmeter.meg.sweeps.table import (
+    CERTIFIED,
+    FAILED,
+    NUMBERS,
+    OPEN,
+    ChunkColumns,
+    Sweep,
+    SweepValues,
+    WorldFacts,
+    columns_from_json,
+    columns_of,
 )
+from goalmeter.meg.sweeps.worlds import WorldSource, call, function_of, world_digest
+from goalmeter.meg.unknown import unknown_utility, unknown_utility_many
+from goalmeter.report.numbers import general
 from goalmeter.runs import JobResult, Study, carry_out, read_run, stored_results
 from goalmeter.runs.jobs import REFUSED
 from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import RUN, another_kind
-
-# --- Entries --------------------------------------------------------------------------------------
-# worlds      {files = "mdps/*.npz"}      a file, a folder, a pattern, or a list of these
-#             {generator = NAME, ...}     with the generator's arguments, as a grid
-# policies    {policy = NAME, ...}        a built-in name, an .npz file or FILE.py:NAME
-# utilities   {utility = NAME, ...} or {unknown = NAME, ...}
-#
-# Every entry is checked before anything runs; an error names the entry.
-
-SECTIONS = ("worlds", "policies", "utilities")
-FILES, GENERATOR = "files", "generator"
-Entry = Mapping[str, Any]
-Worlds = str | Path | Sequence[Entry]
-# A built-in name with values in brackets, such as epsilon_greedy(0, 0.1).
-_SHORT = re.compile(r"\s*([\w-]+)\s*\((.*)\)\s*", re.DOTALL)
-_RETURNS = {POLICY: "policy", UTILITY: "utility", UNKNOWN: "features"}
-_MOST_BYTES = 2**26  # of a TOML file
-MOST_FILES = 100_000  # each takes some hundred bytes of run.json
+from goalmeter.tabular import (
+    TabularMDP,
+    epsilon_greedy,
+    load_features,
+    load_policy,
+    load_utility,
+    uniform_policy,
+)
+from goalmeter.tabular.arrays import as_floats
+from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.policies import check_policy
 
 
-class _Entry(NamedTuple):
-    """An entry, its place for messages, and the folder that its paths are relative to."""
-
-    value: Any
-    where: str
-    folder: Path = Path()
-
-    def key(self, keys: Sequence[str]) -> str:
-        """Return the one of some keys that the entry has."""
-        value, where, _ = self
-        if not isinstance(value, Mapping):
-            raise InvalidParameterError(
-                f"{where} is {shown(value)}, expected a table such as {{generator = 'cliff_world'}}"
-            )
-        named = [key for key in keys if key in value]
-        if len(named) > 1:
-            raise InvalidParameterError(
-                f"{where}: {' and '.join(named)} are both there, expected one of them"
-            )
-        if named:
-            return named[0]
-        expected = f"expected {' or '.join(keys)}"
-        for key in value:
-            if hint := did_you_mean(key, keys, quoted=True):
-                raise InvalidParameterError(f"{where}: there is no key {key!r}{hint} {expected}")
-        raise InvalidParameterError(f"{where}: there is no key for its kind; {expected}")
-
-
-def _source(entry: _Entry, seed: int) -> Source:
-    """Return the worlds of an entry; `seed` is the default of generators that take one."""
-    key = entry.key((FILES, GENERATOR))
-    arguments = {name: value for name, value in entry.value.items() if name != key}
-    if key == FILES:
-        check_argument_names(FILES, arguments, (), entry.where)
-        return Files(_paths(entry))
-    name = _text(entry.value[key], f"{entry.where}: generator")
-    function = GENERATORS.get(name)
-    if split_name(name) is not None:
-        name, function = _users_function(name, WORLD, entry)
-    if function is None:
-        raise _unknown_name(GENERATOR, name, "worlds.py:world", GENERATORS, "or", entry.where)
-    arguments = complete_arguments(function, name, arguments, entry.where, seed)
-    return Made(name, grid_of(arguments, entry.where))
-
-
-def _choices(entry: _Entry, roles: Sequence[str], seed: int) -> list[SweepChoice]:
-    """Return the policies or utilities of an entry, one for each combination of its arguments."""
-    where = entry.where
-    if isinstance(entry.value, str):
-        entry = entry._replace(value=_in_full(entry.value, roles[0], where))
-    role = entry.key(roles)
-    name = _text(entry.value[role], f"{where}: {role}")
-    arguments = {key: value for key, value in entry.value.items() if key != role}
-    if name in WORDS[role]:
-        known = WORDS[role][name]
-        check_argument_names(name, arguments, known, where)
-        if lacks := [argument for argument in known if argument not in arguments]:
-            raise InvalidParameterError(
-                f"{where}: {name} needs the argument {lacks[0]!r}, a number or a list of numbers"
-            )
-    elif split_name(name) is not None:
-        name, function = _users_function(name, _RETURNS[role], entry)
-        without_world = partial(function, None)
-        arguments = complete_arguments(without_world, name, arguments, where, seed)
-    elif name.endswith(".npz"):
-        check_argument_names("a file", arguments, (), where)
-        name = from_here(entry.folder / name)
-        if "{" not in name and not Path(name).is_file():
-            raise InvalidFileError(f"{where}: there is no file {name}; check the path")
-    else:
-        raise _unknown_role(role, name, where)
-    grid = grid_of(arguments, where)
-    if role == POLICY and name in WORDS[POLICY]:
-        _check_numbers(name, grid, where)
-    return [SweepChoice(role, name, combination) for combination in grid]
-
-
-def _in_full(text: str, role: str, where: str) -> Entry:
-    """Return the entry of a short spelling: values in brackets belong to the one argument."""
-    parts = _SHORT.fullmatch(text)
-    if parts is None or split_name(text) is not None:
-        return {role: text.strip()}
-    name, values = parts.groups()
-    if name not in WORDS[role]:
-        raise _unknown_role(role, name, where)
-    if len(WORDS[role][name]) != 1:
-        raise InvalidParameterError(f"{where}: {name} takes no values, got ({values}); leave them")
-    return {role: name, WORDS[role][name][0]: [_number(item, where) for item in values.split(",")]}
-
-
-def _number(text: str, where: str) -> Any:
+# --- Measurement ----------------------------------------------------------------------------------
+# Arguments and result are JSON, so any process can do it. What is wrong with a world, a policy or a
+# utility is a sentence in its place, which becomes the note of its rows and stops no other row.
+def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the value of a function, or the sentence of why there is none."""
     try:
-        return float(text) if "inf" in text else json.loads(text)
-    except ValueError:
-        raise InvalidParameterError(f"{where}: {shown(text)} is no number") from None
+        return function(*arguments)
+    except (GoalmeterError, MissingExtraError) as error:
+        return str(error)
 
 
-def _check_numbers(name: str, grid: ArgumentGrid, where: str) -> None:
-    for argument, values in grid.axes.items():
-        for value in values:
-            if not is_number(value) or (argument == "epsilon" and not 0 <= value <= 1):
-                expected = "a probability in [0, 1]" if argument == "epsilon" else "a number"
-                raise InvalidParameterError(
-                    f"{where}: {argument} of {name} is {shown(value)}, expected {expected}"
-                )
+class _SweepCase(NamedTuple):
+    """`aim`: the utility or the features; None for the reward or a named class."""
+
+    world: TabularMDP
+    policy: FloatArray
+    aim: FloatArray | None
 
 
-def _unknown_role(role: str, name: str, where: str) -> InvalidParameterError:
-    files = "a file that ends in .npz, or"
-    return _unknown_name(role, name, f"mine.py:{_RETURNS[role]}", WORDS[role], files, where)
+def measure(what: Mapping[str, Any], first: int, rows: int) -> dict[str, Any]:
+    """Return the rows of a chunk of a stored plan, as `ChunkColumns.to_json`.
 
-
-def _unknown_name(
-    noun: str, name: str, example: str, known: Mapping[str, Any], files: str, where: str
-) -> InvalidParameterError:
-    hint = misspelled(name, example)
-    near = f"; {hint};" if hint else did_you_mean(name, known, quoted=True) or ";"
-    return InvalidParameterError(
-        f"{where}: there is no {noun} {name!r}{near} expected {', '.join(known)}, {files} "
-        f"FILE.py:NAME"
-    )
-
-
-def _users_function(name: str, kind: str, entry: _Entry) -> tuple[str, Callable[..., Any]]:
-    """Return the canonical name of a user's function, and the function."""
-    path = canonical(str(entry.folder / name.strip()))
-    try:
-        return path, function_of(path, kind)
-    except InvalidFileError as cause:
-        raise InvalidFileError(f"{entry.where}: {cause}") from cause
-
-
-def _paths(entry: _Entry) -> tuple[str, ...]:
-    value = entry.value[FILES]
-    out: dict[str, None] = {}
-    for item in value if isinstance(value, (list, tuple)) else [value]:
-        pattern = str(entry.folder / _text(item, f"{entry.where}: files"))
-        if Path(pattern).is_dir():
-            archives = sorted(map(str, Path(pattern).glob("*.npz")))
-            found = [path for path in archives if may_be_world(path)]
-            missing = f"the folder {from_here(pattern)} holds no .npz file"
-            if archives:
-                missing += f" of an MDP: none of its {len(archives)} has an array 'reward'"
-        elif Path(pattern).exists() or not glob.has_magic(pattern):
-            found = [pattern] if Path(pattern).exists() else []
-            missing = f"there is no file {from_here(pattern)}"
-        else:
-            # `Path.glob` takes no pattern that begins at the root.
-            found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
-            missing = f"no file is like {from_here(pattern)}"
-        if not found:
-            raise InvalidFileError(f"{entry.where}: {missing}; check the path")
-        out |= dict.fromkeys(from_here(path) for path in found)
-    if not out:
-        raise InvalidParameterError(f"{entry.where}: files is an empty list, expected at least one")
-    return tuple(out)
-
-
-def _text(value: object, name: str) -> str:
-    if isinstance(value, (str, Path)) and str(value).strip():
-        return str(value)
-    raise InvalidParameterError(f"{name} is {shown(value)}, expected text")
-
-
-# --- Planning -------------------------------------------------------------------------------------
-def plan_sweep(
-    worlds: Worlds,
-    *,
-    policies: Sequence[Entry | str] = (),
-    utilities: Sequence[Entry | str] = (),
-    arguments: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    timeout: float | None = None,
-) -> SweepPlan:
-    """Return the plan of `sweep` with these arguments.
-
-    Some worlds are made, to estimate their numbers of states.
+    Raises:
+        InvalidFileError: a file has changed since the sweep was planned.
     """
-    seed = whole(seed, "seed", least=0, most=MOST_SEED)
-    if timeout is not None:
-        timeout = finite(timeout, "timeout", least=0.001, most=MOST_SECONDS)
-    entries = _sections(worlds, arguments)
-    sources = [_source(entry, seed) for entry in entries["worlds"]]
-    if not sources:
-        raise InvalidParameterError("there are no worlds, expected at least one entry")
-    for section, more in (("policies", policies), ("utilities", utilities)):
-        entries[section] += [_Entry(entry, f"{section} {n}") for n, entry in enumerate(more, 1)]
-    if not entries["policies"]:
-        raise InvalidParameterError(
-            "no policy is asked for, expected at least one: optimal, uniform, epsilon_greedy, "
-            "soft_optimal, a file that ends in .npz, or FILE.py:NAME"
+    plan = plan_of(what)
+    worlds_of_chunk, part = plan.part(Chunk(first, rows))
+    origin, start = plan.place(worlds_of_chunk.start)
+    numbers = range(start, start + len(worlds_of_chunk))
+    plan.check_files(origin, numbers)
+    behaviour = plan.policies[part.start : part.stop]
+    make = _attempt(origin.maker)
+    made = [make if isinstance(make, str) else _attempt(make, number) for number in numbers]
+    pairs: list[tuple[TabularMDP, int]] = [
+        (world, n) for world, n in zip(made, numbers, strict=True) if not isinstance(world, str)
+    ]
+    best = cache(lambda: optimal_policies([world for world, _ in pairs]))
+    chances = [_arrays(choice, pairs, origin, best) for choice in behaviour]
+    found: dict[tuple[int, int, int], SweepValues] = {}  # by world, policy and utility
+    for u, utility in enumerate(plan.utilities):
+        cases: dict[tuple[int, int, int], _SweepCase] = {}
+        aims = _arrays(utility, pairs, origin, best)
+        for p, policies in enumerate(chances):
+            for (world, n), policy, aim in zip(pairs, policies, aims, strict=True):
+                if isinstance(policy, str) or isinstance(aim, str):
+                    sentence = policy if isinstance(policy, str) else str(aim)
+                    found[n, p, u] = SweepValues(FAILED, note=sentence)
+                else:
+                    assert policy is not None
+                    cases[n, p, u] = _SweepCase(world, policy, aim)
+        found |= zip(cases, _measured(list(cases.values()), utility, plan.timeout), strict=True)
+    facts: list[WorldFacts | None] = []
+    out: list[SweepValues] = []
+    places = list(product(range(len(behaviour)), range(len(plan.utilities))))
+    for n, result in zip(numbers, made, strict=True):
+        if isinstance(result, str):
+            facts.append(None)
+            out += [SweepValues(FAILED, note=result)] * len(places)
+        else:
+            size = (result.n_states, result.n_actions, result.horizon, result.discount)
+            facts.append(WorldFacts(*size, world_digest(result)))
+            out += [found[n, p, u] for p, u in places]
+    return columns_of(facts, out).to_json()
+
+
+def _arrays(
+    choice: SweepChoice,
+    pairs: Sequence[tuple[TabularMDP, int]],
+    source: WorldSource,
+    best: Callable[[], Sequence[FloatArray]],
+) -> Sequence[FloatArray | str | None]:
+    """Return the array of each world, None for its reward or a named class, or what is wrong.
+
+    `pairs` are worlds with their numbers in the source; `best` returns the optimal policies, which
+    all values of epsilon share.
+    """
+    worlds = [world for world, _ in pairs]
+    if not worlds:
+        return []
+    if not choice.is_word:
+        make = _attempt(_loader, choice, source)
+        return [make if isinstance(make, str) else _attempt(make, *pair) for pair in pairs]
+    if choice.role != POLICY:
+        return [None] * len(worlds)
+
+    def policies() -> Sequence[FloatArray]:
+        if choice.name == OPTIMAL:
+            return best()
+        if choice.name == UNIFORM:
+            return [uniform_policy(world) for world in worlds]
+        if choice.name == EPSILON_GREEDY:
+            return [epsilon_greedy(policy, choice.arguments["epsilon"]) for policy in best()]
+        return soft_optimal_policies(worlds, choice.arguments["rationality"])
+
+    out = _attempt(policies)
+    return [out] * len(worlds) if isinstance(out, str) else out
+
+
+def _loader(choice: SweepChoice, source: WorldSource) -> Callable[[TabularMDP, int], FloatArray]:
+    """Return the function of a world and its number that a file or a user's function stands for."""
+
+    def checked(world: TabularMDP, value: Any) -> FloatArray:
+        if choice.role == POLICY:
+            check_policy(world, value)
+            return np.asarray(value, dtype=np.float64)
+        return as_floats(value, "the array", InvalidUtilityError)  # its shape is checked later
+
+    if choice.is_users:
+        function = function_of(choice.name, choice.role)
+        return lambda world, _: checked(
+            world, call(function, choice.label, world, **choice.arguments)
         )
-    plan = SweepPlan(
-        tuple(sources),
-        _distinct(entries["policies"], (POLICY,), sources, seed),
-        _distinct(
-            entries["utilities"] or [_Entry(REWARD, "utilities")],
-            (UTILITY, UNKNOWN),
-            sources,
-            seed,
-        ),
-        timeout,
-    )
-    return with_chunks(replace(plan, contents=_contents(plan)))
+    load = cache({POLICY: load_policy, UTILITY: load_utility, UNKNOWN: load_features}[choice.role])
 
-
-def _sections(worlds: Worlds, arguments: Mapping[str, Any] | None) -> dict[str, list[_Entry]]:
-    """Return the entries of every section."""
-    out: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
-    if not isinstance(worlds, (str, Path)):
-        return out | {"worlds": [_Entry(entry, f"worlds {n}") for n, entry in enumerate(worlds, 1)]}
-    text = str(worlds)
-    if split_name(text) is not None:
-        return out | {"worlds": [_Entry({GENERATOR: text, **(arguments or {})}, text)]}
-    if arguments:
-        raise InvalidParameterError(
-            f"arguments are given to {text}, expected FILE.py:NAME, which alone takes some"
-        )
-    if text.endswith(".toml"):
-        return _read_toml(Path(text))
-    if Path(text).is_dir() or text.endswith(".npz"):
-        return out | {"worlds": [_Entry({FILES: text}, text)]}
-    raise InvalidParameterError(
-        f"{shown(text)} is no sweep, expected a file that ends in .toml, a folder of MDP "
-        f"files, or a function of worlds as FILE.py:NAME; "
-        f"{misspelled(text, 'worlds.py:world') or 'check the path'}"
-    )
-
-
-def _read_toml(path: Path) -> dict[str, list[_Entry]]:
-    try:
-        text = read_bytes(path, _MOST_BYTES).decode("utf-8")
-    except FileNotFoundError:
-        raise InvalidFileError(f"there is no file {path}; check the path") from None
-    except (OSError, UnicodeDecodeError) as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
-    try:
-        value = tomllib.loads(text)
-    except (ValueError, RecursionError) as cause:  # a number with too many digits: ValueError
-        raise InvalidFileError(f"{path} is no TOML: {cause}") from cause
-    out: dict[str, list[_Entry]] = {section: [] for section in SECTIONS}
-    for section, entries in value.items():
-        if section not in SECTIONS:
-            hint = did_you_mean(section, SECTIONS, quoted=True) or ";"
-            raise InvalidParameterError(
-                f"{path}: there is no key {section!r}{hint} expected {', '.join(SECTIONS)}"
-            )
-        if not isinstance(entries, list):
-            raise InvalidParameterError(
-                f"{path}: {section} is {shown(entries)}, expected one or more tables, each headed "
-                f"[[{section}]]"
-            )
-        out[section] = [
-            _Entry(entry, f"{path}, [[{section}]] {n}", path.parent)
-            for n, entry in enumerate(entries, 1)
-        ]
-    return out
-
-
-def _distinct(
-    entries: Sequence[_Entry], roles: Sequence[str], sources: Sequence[Source], seed: int
-) -> tuple[SweepChoice, ...]:
-    """Return the choices of some entries, with different labels and known placeholders."""
-    out: dict[str, SweepChoice] = {}
-    for entry in entries:
-        for choice in _choices(entry, roles, seed):
-            if choice.label in out:
-                raise InvalidParameterError(
-                    f"{entry.where}: {choice.label} is there twice; name it once"
-                )
-            for source in sources:
-                _check_placeholders(choice, source, entry.where)
-            out[choice.label] = choice
-    return tuple(out.values())
-
-
-def _check_placeholders(choice: SweepChoice, source: Source, where: str) -> None:
-    known = source.fields(0)
-    try:
-        names = choice.placeholders
-    except ValueError as cause:
-        raise InvalidParameterError(
-            f"{where}: {choice.name} has a single brace: {cause}"
-        ) from cause
-    for name in names:
-        if name not in known:
-            listed = ", ".join(f"{{{key}}}" for key in known) or "none"
-            hint = f" ({{{WORLD}}} is the name of an MDP file without its ending)"
-            raise InvalidParameterError(
-                f"{where}: {choice.name} has {{{name}}}, which {source.label(0)} has no value for, "
-                f"expected {listed}{hint if name == WORLD else ''}"
-            )
-
-
-def _contents(plan: SweepPlan) -> dict[str, str | None]:
-    """Return the digest of every file of a row; a missing file fails its rows alone."""
-    paths = {
-        path for source in plan.sources for path in plan.data_paths(source, range(len(source)))
-    }
-    if len(paths) > MOST_FILES:
-        raise InvalidParameterError(
-            f"the sweep has {len(paths)} files, expected at most {MOST_FILES}; sweep over them in "
-            f"parts, or make the worlds by a function, FILE.py:NAME"
-        )
-    functions = [source.generator for source in plan.sources if isinstance(source, Made)]
-    functions += [choice.name for choice in plan.choices if choice.is_users]
-    code = {file for parts in map(split_name, functions) if parts for file in files_of(parts[0])}
-    out: dict[str, str | None] = {}
-    for path in sorted(paths):
+    def read(world: TabularMDP, number: int) -> FloatArray:
+        path = choice.path_in(source, number)
+        value = load(path)
         try:
-            out[path] = digest(path)
-        except GoalmeterError:
-            out[path] = None
-    return out | {path: digest(path) for path in sorted(code)}
+            return checked(world, value)
+        except GoalmeterError as cause:
+            raise type(cause)(f"{path}: {cause}") from cause
+
+    return read
+
+
+def _measured(
+    cases: Sequence[_SweepCase], utility: SweepChoice, timeout: float | None
+) -> list[SweepValues]:
+    """Return the row of each case; a case with an error fails alone."""
+    if not cases:
+        return []
+    results = _attempt(_results, cases, utility, timeout)
+    if not isinstance(results, str):
+        return [_row_of(result) for result in results]
+    if len(cases) == 1:
+        return [SweepValues(FAILED, note=results)]
+    half = len(cases) // 2
+    parts = (cases[:half], cases[half:])
+    return [row for part in parts for row in _measured(part, utility, timeout)]
+
+
+def _results(
+    cases: Sequence[_SweepCase], utility: SweepChoice, timeout: float | None
+) -> list[MegResult]:
+    worlds, policies, aims = zip(*cases, strict=True)
+    if utility.role != UNKNOWN:
+        return known_utility_many(worlds, policies, utilities=aims)
+    if not utility.is_word:
+        search: Callable[..., MegResult] = unknown_utility
+        return [
+            search(world, policy, features=aim, progress=False, timeout=timeout)
+            for world, policy, aim in cases
+        ]
+    over: Any = utility.name
+    # The time of a joint search is the sum over its rows.
+    limit = None if timeout is None else timeout * len(cases)
+    return unknown_utility_many(worlds, policies, over=over, timeout=limit)
+
+
+def _row_of(result: MegResult) -> SweepValues:
+    notes = list(result.notes)
+    if not result.certified:
+        ended = f" when the {result.stopped} ended the search" if result.stopped else ""
+        notes.insert(
+            0,
+            f"the optimum is not certified: the bound was {general(result.gap, 2)} nats above the "
+            f"value{ended}",
+        )
+    return SweepValues(
+        CERTIFIED if result.certified else OPEN,
+        **{name: getattr(result, name) for name in NUMBERS},
+        method=result.method,
+        note="; ".join(notes),
+    )
 
 
 # --- Runs -----------------------------------------------------------------------------------------
@@ -411,18 +261,19 @@ def study_of(plan: SweepPlan, what: Mapping[str, Any] | None = None) -> Study[Ch
             raise result.refusal()  # a file has changed: stored and new chunks do not fit together
         sentence = f"the process that measured it ended with {result.outcome}: {result.detail}"
         worlds, _ = plan.part(chunks[key])
-        return columns_of([None] * len(worlds), [failed(sentence)] * chunks[key].rows)
+        failed = SweepValues(FAILED, note=sentence)
+        return columns_of([None] * len(worlds), [failed] * chunks[key].rows)
 
     return Study(
         KIND,
-        "goalmeter.meg.sweeps.chunk:measure",
-        {key: {} if what else plan.arguments(chunk) for key, chunk in chunks.items()},
-        common=plan.common(),
+        "goalmeter.meg.sweeps.sweep:measure",
+        {key: chunk._asdict() for key, chunk in chunks.items()},
+        common={"what": plan.to_json()},
         noun="chunk",
         what=what or plan.to_json(),
         from_json=read,
         to_json=ChunkColumns.to_json,
-        is_failure=lambda columns: FAILED[0] in columns.record["status"],
+        is_failure=lambda columns: FAILED[0] in columns.status,
         instead=lost,
     )
 
@@ -504,12 +355,6 @@ def sweep(
         >>> [round(row.measured.value, 2) for row in result.rows]
         [23.79, 9.57]
     """
-    plan = plan_sweep(
-        worlds,
-        policies=policies,
-        utilities=utilities,
-        arguments=arguments,
-        seed=seed,
-        timeout=timeout,
-    )
+    options: dict[str, Any] = {"policies": policies, "utilities": utilities}
+    plan = plan_sweep(worlds, arguments=arguments, seed=seed, timeout=timeout, **options)
     return Sweep(plan, play(plan, on=on, out=out, progress=progress))

@@ -1,9 +1,10 @@
-"""Results of a sweep: rows, summaries with intervals, and CSV or Parquet tables."""
+"""Results of a sweep: rows as columns, summaries with intervals, and CSV or Parquet files."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,27 +12,141 @@ from functools import cached_property
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import MissingExtraError, encodable
+from goalmeter._errors import InvalidFileError, MissingExtraError, encodable, shown
 from goalmeter._files import replacing
 from goalmeter._types import FloatArray
 from goalmeter.meg.result import json_number
-from goalmeter.meg.sweeps.chunk import (
-    FAILED,
-    OPEN,
-    STATUSES,
-    ChunkColumns,
-    SweepValues,
-    WorldFacts,
-)
 from goalmeter.meg.sweeps.plan import SweepPlan
-from goalmeter.meg.sweeps.worlds import Made, spelled
+from goalmeter.meg.sweeps.worlds import spelled
 from goalmeter.report.numbers import nats, percent
 from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.statistics.clusters import Estimate, estimate
+
+CERTIFIED, OPEN, FAILED = "certified", "open", "failed"
+STATUSES = (CERTIFIED, OPEN, FAILED)
+NUMBERS = ("value", "upper_bound", "maximum", "rationality", "bound_size")
+_TEXTS = ("method", "note")
+
+
+# --- Rows as columns ------------------------------------------------------------------------------
+class WorldFacts(NamedTuple):
+    """Size of a world, and the digest of its arrays.
+
+    Attributes:
+        states, actions: counts.
+        horizon: decisions; None for the infinite problem.
+        discount: in (0, 1].
+        digest: see `worlds.world_digest`.
+    """
+
+    states: int
+    actions: int
+    horizon: int | None
+    discount: float
+    digest: str
+
+
+class SweepValues(NamedTuple):
+    """The measured numbers of one row; NaN where it failed."""
+
+    status: str
+    value: float = math.nan
+    upper_bound: float = math.nan
+    maximum: float = math.nan
+    rationality: float = math.nan
+    bound_size: float = math.nan
+    method: str = ""
+    note: str = ""
+
+    @property
+    def fraction(self) -> float:
+        """Value / maximum, in [0, 1]; 0 where no decision can matter, NaN of a row that failed."""
+        if math.isnan(self.value):
+            return math.nan
+        return min(self.value / self.maximum, 1.0) if self.maximum > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkColumns:
+    """The rows of a chunk, column by column.
+
+    Attributes:
+        worlds: of the chunk; None for one that could not be made.
+        numbers: [rows] by name of `NUMBERS`, NaN in rows that failed.
+        status: first letter of each row's status.
+        texts: places in `words`, [rows], of "method" and "note".
+        words: the sentences, once each.
+    """
+
+    worlds: Sequence[WorldFacts | None]
+    numbers: Mapping[str, FloatArray] = field(repr=False)
+    status: str
+    texts: Mapping[str, Sequence[int]] = field(repr=False)
+    words: Sequence[str] = field(repr=False)
+
+    def rows(self) -> Iterator[SweepValues]:
+        """Yield every row."""
+        statuses = {name[0]: name for name in STATUSES}
+        numbers = zip(*(self.numbers[name].tolist() for name in NUMBERS), strict=True)
+        texts = zip(*(self.texts[name] for name in _TEXTS), strict=True)
+        for letter, values, places in zip(self.status, numbers, texts, strict=True):
+            yield SweepValues(statuses[letter], *values, *(self.words[place] for place in places))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the columns as JSON, each as one text."""
+        spelled_out = {name: map(repr, self.numbers[name].tolist()) for name in NUMBERS}
+        spelled_out |= {name: map(str, self.texts[name]) for name in _TEXTS}
+        return {
+            "worlds": [None if world is None else list(world) for world in self.worlds],
+            **{name: " ".join(cells) for name, cells in spelled_out.items()},
+            "status": self.status,
+            "words": list(self.words),
+        }
+
+
+def columns_of(worlds: Sequence[WorldFacts | None], rows: Sequence[SweepValues]) -> ChunkColumns:
+    """Return the columns of some rows."""
+    words: dict[str, int] = {}
+    return ChunkColumns(
+        worlds,
+        {name: np.array([getattr(row, name) for row in rows], dtype=float) for name in NUMBERS},
+        "".join(row.status[0] for row in rows),
+        {
+            name: [words.setdefault(getattr(row, name), len(words)) for row in rows]
+            for name in _TEXTS
+        },
+        list(words),
+    )
+
+
+def columns_from_json(value: Any, *, rows: int, worlds: int) -> ChunkColumns:
+    """Read columns that a run stores, and check the numbers of rows and worlds."""
+    try:
+        facts = [None if entry is None else _stored_facts(*entry) for entry in value["worlds"]]
+        numbers = {name: np.array(list(map(float, value[name].split()))) for name in NUMBERS}
+        texts = {name: list(map(int, value[name].split())) for name in _TEXTS}
+        out = ChunkColumns(facts, numbers, value["status"], texts, list(map(str, value["words"])))
+        count = sum(1 for _ in out.rows())
+        if count != rows or len(facts) != worlds:
+            raise ValueError(f"there are {count} rows in {len(facts)} worlds")
+    except (ValueError, TypeError, LookupError, OverflowError, AttributeError) as cause:
+        raise InvalidFileError(
+            f"its columns are not of {rows} rows in {worlds} worlds, as its key has it: "
+            f"{shown(str(cause))}"
+        ) from cause
+    return out
+
+
+def _stored_facts(
+    states: int, actions: int, horizon: int | None, discount: float, digest: str
+) -> WorldFacts:
+    decisions = None if horizon is None else int(horizon)
+    return WorldFacts(int(states), int(actions), decisions, float(discount), digest)
+
 
 # --- Summary --------------------------------------------------------------------------------------
 # Intervals generalise to worlds that were not drawn: Student's t over worlds, none for a single
@@ -91,68 +206,9 @@ class SweepGroup:
         }
 
 
-def _grouped(
-    plan: SweepPlan,
-    chunks: Sequence[ChunkColumns],
-    worlds: Mapping[tuple[str, Any] | None, slice | list[int]],
-) -> list[SweepGroup]:
-    """Return the groups of each policy and utility, one for each set of worlds."""
-    shape = (plan.worlds, len(plan.policies), len(plan.utilities))
-    columns = {
-        name: np.concatenate([np.array(chunk.numbers(name)) for chunk in chunks]).reshape(shape)
-        for name in ("value", "maximum")
-    }
-    value, maximum = columns["value"], columns["maximum"]
-    # Where no decision can matter, the share is 0, as in a single result.
-    defined = (maximum > 0) | np.isnan(maximum)
-    share = np.minimum(np.divide(value, maximum, out=np.zeros(shape), where=defined), 1.0)
-    letters = "".join(chunk.record["status"] for chunk in chunks)
-    status = np.array(list(letters)).reshape(shape)
-
-    def group(p: int, u: int, at: tuple[str, Any] | None, members: slice | list[int]) -> SweepGroup:
-        has_value = status[members, p, u] != FAILED[0]
-        mean = estimate(value[members, p, u][has_value])
-        if mean.interval is not None:  # MEG is not negative, which Student's t does not know
-            mean = replace(mean, interval=(max(mean.interval[0], 0.0), mean.interval[1]))
-        shares = share[members, p, u][has_value]
-        return SweepGroup(
-            plan.policies[p].label,
-            plan.utilities[u].label,
-            plan.policies[p].arguments,
-            mean,
-            estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD),
-            int(has_value.sum()),
-            int((status[members, p, u] == OPEN[0]).sum()),
-            int((~has_value).sum()),
-            at,
-        )
-
-    return [
-        group(p, u, at, members)
-        for p in range(len(plan.policies))
-        for u in range(len(plan.utilities))
-        for at, members in worlds.items()
-    ]
-
-
-def by_argument(plan: SweepPlan, chunks: Sequence[ChunkColumns], name: str) -> list[SweepGroup]:
-    """Return a group for each policy, utility and value of an argument of the worlds.
-
-    Worlds without the argument are left out.
-    """
-    worlds: dict[Any, list[int]] = {}
-    for world in range(plan.worlds):
-        source, number = plan.place(world)
-        arguments = plan.sources[source].arguments(number)
-        if name in arguments:
-            worlds.setdefault(arguments[name], []).append(world)
-    return _grouped(plan, chunks, {(name, value): worlds[value] for value in sorted(worlds)})
-
-
 # --- Result ---------------------------------------------------------------------------------------
 JSON_ROWS = 10_000  # longer tables are left out of JSON
 _NOTES_IN_TEXT, _NOTES_IN_JSON = 3, 100
-
 _FACTS = ("states", "actions", "horizon", "discount")
 _RESULTS = ("value", "upper_bound", "maximum", "fraction", "rationality", "bound_size")
 
@@ -199,24 +255,21 @@ class Sweep:
     def rows(self) -> Iterator[SweepRow]:
         """Every row in order: all of the first world, policy by policy and utility by utility."""
         plan = self.plan
-        policies = [(choice.label, choice.arguments) for choice in plan.policies]
-        utilities = [(choice.label, choice.arguments) for choice in plan.utilities]
         for chunk, columns in zip(plan.chunks, self.chunks, strict=True):
             worlds, part = plan.part(chunk)
-            measured = iter(columns.rows())
+            measured = columns.rows()
             for world, facts in zip(worlds, columns.worlds, strict=True):
-                number, place = plan.place(world)
-                source = plan.sources[number]
-                name, arguments = source.label(place), source.arguments(place)
-                for policy, of_policy in policies[part.start : part.stop]:
-                    for utility, of_utility in utilities:
+                source, number = plan.place(world)
+                name, arguments = source.label(number), source.arguments(number)
+                for policy in plan.policies[part.start : part.stop]:
+                    for utility in plan.utilities:
                         yield SweepRow(
                             name,
-                            policy,
-                            utility,
+                            policy.label,
+                            utility.label,
                             arguments,
-                            of_policy,
-                            of_utility,
+                            policy.arguments,
+                            utility.arguments,
                             next(measured),
                             facts,
                         )
@@ -229,11 +282,9 @@ class Sweep:
             ("policy", [choice.arguments for choice in self.plan.policies]),
             ("utility", [choice.arguments for choice in self.plan.utilities]),
         )
-        arguments = [
-            f"{prefix}.{name}"
-            for prefix, items in each
-            for name in dict.fromkeys(key for item in items for key in item)
-        ]
+        arguments = dict.fromkeys(
+            f"{prefix}.{name}" for prefix, items in each for item in items for name in item
+        )
         names = ("row", "world", "policy", "utility", *arguments, *_FACTS, *_RESULTS)
         return (*names, "status", "method", "notes", "world_digest")
 
@@ -244,9 +295,9 @@ class Sweep:
         """
         blank: dict[str, Any] = dict.fromkeys(self.columns)
         for number, row in enumerate(self.rows):
-            names = {"row": number, "world": row.world, "policy": row.policy}
-            out = blank | names | {"utility": row.utility}
+            out = blank | {"row": number}
             for prefix in ("world", "policy", "utility"):
+                out[prefix] = getattr(row, prefix)
                 for name, value in getattr(row, f"{prefix}_arguments").items():
                     is_plain = isinstance(value, (int, float, str)) or value is None
                     out[f"{prefix}.{name}"] = value if is_plain else spelled(value)
@@ -262,34 +313,88 @@ class Sweep:
         """Return the values of the arguments in a column; empty for other columns."""
         prefix, _, name = column.partition(".")
         if prefix == "world":
-            made = [source for source in self.plan.sources if isinstance(source, Made)]
+            made = [source for source in self.plan.sources if source.generator]
             return [value for source in made for value in source.grid.axes.get(name, ())]
         choices = {"policy": self.plan.policies, "utility": self.plan.utilities}.get(prefix, ())
         return [choice.arguments[name] for choice in choices if name in choice.arguments]
 
-    @cached_property
-    def summary(self) -> list[SweepGroup]:
-        """Means over worlds, for each policy and utility."""
-        return _grouped(self.plan, self.chunks, {None: slice(None)})
+    def _numbers(self, name: str) -> FloatArray:
+        return np.concatenate([chunk.numbers[name] for chunk in self.chunks])
 
     @cached_property
     def values(self) -> FloatArray:
         """The value of each row in nats, shape (rows,); NaN of one that failed."""
-        return np.concatenate([np.array(chunk.numbers("value")) for chunk in self.chunks])
+        return self._numbers("value")
+
+    @cached_property
+    def _status(self) -> str:
+        return "".join(chunk.status for chunk in self.chunks)
+
+    @cached_property
+    def summary(self) -> list[SweepGroup]:
+        """Means over worlds, for each policy and utility."""
+        return self._grouped({None: slice(None)})
+
+    def by_argument(self, name: str) -> list[SweepGroup]:
+        """Return a group for each policy, utility and value of an argument of the worlds.
+
+        Worlds without the argument are left out.
+        """
+        worlds: dict[Any, list[int]] = {}
+        for world in range(self.plan.worlds):
+            source, number = self.plan.place(world)
+            arguments = source.arguments(number)
+            if name in arguments:
+                worlds.setdefault(arguments[name], []).append(world)
+        return self._grouped({(name, value): worlds[value] for value in sorted(worlds)})
+
+    def _grouped(
+        self, worlds: Mapping[tuple[str, Any] | None, slice | list[int]]
+    ) -> list[SweepGroup]:
+        """Return the groups of each policy and utility, one for each set of worlds."""
+        plan = self.plan
+        shape = (plan.worlds, len(plan.policies), len(plan.utilities))
+        value, maximum = self.values.reshape(shape), self._numbers("maximum").reshape(shape)
+        # Where no decision can matter, the share is 0, as in a single result.
+        defined = (maximum > 0) | np.isnan(maximum)
+        share = np.minimum(np.divide(value, maximum, out=np.zeros(shape), where=defined), 1.0)
+        status = np.array(list(self._status)).reshape(shape)
+        out = []
+        for p, policy in enumerate(plan.policies):
+            for u, utility in enumerate(plan.utilities):
+                for at, members in worlds.items():
+                    letters = status[members, p, u]
+                    has_value = letters != FAILED[0]
+                    mean = estimate(value[members, p, u][has_value])
+                    if mean.interval is not None:  # Student's t may go below 0, MEG does not
+                        low, high = mean.interval
+                        mean = replace(mean, interval=(max(low, 0.0), high))
+                    shares = share[members, p, u][has_value]
+                    group = SweepGroup(
+                        policy.label,
+                        utility.label,
+                        policy.arguments,
+                        mean,
+                        estimate(shares, bounds=(0.0, 1.0), paired=len(shares) > _CROWD),
+                        int(has_value.sum()),
+                        int((letters == OPEN[0]).sum()),
+                        int((~has_value).sum()),
+                        at,
+                    )
+                    out.append(group)
+        return out
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """Number of rows of each status, in the order of `STATUSES`."""
-        letters = [chunk.record["status"] for chunk in self.chunks]
-        return {name: sum(part.count(name[0]) for part in letters) for name in STATUSES}
+        return {name: self._status.count(name[0]) for name in STATUSES}
 
     def sentences(self, status: str) -> dict[str, int]:
         """Return the notes of rows with a status and their counts, the most frequent first."""
         counts: Counter[str] = Counter()
         for chunk in self.chunks:
-            if status[0] in chunk.record["status"]:
-                pairs = zip(chunk.words("note"), chunk.statuses(), strict=True)
-                counts.update(note for note, of in pairs if of == status)
+            notes = zip(chunk.texts["note"], chunk.status, strict=True)
+            counts.update(chunk.words[note] for note, letter in notes if letter == status[0])
         return dict(counts.most_common())
 
     def to_json(self) -> dict[str, Any]:
@@ -329,13 +434,7 @@ class Sweep:
     def notes(self) -> list[str]:
         """Return what a reader of the means needs: negative, uncertified and failed rows."""
         out = []
-        below = sum(
-            rationality < 0 and value > 1e-9
-            for chunk in self.chunks
-            for rationality, value in zip(
-                *map(chunk.numbers, ("rationality", "value")), strict=True
-            )
-        )
+        below = int(((self._numbers("rationality") < 0) & (self.values > 1e-9)).sum())
         if below:
             out.append(
                 f"{below} of {len(self)} rows have a negative rationality: the policy does worse "
@@ -408,18 +507,14 @@ def write_parquet(sweep: Sweep, path: str | Path) -> Path:
     """
     arrow, parquet = require_parquet()
     schema = arrow.schema([(name, _type(arrow, sweep, name)) for name in sweep.columns])
-
-    def cell(kind: Any, value: Any) -> Any:
-        return value if value is None or str(kind) != "string" else encodable(str(value))
-
+    texts = [name for name in sweep.columns if schema.field(name).type == arrow.string()]
     with replacing(path) as file, parquet.ParquetWriter(file, schema) as writer:
         records = sweep.records()
         while group := list(islice(records, _ROWS_IN_MEMORY)):
-            columns = [
-                arrow.array([cell(kind, record[name]) for record in group], kind)
-                for name, kind in zip(schema.names, schema.types, strict=True)
-            ]
-            writer.write_table(arrow.table(columns, schema=schema))
+            for record in group:
+                cells = {name: record[name] for name in texts if record[name] is not None}
+                record |= {name: encodable(str(value)) for name, value in cells.items()}
+            writer.write_table(arrow.Table.from_pylist(group, schema=schema))
     return Path(path)
 
 

@@ -1,4 +1,4 @@
-"""Worlds of a sweep: argument grids, generators, MDP files and functions from the user's files."""
+"""Worlds of a sweep: MDP files, named generators, and functions from the user's files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ import numpy as np
 from goalmeter._errors import (
     MOST_SEED,
     GoalmeterError,
-    InvalidFileError,
     InvalidParameterError,
     json_text,
     shown,
@@ -32,19 +31,14 @@ from goalmeter.gridworld.conversions import GOAL_UTILITY
 from goalmeter.runs.jobs import in_a_line
 from goalmeter.tabular import TabularMDP, cliff_world
 
-SEED, WORLD = "seed", "world"
+SEED, WORLD, FILES, GENERATOR = "seed", "world", "files", "generator"
 MOST_WORLDS = 10_000_000
 
 
-# --- User functions -------------------------------------------------------------------------------
 def function_of(name: str, kind: str) -> Callable[..., Any]:
     """Run a file and return the function FILE.py:NAME, which should return a `kind`."""
     path, attribute = split_name(name) or ("", name)
     function: Callable[..., Any] = load(path, attribute, kind=kind)
-    if not callable(function):
-        raise InvalidFileError(
-            f"{name} is {shown(function)}, expected a function that gives a {kind}"
-        )
     return function
 
 
@@ -59,41 +53,42 @@ def call(function: Callable[..., Any], name: str, /, *before: Any, **arguments: 
 def complete_arguments(
     function: Callable[..., Any], name: str, arguments: Mapping[str, Any], where: str, seed: int
 ) -> dict[str, Any]:
-    """Return the keyword arguments of a function, with the seed where it takes one.
-
-    The error for an unknown or a missing argument begins with `where`. Positional arguments are
-    bound in `function` by `functools.partial`.
-    """
+    """Return the checked keyword arguments of a function, with the seed where it takes one."""
     out = dict(arguments)
     try:
         parameters = list(signature(function).parameters.values())
     except (TypeError, ValueError):  # some builtins have no signature
         return out
-    known = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    named = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    known = [p.name for p in named]
     if SEED in known:
         out.setdefault(SEED, seed)
-    required = [p.name for p in parameters if p.name in known and p.default is Parameter.empty]
-    if all(p.kind is not Parameter.VAR_KEYWORD for p in parameters):
-        check_argument_names(name, out, known, where)
-    for argument in required:
-        if argument not in out:
-            raise InvalidParameterError(
-                f"{where}: {name} needs the argument {argument!r}; its arguments are "
-                f"{', '.join(known)}"
-            )
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+    required = [p.name for p in named if p.default is Parameter.empty]
+    check_arguments(name, out, [*known, *out] if takes_any else known, where, required)
     return out
 
 
-def check_argument_names(
-    name: str, arguments: Collection[str], known: Sequence[str], where: str
+def check_arguments(
+    name: str,
+    arguments: Collection[str],
+    known: Sequence[str],
+    where: str,
+    required: Sequence[str] = (),
 ) -> None:
-    """Raise for the first argument that is not among the known ones."""
+    """Raise for the first argument that is unknown or missing; `where` begins the message."""
     for argument in arguments:
         if argument not in known:
             hint = did_you_mean(argument, known, quoted=True) or ";"
             raise InvalidParameterError(
                 f"{where}: {name} has no argument {argument!r}{hint} expected "
                 f"{', '.join(known) or 'none'}"
+            )
+    for argument in required:
+        if argument not in arguments:
+            raise InvalidParameterError(
+                f"{where}: {name} needs the argument {argument!r}; its arguments are "
+                f"{', '.join(known)}"
             )
 
 
@@ -113,11 +108,9 @@ class ArgumentGrid:
 
     def at(self, number: int) -> dict[str, Any]:
         """Return the arguments of one combination, counted from 0."""
-        out: dict[str, Any] = {}
-        for name, values in reversed(list(self.axes.items())):
-            number, place = divmod(number, len(values))
-            out[name] = values[place]
-        return {name: out[name] for name in self.axes}
+        places = np.unravel_index(number, [len(values) for values in self.axes.values()])
+        items = zip(self.axes.items(), places, strict=True)
+        return {name: values[int(place)] for (name, values), place in items}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return map(self.at, range(len(self)))
@@ -137,18 +130,17 @@ def grid_of(arguments: Mapping[str, Any], where: str) -> ArgumentGrid:
     axes = {name: _axis(value, f"{where}: {name}") for name, value in arguments.items()}
     if SEED in axes:
         axes[SEED] = axes.pop(SEED)
-    grid = ArgumentGrid(axes)
     size = prod(map(len, axes.values()))
     if size > MOST_WORLDS:
         raise InvalidParameterError(
             f"{where}: the arguments have {size} combinations, expected at most {MOST_WORLDS}"
         )
-    return grid
+    return ArgumentGrid(axes)
 
 
 def _axis(value: Any, where: str) -> Sequence[Any]:
-    if isinstance(value, range):
-        value = {"from": value.start, "count": len(value)} if value.step == 1 else list(value)
+    if isinstance(value, range) and value.step == 1:
+        value = {"from": value.start, "count": len(value)}
     if isinstance(value, Mapping):
         if set(value) != {"from", "count"}:
             raise InvalidParameterError(
@@ -158,7 +150,7 @@ def _axis(value: Any, where: str) -> Sequence[Any]:
         first = whole(value["from"], f"{where}, from", least=-MOST_SEED, most=MOST_SEED)
         count = whole(value["count"], f"{where}, count", least=1, most=MOST_WORLDS)
         return range(first, first + count)
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    values = list(value) if isinstance(value, (list, tuple, range)) else [value]
     if not values:
         raise InvalidParameterError(f"{where} is an empty list, expected at least one value")
     texts: set[str] = set()
@@ -255,101 +247,79 @@ GENERATORS: dict[str, Callable[..., TabularMDP]] = {
 
 
 # --- Sources --------------------------------------------------------------------------------------
-# A world is a number in its source; whichever process needs it makes it from its path or arguments.
 _REWARD = "reward.npy"  # the array of an MDP file whose first axis is the states in every form
 SAMPLES = 64  # worlds of a generator that are made to estimate how many states they have
 
 
 @dataclass(frozen=True)
-class Files:
-    """MDP files, by their paths."""
-
-    paths: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def label(self, number: int) -> str:
-        """The name of a world in tables."""
-        return self.paths[number]
-
-    def arguments(self, number: int) -> dict[str, Any]:
-        """The arguments of a world: files have none."""
-        return {}
-
-    def fields(self, number: int) -> dict[str, Any]:
-        """Values of the {names} in the path of a policy."""
-        return {WORLD: Path(self.paths[number]).stem}
-
-    def maker(self) -> Callable[[int], TabularMDP]:
-        """Return the function that makes the world of a number."""
-        return lambda number: TabularMDP.from_npz(self.paths[number])
-
-    def states(self) -> list[int | None]:
-        """Return the number of states of each world; None where the file does not show it."""
-        return [states_in(path) for path in self.paths]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the paths as JSON."""
-        return {"files": list(self.paths)}
-
-
-@dataclass(frozen=True)
-class Made:
-    """Worlds that a function returns, one for each combination of its arguments.
+class WorldSource:
+    """Worlds by number: MDP files, or what a function returns for each of its arguments.
 
     Attributes:
-        generator: a name of `GENERATORS`, or FILE.py:NAME.
-        grid: arguments.
+        generator: a name of `GENERATORS`, or FILE.py:NAME; None for files.
+        grid: arguments of the generator; of files, one axis "files" of paths.
     """
 
-    generator: str
+    generator: str | None
     grid: ArgumentGrid
 
     def __len__(self) -> int:
         return len(self.grid)
 
+    @property
+    def paths(self) -> Sequence[str]:
+        """The MDP files."""
+        return () if self.generator else self.grid.axes[FILES]
+
     def label(self, number: int) -> str:
-        """The name of a world in tables."""
+        """Return the name of a world in tables."""
+        if self.generator is None:
+            return self.paths[number]
         return label(self.generator, self.grid.at(number))
 
     def arguments(self, number: int) -> dict[str, Any]:
-        """The arguments of a world."""
-        return self.grid.at(number)
+        """Return the arguments of a world: files have none."""
+        return self.grid.at(number) if self.generator else {}
 
     def fields(self, number: int) -> dict[str, Any]:
-        """Values of the {names} in the path of a policy."""
-        return self.grid.at(number)
+        """Return the values of the {names} in the path of a policy."""
+        return self.grid.at(number) if self.generator else {WORLD: Path(self.paths[number]).stem}
 
     def maker(self) -> Callable[[int], TabularMDP]:
         """Return the function that makes the world of a number."""
-        if split_name(self.generator) is None:
-            return self._named_world
-        function = function_of(self.generator, WORLD)
+        name = self.generator
+        if name is None:
+            return lambda number: TabularMDP.from_npz(self.paths[number])
+        function = GENERATORS.get(name) or function_of(name, WORLD)
 
         def make(number: int) -> TabularMDP:
             # The table shows the arguments, so the message omits them and can be counted.
-            world = call(function, self.generator, **self.grid.at(number))
+            arguments = self.grid.at(number)
+            if name in GENERATORS:
+                try:
+                    return function(**arguments)
+                except (TypeError, ValueError, OverflowError) as cause:
+                    raise InvalidParameterError(str(cause)) from cause
+            world = call(function, name, **arguments)
             if not isinstance(world, TabularMDP):
                 raise InvalidParameterError(
-                    f"{self.generator} gives {shown(world)}, of type {type(world).__name__}, "
-                    f"expected one TabularMDP; a sweep calls it once for each combination of its "
-                    f"arguments"
+                    f"{name} gives {shown(world)}, of type {type(world).__name__}, expected one "
+                    f"TabularMDP; a sweep calls it once for each combination of its arguments"
                 )
             return world
 
         return make
 
-    def _named_world(self, number: int) -> TabularMDP:
-        try:
-            return GENERATORS[self.generator](**self.grid.at(number))
-        except (TypeError, ValueError, OverflowError) as cause:
-            raise InvalidParameterError(str(cause)) from cause
-
     def states(self) -> list[int | None]:
-        """Return the number of states of each world, estimated from `SAMPLES` worlds at most."""
+        """Return the number of states of each world, None where it is unknown.
+
+        Sizes of files are in their headers; those of generators are estimated from `SAMPLES`
+        worlds at most.
+        """
+        if self.generator is None:
+            return [states_in(path) for path in self.paths]
         make = self.maker()
-        if split_name(self.generator) is not None:
+        if self.generator not in GENERATORS:
             _check_repeatable(make, self.label(0))
         stride = -(-len(self) // SAMPLES)
         out: list[int | None] = []
@@ -360,21 +330,6 @@ class Made:
                 size = None
             out += [size] * min(stride, len(self) - number)
         return out
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the generator and its arguments as JSON."""
-        return {"generator": self.generator, "arguments": self.grid.to_json()}
-
-
-Source = Files | Made
-
-
-def source_of(value: Mapping[str, Any]) -> Source:
-    """Return the source that `to_json` was called on."""
-    if "files" in value:
-        return Files(tuple(map(str, value["files"])))
-    generator = str(value["generator"])
-    return Made(generator, grid_of(value["arguments"], generator))
 
 
 def world_digest(world: TabularMDP) -> str:
