@@ -1,9 +1,11 @@
 """MEG in causal influence diagrams, definition by definition (Definitions 3.1, 3.2, 4.4).
 
-Two cases, neither of which shares code with the library:
+Three cases, none of which shares code with the library:
 
 - sufficient recall: literal backward induction, every expectation a sum over all joint outcomes;
-- one decision: the closed form, written separately.
+- one decision: the closed form, written separately;
+- binary decisions without sufficient recall: Definition 3.1 as it stands (`causal_cube`,
+  `causal_search`).
 
 The classes of utilities of Definition 4.4 are given as ``groups``, the variables of each additive
 part: ``[("M", "S")]`` is every utility of M and S jointly, ``[("M",), ("S",)]`` the sums of a

@@ -141,17 +141,17 @@ def sum_to(model: Model, xs: Sequence[str], table: Array) -> Array:
     return np.transpose(summed, [kept.index(x) for x in xs])
 
 
-# Graphs: {variable: its parents}
-
-Graph = Mapping[str, Sequence[str]]
-
-
 def utility_table(model: Model, factors: Iterable[Factor]) -> Array:
     """The utility of every outcome."""
     table = np.zeros(tuple(model.sizes.values()))
     for xs, values in factors:
         table = table + spread(model, xs, values)
     return table
+
+
+# Graphs: {variable: its parents}
+
+Graph = Mapping[str, Sequence[str]]
 
 
 def descendants(graph: Graph, x: str) -> set[str]:

@@ -6,6 +6,7 @@ M and one of S.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ from .causal_model import (
     Factor,
     Model,
     probability_table,
+    spread,
     sum_to,
+    uniform_policy,
     with_policy,
 )
 
@@ -88,3 +91,136 @@ def targets_meg(model: Model, groups: Groups, starts: int = 2, seed: int = 0) ->
     factors = factors_of(model, groups, at)
     policy = {d: np.exp(q) for d, q in soft_optimal_policy(model, 1.0, factors).items()}
     return TargetsMeg(best, [values for _, values in factors], policy)
+
+
+def influencing(model: Model, groups: Groups) -> list[str]:
+    """The decisions with a directed path to some variable of some group."""
+    result = []
+    for d in model.decisions:
+        reached, grown = {d}, True
+        while grown:
+            more = {x for x in model.sizes if reached & set(model.parents[x])} - reached
+            reached, grown = reached | more, bool(more)
+        if any(reached & set(group) for group in groups):
+            result.append(d)
+    return result
+
+
+def matching_policy_bound(
+    model: Model, groups: Groups, starts: Sequence[dict[str, Array]] = ()
+) -> tuple[float, float]:
+    """An upper bound on ``targets_meg`` by weak duality: ``(bound, residual of the matching)``.
+
+    For weights theta, f(theta) = theta . P_pi(T) + C - max over pi' of (theta . P_pi'(T) + H(pi')),
+    with C the sum of log |dom D|.  So any pi' with P_pi'(T) = P_pi(T) gives f <= C - H(pi'); the
+    best is looked for among all policies of the decisions that influence T (the others are uniform
+    and cancel), from the measured policy and from ``starts`` (by default its mixtures with the
+    uniform one).  Of those that match to 1e-9 the best is returned; the measured policy always
+    does.  A residual r leaves a slack of r times the sum of |theta|.
+
+    On the boundary (deterministic policies) the optimiser easily stops short of the best pi'; the
+    bound is then loose, never wrong.  Starting at ``targets_meg(...).policy`` closes it.
+    """
+    active = influencing(model, groups)
+    if not active:
+        return 0.0, 0.0
+    total = math.fsum(math.log(model.sizes[d]) for d in active)
+    target = features(model, groups)
+    families = {d: (*model.parents[d], d) for d in active}
+    shapes = {d: model.cpds[d].shape for d in active}
+    fixed = {d: q for d, q in uniform_policy(model).items() if d not in active}
+    ones = {d: np.ones(shape) for d, shape in shapes.items()}
+    world = probability_table(with_policy(model, {**fixed, **ones}))  # all but the active decisions
+    states = [
+        spread(model, group, np.eye(math.prod(shape))[i].reshape(shape))
+        for group, shape in zip(groups, group_sizes(model, groups), strict=True)
+        for i in range(math.prod(shape))
+    ]
+
+    def unpack(x: Array) -> dict[str, Array]:
+        """The policies, each spread over all variables."""
+        out, at = {}, 0
+        for d, shape in shapes.items():
+            n = math.prod(shape)
+            out[d] = spread(model, families[d], x[at : at + n].reshape(shape))
+            at += n
+        return out
+
+    def joint_without(policy: dict[str, Array], left_out: str | None = None) -> Array:
+        table = world
+        for d in active:
+            if d != left_out:
+                table = table * policy[d]
+        return table
+
+    def entropy(x: Array) -> tuple[float, Array]:
+        policy = unpack(np.clip(x, 1e-300, None))
+        surprise = -sum(np.log(q) for q in policy.values())
+        table = joint_without(policy)
+        gradient = [
+            sum_to(model, families[d], joint_without(policy, d) * surprise)
+            - sum_to(model, model.parents[d], table)[..., None]
+            for d in active
+        ]
+        return float((table * surprise).sum()), np.concatenate([g.ravel() for g in gradient])
+
+    def matching(x: Array) -> Array:
+        table = joint_without(unpack(x))
+        return np.concatenate([sum_to(model, g, table).ravel() for g in groups]) - target
+
+    def matching_jacobian(x: Array) -> Array:
+        policy = unpack(x)
+        without = {d: joint_without(policy, d) for d in active}
+        rows = [
+            [sum_to(model, families[d], without[d] * state).ravel() for d in active]
+            for state in states
+        ]
+        return np.array([np.concatenate(row) for row in rows])
+
+    # One row per context: its probabilities sum to one.
+    size = sum(math.prod(shape) for shape in shapes.values())
+    contexts = [shape[-1] for shape in shapes.values() for _ in range(math.prod(shape[:-1]))]
+    sums = np.repeat(np.eye(len(contexts)), contexts, axis=1)
+
+    # The optimiser needs independent constraints: an orthonormal basis of the directions in which
+    # P(T) can move at all, from random policies.
+    rng = np.random.default_rng(0)
+    moves = []
+    for _ in range(2 * target.size + 2):
+        rows = rng.exponential(size=size)
+        moves.append(matching(rows / (rows @ sums.T @ sums)))
+    _, lengths, basis = np.linalg.svd(np.array(moves), full_matrices=False)
+    basis = basis[lengths > 1e-10 * max(1.0, float(lengths[0]))]
+
+    constraints = [{"type": "eq", "fun": lambda x: sums @ x - 1.0, "jac": lambda x: sums}]
+    if len(basis):
+        constraints.append(
+            {
+                "type": "eq",
+                "fun": lambda x: basis @ matching(x),
+                "jac": lambda x: basis @ matching_jacobian(x),
+            }
+        )
+    uniform = uniform_policy(model)
+    mixtures = [
+        {d: (1 - share) * model.cpds[d] + share * uniform[d] for d in active}
+        for share in (0.5, 0.03)
+    ]
+    result = []
+    for start in [model.cpds, *(starts or mixtures)]:
+        x = np.concatenate([start[d].ravel() for d in active])
+        result.append((total - entropy(x)[0], float(np.abs(matching(x)).max())))
+        for _ in range(2):
+            x = minimize(
+                lambda x: tuple(-part for part in entropy(x)),
+                x,
+                jac=True,
+                method="SLSQP",
+                bounds=[(0.0, 1.0)] * size,
+                constraints=constraints,
+                options={"ftol": 1e-15, "maxiter": 100},
+            ).x
+            x = np.clip(x, 0.0, 1.0)
+            x = x / (x @ sums.T @ sums)
+            result.append((total - entropy(x)[0], float(np.abs(matching(x)).max())))
+    return min((bound, residual) for bound, residual in result if residual < 1e-9)

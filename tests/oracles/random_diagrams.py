@@ -24,6 +24,42 @@ def table(
     return out
 
 
+def mouse(to_cheese: float, position: bool = False) -> Model:
+    """Example 1.  S: cheese left, right; D: go left, right; T: 0 none, 1 cheese; utility -1, +1.
+
+    With ``position``, M = D is where the mouse ends, and T looks at M instead of D.
+    """
+    end = "M" if position else "D"
+    sizes = {"S": 2, "D": 2, **({"M": 2} if position else {}), "T": 2}
+    parents: dict[str, tuple[str, ...]] = {"S": (), "D": ("S",), "T": ("S", end)}
+    cpds = {
+        "S": np.array([0.5, 0.5]),
+        "D": np.array([[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]]),
+        "T": table(sizes, parents["T"], 2, lambda s, d: int(s == d)),
+    }
+    if position:
+        parents["M"] = ("D",)
+        cpds["M"] = np.eye(2)
+    return Model(sizes, parents, cpds, ("D",), ((("T",), np.array([-1.0, 1.0])),))
+
+
+def mechanised_mouse(to_cheese: float) -> Model:
+    """Figure 4 (b).  T~: how the cheese depends on the mouse's side; D~: how the mouse moves.
+
+    The mechanism D~ adapts to the mechanism T~; D and T follow their mechanisms.  The decision that
+    corresponds to Example 1's D is D~ (it sees T~ as D saw S).
+    """
+    sizes = {"T~": 2, "D~": 2, "D": 2, "T": 2}
+    parents = {"T~": (), "D~": ("T~",), "D": ("D~",), "T": ("T~", "D")}
+    cpds = {
+        "T~": np.array([0.5, 0.5]),
+        "D~": np.array([[to_cheese, 1 - to_cheese], [1 - to_cheese, to_cheese]]),
+        "D": np.eye(2),
+        "T": table(sizes, parents["T"], 2, lambda s, d: int(s == d)),
+    }
+    return Model(sizes, parents, cpds, ("D~",), ((("T",), np.array([-1.0, 1.0])),))
+
+
 CELLS = 5
 
 
@@ -63,6 +99,26 @@ def smelling_mouse(first: float, second: float | None = None) -> Model:
             cpds[f"D{t}"] = np.array([[follow, 1 - follow], [1 - follow, follow]])
     utility: tuple[Factor, ...] = ((("U3",), np.array([0.0, 1.0])),)
     return Model(sizes, parents, cpds, ("D1", "D2"), utility)
+
+
+def without_idle(model: Model, *names: str) -> Model:
+    """The model without these childless variables (so that its joint is smaller)."""
+    return model._replace(
+        sizes={x: n for x, n in model.sizes.items() if x not in names},
+        parents={x: p for x, p in model.parents.items() if x not in names},
+        cpds={x: c for x, c in model.cpds.items() if x not in names},
+    )
+
+
+def goal_conditional(obeys: float = 1.0) -> Model:
+    """I: the instruction; D sees it; O = D.  Follows the instruction with this probability."""
+    sizes = {"I": 2, "D": 2, "O": 2}
+    cpds = {
+        "I": np.array([0.5, 0.5]),
+        "D": np.array([[obeys, 1 - obeys], [1 - obeys, obeys]]),
+        "O": np.eye(2),
+    }
+    return Model(sizes, {"I": (), "D": ("I",), "O": ("D",)}, cpds, ("D",))
 
 
 def two_peaks(gap: float) -> Model:
