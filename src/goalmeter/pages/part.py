@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +13,9 @@ from goalmeter.meg.sweeps.plan import KIND as SWEEP
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.report import Finding, Section, Table
+from goalmeter.runs.progress import Tell
 
-# What sort of run a folder holds -> the module whose `part_of_runs(runs, tell)` shows such runs.
+# Kind of run -> the module that shows such runs: `load(run)` and `part_of(loaded runs, tell)`.
 INSTRUMENTS = {
     REFLECTION: "goalmeter.pages.reflection",
     NAVIGATION: "goalmeter.pages.navigation",
@@ -49,31 +50,29 @@ class Part:
     runs: Sequence[dict[str, Any]] = ()
 
 
-def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
-    """The part of the instrument that runs of some kind belong to.
-
-    Args:
-        kind: one of `INSTRUMENTS`.
-        runs: their folders.
-        tell: told what is being done.
-    """
+def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part:
+    """The part of the instrument that runs of some kind, one of `INSTRUMENTS`, belong to."""
     # Imported by name, so that a page of one instrument does not load the others.
-    part: Part = import_module(INSTRUMENTS[kind]).part_of_runs(runs, tell)
+    module = import_module(INSTRUMENTS[kind])
+    loaded = []
+    for run in runs:
+        tell(f"reading {run}")
+        loaded.append(module.load(run))
+    part: Part = module.part_of(loaded, tell)
     return part
 
 
-def part_behind(kind: str, runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part | None:
-    """What runs of some kind hold besides what they measured; None if they hold nothing more.
-
-    Args:
-        kind: one of `INSTRUMENTS`.
-        runs: their folders.
-        tell: told what is being done.
-    """
+def part_behind(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part | None:
+    """What runs of some kind hold besides what they measured; None if they hold nothing more."""
     if kind not in BEHIND:
         return None
     part: Part | None = import_module(BEHIND[kind]).part_of_runs(runs, tell)
     return part
+
+
+def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """JSON values without some fields."""
+    return {key: value for key, value in values.items() if key not in names}
 
 
 def all_sections(parts: Sequence[Part]) -> list[Section]:

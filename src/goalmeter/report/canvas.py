@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 # --- Colours --------------------------------------------------------------------------------------
-# A picture is drawn once, for a light page. On a report's page each of its colours becomes a CSS
-# variable named after it, `var(--c0072b2)`, and the page says what that is: the colour itself in
-# the light, and in the dark the same hue with its lightness mirrored. Order stays order: what was
-# pale, and so near the paper, is near the paper still.
+# A picture is drawn for a light page. On a page each of its colours becomes a CSS variable,
+# `var(--c0072b2)`: the colour itself in the light, and in the dark the same hue with its lightness
+# mirrored, so that what was near the paper is near the paper still.
 #
 # Source: Ottosson (2020), A perceptual color space for image processing, for lightness (Oklab).
 
@@ -140,11 +139,8 @@ def _rgb(lab: FloatArray) -> FloatArray:
 
 
 # --- Canvas ---------------------------------------------------------------------------------------
-# Text in the pictures stays text (it takes the page's typeface and scales with it), lengths are
-# relative to the page's width, and every id carries the picture's name, so that many pictures
-# can share a page. Colours are those of Okabe and Ito, which stay apart for colour-blind readers;
-# no picture relies on colour alone, and a dark page can change them (see `colours`).
-
+# Text in the pictures stays text, lengths are relative to the page's width, and ids carry the
+# picture's name, so that many pictures can share a page. No picture relies on colour alone.
 LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small window scrolls instead
 SMALLEST = 7.0  # points: what is written that small is just above those pixels at full width
 

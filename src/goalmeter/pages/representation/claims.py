@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from goalmeter.pages import prose
+from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import INTERVALS
+from goalmeter.report.numbers import number
 from goalmeter.representation.beliefs.used_cells import unbelieved
 from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
@@ -21,6 +21,7 @@ from goalmeter.representation.result_rows import (
     DecidedRow,
     MapRow,
     MovedRow,
+    PlaceRow,
     PlanRow,
     SubspaceRow,
     UsedRow,
@@ -47,8 +48,7 @@ SPANS = {
     look_ups.ANSWERING: "in all that is written",
 }
 _MOVED = {"goal": "the goal moved", "agent": "the agent moved", "isometry": "the grid turned"}
-# The texts of the page.
-say = partial(prose, "representation", INTERVALS=INTERVALS)
+say = Texts("representation", INTERVALS=INTERVALS)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ShownModel:
         if all(key in entries for key in ("layer", "position", "probe")):
             return entries["layer"], entries["position"], entries["probe"]
         first = next(iter(self.result.maps), None)
-        return (None, None, None) if first is None else _place(first)
+        return (None, None, None) if first is None else map_place(first)
 
     @property
     def probe(self) -> MapRow | None:
@@ -84,8 +84,13 @@ class ShownModel:
         return [row for row in self.controls if row.control != CONTROL_TASK]
 
     @property
+    def best_rival(self) -> tuple[str, Estimate] | None:
+        """The control with the highest AUROC, with its name."""
+        return best({str(row.control): row.auroc for row in self.rivals})
+
+    @property
     def _at_chosen(self) -> list[MapRow]:
-        return [row for row in self.result.maps_of() if _place(row) == self.chosen]
+        return [row for row in self.result.maps_of() if map_place(row) == self.chosen]
 
     @property
     def unbelieved(self) -> str:
@@ -117,7 +122,8 @@ def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
     return sorted(rows, key=lambda row: ranks.get(row.control, len(CONTROLS)))
 
 
-def _place(row: MapRow) -> tuple[Any, Any, Any]:
+def map_place(row: MapRow | PlaceRow) -> tuple[Any, Any, Any]:
+    """Layer, position and probe."""
     return row.layer, row.position, row.probe
 
 
@@ -146,6 +152,13 @@ def with_dose(row: UsedRow) -> str:
 def what_moved(row: MovedRow | SubspaceRow) -> str:
     """Describe what differs in the other question."""
     return _MOVED.get(row.moved, row.moved)
+
+
+def chance(row: SubspaceRow) -> str | None:
+    """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
+    if len(row.chance) != 3:
+        return None
+    return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
 
 
 def position_rank(position: str) -> tuple[int, float, str]:
