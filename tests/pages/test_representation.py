@@ -43,9 +43,8 @@ def whole() -> Part:
     return part_of(made.result(), made.unused())
 
 
-def page_of(folder: Path, *results: Representation) -> tuple[Path, str]:
-    """The page of some results: its path and its text."""
-    part = part_of(*results)
+def page_of(folder: Path, part: Part) -> tuple[Path, str]:
+    """The page of a part: its path and its text."""
     path = write_report(
         folder / "page.html",
         part.title,
@@ -423,24 +422,25 @@ def nothing_known() -> Representation:
     "result",
     [
         nothing_known(),
-        made.bare(),
         made.bare(maps=()),
         made.bare(maps=(map_row(share(0.9)),), chosen={}),
-        made.bare(maps=(map_row(share(0.9), cells="all"),)),
-        made.bare(use=made.use_rows()[:3]),
-        made.bare(doses=made.dose_rows()),
-        made.bare(spans=made.span_rows()[:1]),
-        made.bare(moved=made.moved_rows()[3:5]),
-        made.bare(subspaces=(made.subspace_row(),)),
-        made.bare(plan=made.plan_rows()[1:2]),
-        made.bare(decided=made.decided_rows()[:1]),
-        made.bare(believed=made.believed(made.est(1.0)) | {"controls": {}, "beyond": {}}),
+        made.bare(
+            maps=(map_row(share(0.9), cells="all"),),
+            use=made.use_rows()[:3],
+            doses=made.dose_rows()[:1],
+            spans=made.span_rows()[:1],
+            moved=made.moved_rows()[3:5],
+            subspaces=(made.subspace_row(),),
+            plan=made.plan_rows()[1:2],
+            decided=made.decided_rows()[:1],
+            believed=made.believed(est(1.0)) | {"controls": {}, "beyond": {}},
+        ),
     ],
 )
 def test_a_page_of_every_shape(tmp_path: Path, result: Representation) -> None:
     # A report reads the stored result.
     result.save(tmp_path)
-    _, text = page_of(tmp_path, Representation.load(tmp_path))
+    _, text = page_of(tmp_path, part_of(Representation.load(tmp_path)))
     assert ">nan" not in text.lower() and "None" not in re.sub(r"<[^>]*>", "", text)
 
 
@@ -461,7 +461,9 @@ def test_what_others_wrote_is_shown_as_text(tmp_path: Path) -> None:
         "left_out": {HOSTILE: HOSTILE},
         "believed": made.believed(made.est(1.0)),
     }
-    _, text = page_of(tmp_path, made.result(**changes), made.bare(model=HOSTILE, run=HOSTILE))
+    _, text = page_of(
+        tmp_path, part_of(made.result(**changes), made.bare(model=HOSTILE, run=HOSTILE))
+    )
     assert "<script" not in text and "\x1b" not in text
     assert html.escape("<script>alert", quote=False) in text
 
@@ -480,7 +482,7 @@ def test_a_report_shows_what_a_run_holds_and_nothing_else(walks: Path, tmp_path:
     text = (tmp_path / "plain.html").read_text("utf-8")
     assert "representation" not in plain.json["runs"][0] and "What is read of cells" not in text
     about = {"run": run_digest(load(walks).trajectories)}
-    made.result(about=about).save(walks)
+    made.bare(about=about, use=made.use_rows(), verdict="used").save(walks)
     told: list[str] = []
     try:
         probed = report_runs([walks], tmp_path / "probed.html", progress=told.append)
@@ -510,7 +512,7 @@ def test_a_result_that_was_edited_is_one_clear_error(walks: Path, tmp_path: Path
 def test_on_a_telephone_nothing_runs_off_the_side_and_no_text_is_small(
     browser: str, tmp_path: Path
 ) -> None:
-    page, _ = page_of(tmp_path, made.result())
+    page, _ = page_of(tmp_path, whole())
     script = """
       const small = [];
       for (const text of page.querySelectorAll("svg text")) {
@@ -534,6 +536,6 @@ def test_on_a_telephone_nothing_runs_off_the_side_and_no_text_is_small(
     assert inner == 400 and wide <= inner
     assert small == []
     # A map of a state is seen whole.
-    assert len(maps) == 4 and max(maps) == 0
+    assert len(maps) == 10 and max(maps) == 0
     # The green of used cells is another one in the dark.
     assert "rgb(0, 158, 115)" not in strokes

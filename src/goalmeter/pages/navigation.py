@@ -77,15 +77,16 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
 def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     """Accuracy against the distance to the goal, all agents in the same axes."""
     curves: list[Curve] = []
-    values, points = [], []
+    values: list[str] = []
+    points: list[str] = []
     for result in results:
         rows = _distance_rows(result)
         label, distances = short(result.agent), [row.distance for row in rows]
         # Reference agents are grey, so strokes tell them apart; the others have colours.
         if result.reference:
             y = [row.accuracy.value for row in rows]
-            style = {"colour": MUTED, "stroke": _STROKES[result.agent]}
-            curves.append(Curve(label=label, x=distances, y=y, **style))
+            stroke = _STROKES[result.agent]
+            curves.append(Curve(label=label, x=distances, y=y, colour=MUTED, stroke=stroke))
         else:
             colour = STROKES[len(points) % len(STROKES)][0]
             accuracies = [row.accuracy for row in rows]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.pages import reflection_tables
+from goalmeter.pages import Content, reflection_tables
 from goalmeter.pages.part import Part, without
 from goalmeter.pages.reflection_tables import (
     LOWERS,
@@ -163,7 +163,7 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
         picture = environments_map(group, name=f"reflection-environments{suffix}")
         out.append(say.section("environments_section", picture, suffix=title))
         if compared:
-            checks = [
+            checks: list[Content] = [
                 reflection_tables.pairs_table(compared, group, _anchor("checks", number)),
                 reflection_tables.gains_table(compared, group),
                 pairs_chart(compared, name=f"reflection-pairs{suffix}"),

@@ -177,6 +177,7 @@ def _results_table(measurement: Measurement, number: int) -> Table:
     first = measurement.first
 
     def row(result: SimulatorResult) -> dict[str, object]:
+        scale: dict[str, object]
         if first.maximum is None:
             scale = {"no_maximum": NO_MAXIMUM, "relative_to": result.reference}
         else:

@@ -10,7 +10,7 @@ from goalmeter.meg.sweeps.plan import POLICY, WORDS
 from goalmeter.meg.sweeps.sweep import load as load
 from goalmeter.meg.sweeps.table import Sweep, SweepGroup, by_argument
 from goalmeter.meg.sweeps.worlds import SEED, is_number
-from goalmeter.pages import Texts
+from goalmeter.pages import Content, Texts
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.charts import STROKES, Curve, curve_chart
@@ -175,7 +175,7 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
 
 def _of(sweep: Sweep, number: int) -> list[Section]:
     suffix = f" ({number})" if number > 1 else ""
-    content = {
+    content: dict[str, Sequence[Content]] = {
         "summary_section": [summary_table(sweep, _anchor("summary", number))],
         "curves_section": curves(sweep, f"sweep-{number}"),
         "failures_section": [failures_table(sweep, _anchor("failures", number))],

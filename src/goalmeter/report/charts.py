@@ -139,19 +139,9 @@ def heat_map(
 ) -> str:
     """Panels of one colour scale below each other as SVG, each cell with its number.
 
-    The scale is pale at 0 and runs to `limit`, both ways if numbers are signed; a last column has
-    the mean of each row.
-
-    Args:
-        name: unique on the page.
-        panels: from the top.
-        rows: a name for each row.
-        columns: a name for each column, shown once, above the first panel.
-        label: of the colour scale, with its unit.
-        limit: the end of the scale; what lies beyond has the colour of the end.
-        signed: whether there may be numbers below 0.
-        least: where a scale without signs begins; what lies below has the colour of the beginning.
-        means: whether there is a column of means.
+    The scale, named `label`, is pale at 0 and runs to `limit`, both ways if numbers are `signed`,
+    else from `least`; what lies beyond has the colour of the end. With `means` a last column has
+    the mean of each row. Names of columns are shown once, above the first panel.
     """
     arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
     for panel, array in zip(panels, arrays, strict=True):
@@ -314,10 +304,7 @@ class DotPanel:
 def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> str:
     """Panels beside each other that share their lines, as SVG; 0 is marked in each.
 
-    Args:
-        name: unique on the page.
-        lines: a name for each line, from the top.
-        panels: from the left.
+    Lines are named from the top, panels come from the left.
     """
     most = max(1 if panel.joined else len(panel.series) for panel in panels)
     names = [short(line, _LONGEST) for line in lines]
@@ -467,19 +454,11 @@ def curve_chart(
     tick_names: Sequence[str] | None = None,
     size: tuple[float, float] = (4.6, 3.4),
 ) -> str:
-    """A chart of curves as SVG.
+    """A chart of curves as SVG, drawn in the order given.
 
-    Args:
-        name: unique on the page.
-        curves: drawn in this order.
-        x_label: of the axis, with its unit.
-        y_label: of the axis, with its unit.
-        levels: dashed horizontal lines and their names.
-        limits: of the y axis; None, for both or for one end, for those of what is drawn.
-        log: logarithmic y axis.
-        ticks: places of the x ticks.
-        tick_names: their names, one for each; their numbers if not given.
-        size: inches.
+    Levels are dashed horizontal lines and their names; limits those of the y axis, None, for both
+    or for one end, for those of what is drawn; `log` makes the y axis logarithmic. Ticks are
+    places on the x axis, shown as `tick_names` or as numbers. The size is in inches.
     """
     with canvas(*size) as figure:
         axes: Any = figure.subplots()

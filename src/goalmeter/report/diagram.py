@@ -329,7 +329,7 @@ def _in_layers(
     before: dict[Node, list[Node]] = {}
     after: dict[Node, list[Node]] = {}
     for a, b in edges:
-        bends = {(a, b, k): k for k in range(layer[a] + 1, layer[b])}
+        bends: dict[Node, int] = {(a, b, k): k for k in range(layer[a] + 1, layer[b])}
         layer |= bends
         breadth |= dict.fromkeys(bends, _BEND)
         chains[a, b] = [a, *bends, b]

@@ -1,4 +1,7 @@
-"""Maps of grid worlds: values of cells, trajectories, and decoded maps."""
+"""Maps of grid worlds: values of cells, trajectories, and decoded maps.
+
+The argument `name` of each map is unique on the page.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def _limits(axes: Any, rows: int, columns: float) -> None:
     axes.set_yticks([])
 
 
-def _edges(shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+def _edges(shape: tuple[int, ...]) -> tuple[Any, Any]:
     """Borders of columns and of rows."""
     # Squares, not an image: the page gives them other colours in the dark.
     return np.arange(shape[1] + 1) - 0.5, np.arange(shape[0] + 1) - 0.5
@@ -109,19 +112,13 @@ def grid_map(
     limit: float | None = None,
     beside: tuple[str, float] | None = None,
 ) -> str:
-    """A map of values [R, C] as SVG, each square with its number.
+    """A map of values [R, C] as SVG, each square with its number; row 0 is on top.
 
-    Args:
-        name: unique on the page.
-        values: [R, C]; row 0 is on top.
-        label: of the colour scale, with its unit.
-        palette: "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at 0).
-        marks: what stands where.
-        log: whether colours follow log(1 + 10 |value|), so that small values show as well.
-        limit: the end of the colour scale, so that several maps can share one; the largest
-            value if it is not given.
-        beside: the name and the value of one more square, right of the map and on its scale; what
-            is below the scale has the colour of its beginning.
+    The palette is "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at
+    0), its scale named `label`. With `log`, colours follow log(1 + 10 |value|), so that small
+    values show as well. The scale ends at `limit`, so that several maps can share one, else at the
+    largest value. `beside` is the name and value of one more square, right of the map and on its
+    scale; what is below the scale has the colour of its beginning.
     """
     array = np.asarray(values, dtype=np.float64)
     rows, columns = array.shape
@@ -241,17 +238,11 @@ class Move:
 def walk_map(
     name: str, walls: BoolArray, letters: Mapping[Place, str], moves: Sequence[Move]
 ) -> str:
-    """A picture of a walk as SVG.
+    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order.
 
     Optimal moves are solid and blue, others dashed and vermilion; a move that led nowhere is a
     ring, an answer that was no action a cross. Each cell has the numbers of the steps that were
     made there, the first ones where there are more.
-
-    Args:
-        name: unique on the page.
-        walls: [rows, columns].
-        letters: a letter for places, such as G for the goal.
-        moves: in order.
     """
     rows, columns = walls.shape
     width, height = (max(_WALK_CELL * cells, _LEAST) for cells in (columns, rows))
@@ -347,16 +338,10 @@ class Marked:
 
 
 def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") -> str:
-    """A map as SVG.
+    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched.
 
     The arrow is blue if the move is among the right ones, else vermilion with a broken shaft.
-
-    Args:
-        name: unique on the page.
-        cells: probability of a wall in each cell, [rows, columns]; NaN where nobody knows, which
-            is hatched.
-        marked: what is drawn on top.
-        label: of the colour scale. Without it there is no scale, and cells are walls or not.
+    Without a `label` there is no colour scale, and cells are walls or not.
     """
     shares = np.asarray(cells, dtype=np.float64)
     rows, columns = shares.shape

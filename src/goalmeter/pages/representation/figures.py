@@ -75,20 +75,34 @@ def _map_figure(
         )
         for control in dict.fromkeys(row.control for row in rows)
     ]
-    panels = [panel for panel in panels if not panel.is_empty]
-    if not panels:
+    named = [f"layer {layer}" for layer in layers]
+    return _heat(shown, name, name.removesuffix("_map"), panels, (named, positions), **scale)
+
+
+def _heat(
+    shown: ShownModel,
+    texts: str,
+    name: str,
+    panels: Sequence[Panel],
+    names: tuple[Sequence[str], Sequence[str]],
+    **scale: Any,
+) -> Figure | None:
+    """The panels that have numbers, with names of rows and columns; None where none has any."""
+    shown_panels = [panel for panel in panels if not panel.is_empty]
+    if not shown_panels:
         return None
-    most = max(float(np.nanmax(np.abs(panel.values))) for panel in panels) or 1.0
+    most = max(float(np.nanmax(np.abs(panel.values))) for panel in shown_panels) or 1.0
+    rows, columns = names
     svg = heat_map(
-        f"{shown.prefix}-{name.removesuffix('_map')}",
-        panels,
-        rows=[f"layer {layer}" for layer in layers],
-        columns=positions,
+        f"{shown.prefix}-{name}",
+        shown_panels,
+        rows=rows,
+        columns=columns,
         means=False,
         **{"limit": most} | scale,
     )
-    highest = number(float(np.nanmax(panels[0].values)), 2)
-    return say.figure(name, svg, model=shown.name, probe=probe, highest=highest)
+    highest = number(float(np.nanmax(shown_panels[0].values)), 2)
+    return say.figure(texts, svg, model=shown.name, probe=shown.chosen[2], highest=highest)
 
 
 def flips_map(shown: ShownModel) -> Figure | None:
@@ -144,20 +158,8 @@ def _layer_map(
         )
         for title, field in values.items()
     ]
-    panels = [panel for panel in panels if not panel.is_empty]
-    if not panels:
-        return None
-    svg = heat_map(
-        f"{shown.prefix}-{name}",
-        panels,
-        rows=names,
-        columns=list(map(claims.layers_in_words, layers)),
-        label=label,
-        limit=1.0,
-        signed=False,
-        means=False,
-    )
-    return say.figure(texts, svg, model=shown.name)
+    columns = list(map(claims.layers_in_words, layers))
+    return _heat(shown, texts, name, panels, (names, columns), label=label, limit=1.0, signed=False)
 
 
 def _value(row: Any, field: str) -> float:

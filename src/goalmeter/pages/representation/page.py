@@ -329,11 +329,12 @@ def part_of_results(results: Sequence[Representation], tell: Tell) -> Part:
         tell(f"drawing what was read of {shown.name}")
     summaries = {"read": read_table(models), "used": used_table(models)}
     lines = [line for shown in models for line in findings(shown, summaries)]
+    # What a model reads, uses and believes comes first, of every model.
+    lines.sort(key=lambda line: not line.lead)
     return Part(
         **say("part"),
         sections=sections(models),
-        # What a model reads, uses and believes comes first, of every model.
-        findings=sorted(lines, key=lambda line: not line.lead),
+        findings=lines,
         glossary=say("glossary"),
         tables=tuple(each for each in summaries.values() if each is not None),
         runs=[in_short(shown) for shown in models],
