@@ -59,6 +59,9 @@ DOTS: dict[str, dict[str, Any]] = {
 }
 
 
+_DECLARED = ("columns", "panels", "chart")
+
+
 class Texts:
     """The entries of an instrument's file; `always` are values that every text may use."""
 
@@ -66,7 +69,7 @@ class Texts:
         self.instrument = instrument
         self.always = always
 
-    def __call__(self, name: str, **values: object) -> dict[str, Any]:
+    def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
         """Return the texts of an entry without its columns; lists become tuples."""
 
         def filled(entry: Any) -> Any:
@@ -75,14 +78,13 @@ class Texts:
             return entry.format(**self.always, **values) if isinstance(entry, str) else entry
 
         entry = _read(self.instrument)[name]
-        return {
-            key: filled(value) for key, value in entry.items() if key not in ("columns", "panels")
-        }
+        return {key: filled(value) for key, value in entry.items() if key not in _DECLARED}
 
     def table(
         self,
         name: str,
         rows: Iterable[Any],
+        /,
         *,
         anchor: str = "",
         before: Iterable[str] = (),
@@ -101,7 +103,13 @@ class Texts:
         return Table(columns=tuple(heads), rows=lines, anchor=anchor, **texts)
 
     def dots(
-        self, name: str, picture: str, lines: Sequence[str], rows: Sequence[Any], **values: object
+        self,
+        name: str,
+        picture: str,
+        lines: Sequence[str],
+        rows: Sequence[Any],
+        /,
+        **values: object,
     ) -> Figure:
         """Return a dot chart with a line for each row, whose panels the entry declares.
 
@@ -133,13 +141,28 @@ class Texts:
             )
         return self.figure(name, dot_chart(picture, lines, panels), **values)
 
-    def figure(self, name: str, svg: str, **values: object) -> Figure:
+    def draw(
+        self,
+        name: str,
+        chart: Callable[..., str],
+        picture: str,
+        series: Sequence[Any],
+        options: Mapping[str, Any] | None,
+        /,
+        **values: object,
+    ) -> Figure:
+        """Return a chart of some series with the options that the entry and the caller give."""
+        given = _read(self.instrument)[name].get("chart", {}) | (options or {})
+        return self.figure(name, chart(picture, series, **given), **values)
+
+    def figure(self, name: str, svg: str, /, **values: object) -> Figure:
         """Return a picture with the texts of an entry."""
         return Figure(svg=svg, **self(name, **values))
 
     def section(
         self,
         name: str,
+        /,
         *content: Content | Sequence[Content],
         suffix: str = "",
         anchor: str = "",

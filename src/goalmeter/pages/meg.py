@@ -14,7 +14,7 @@ from goalmeter.meg.causal.result import CausalMeg, Goal, do_text
 from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, set_text
 from goalmeter.meg.result import MegResult
 from goalmeter.pages import Texts
-from goalmeter.report import Column, Table
+from goalmeter.report import Table
 from goalmeter.report.numbers import nats, number, utility
 from goalmeter.report.tables import share_bar, summary_table
 
@@ -108,15 +108,8 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
         )
     if math.isinf(result.rationality):
         notes += say("goal_at_infinity")["notes"]
-    return Table(
-        columns=(*(Column(x, numeric=False) for x in goal.variables), "utility"),
-        rows=tuple(
-            (*map(str, outcome), "–" if np.isnan(value) else utility(value))
-            for outcome, value in rows
-        ),
-        notes=tuple(notes),
-        **say("goal"),
-    )
+    lines = [(dict(zip(goal.variables, outcome, strict=True)), value) for outcome, value in rows]
+    return say.table("goal", lines, notes=notes)
 
 
 def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None = None) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,24 +54,23 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
             # The mean where a cell has several conditions.
             means = {place: float(np.mean(values)) for place, values in by_place.items()}
             panels.append(Panel.of(short(result.agent) + suffix, means, sizes, complexities))
+    names = {
+        "rows": [f"size {size}" for size in sizes],
+        "columns": [f"complexity {complexity:g}" for complexity in complexities],
+    }
     row = first[0]
-    svg = heat_map(
+    figure = say.draw(
+        "surface",
+        heat_map,
         name,
         panels,
-        rows=[f"size {size}" for size in sizes],
-        columns=[f"complexity {complexity:g}" for complexity in complexities],
-        label="share of optimal actions",
-        limit=1.0,
-        signed=False,
-    )
-    texts = say(
-        "surface",
+        names,
         agents=", ".join(dict.fromkeys(result.agent for result in results)),
         grids=row.grids,
         walks=row.trajectories / row.grids,
     )
     # A surface of few columns stands beside other pictures.
-    return Figure(svg=svg, wide=len(complexities) > 3, **texts)
+    return replace(figure, wide=len(complexities) > 3)
 
 
 def by_distance(results: Sequence[Navigation], name: str) -> Figure:
@@ -100,18 +99,12 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     if len(conditions) > 1:
         first = condition_in_words(conditions[0]).removeprefix(", ")
         condition = f" Of {len(conditions)} conditions the first: {first}."
-    svg = curve_chart(
+    return say.draw(
+        "by_distance",
+        curve_chart,
         name,
         curves,
-        x_label="distance to the goal, steps",
-        y_label="share of optimal actions",
-        # A little above 1, or the line of an agent without fault is cut in half.
-        limits=(0.0, 1.03),
-        size=(6.4, 3.8),
-    )
-    return say.figure(
-        "by_distance",
-        svg,
+        None,
         values="; ".join(values),
         steps=LEAST_STEPS,
         grids=LEAST_GRIDS,
@@ -342,51 +335,59 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
     # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
     name = "random" if result.agent == "greedy" else "greedy"
     beside = {r.agent: r.overall[0] for r in group.results}[name]
+    found: dict[str, str] = say(
+        "found",
+        agent=result.agent,
+        suite=suite,
+        name=name,
+        optimal=percent(row.accuracy),
+        others=percent(beside.accuracy.value),
+        detour=percent(row.accuracy_detour),
+        others_detour=percent(beside.accuracy_detour.value),
+        invalid=percent(row.invalid.value),
+    )
     lines: list[Finding] = []
 
     def tell(text: str, place: str = "agents", link: str = "numbers") -> None:
         lines.append(Finding(text=text, links=(Link(link, f"{prefix}-{place}"),)))
 
     # Some worlds have no place where the compass errs, and nothing is said of such places.
-    astray = ""
-    if not math.isnan(row.accuracy_detour.value):
-        astray = (
-            f" Where the compass may lead astray, it does in {percent(row.accuracy_detour)}, "
-            f"{name} in {percent(beside.accuracy_detour.value)}."
-        )
-    tell(
-        f"{result.agent}, {suite}: it takes an optimal action in {percent(row.accuracy)} of its "
-        f"decisions, {name} in {percent(beside.accuracy.value)}.{astray}"
-    )
+    has_detours = not math.isnan(row.accuracy_detour.value)
+    tell(found["optimal"] + (found["astray"] if has_detours else ""))
     for keys in result.keys:
-        item = "the key" if keys.thing == KEY else "the neutral object"
-        tell(
-            f"{suite}: {navigation_tables.label_key_row(result, keys)} takes {item} in "
-            f"{percent(keys.pick_up.rate)} of its walks, the random agent in "
-            f"{percent(keys.pick_up.chance)}, and an agent that takes shortest ways to the goal in "
-            f"{percent(keys.pick_up.shortest)}.",
-            "keys",
+        about = say(
+            "found_keys",
+            label=navigation_tables.label_key_row(result, keys),
+            item="the key" if keys.thing == KEY else "the neutral object",
+            suite=suite,
+            rate=percent(keys.pick_up.rate),
+            chance=percent(keys.pick_up.chance),
+            shortest=percent(keys.pick_up.shortest),
         )
+        tell(about["text"], "keys")
     for sentence in navigation_tables.sentences(result):
         tell(f"{suite}: {sentence}", "keys")
     if result.frames is not None:
+        frames = result.frames.frames
         same = [
             frame.transform
-            for frame in result.frames.frames
-            for comparison in frame.comparisons
-            if comparison.metric == "accuracy"
-            and navigation_tables.verdict(comparison) is Verdict.EQUAL
+            for frame in frames
+            for test in frame.comparisons
+            if test.metric == navigation_tables.ACCURACY
+            and navigation_tables.verdict(test) is Verdict.EQUAL
         ]
-        tell(
-            f"{result.agent}, {suite}: its accuracy is shown to be the same, within "
-            f"{100 * result.frames.margin:g} percentage points, in {len(same)} of "
-            f"{len(result.frames.frames)} frames" + (f" ({', '.join(same)})." if same else "."),
-            "frames",
-            "tests",
+        about = say(
+            "found_frames",
+            agent=result.agent,
+            suite=suite,
+            margin=100 * result.frames.margin,
+            same=len(same),
+            frames=len(frames),
+            named=f" ({', '.join(same)})" if same else "",
         )
+        tell(about["text"], "frames", "tests")
     if row.invalid.value > 0:
-        share = percent(row.invalid.value)
-        tell(f"{result.agent}, {suite}: {share} of its answers were no action.")
+        tell(found["invalid"])
     return lines
 
 

@@ -225,47 +225,37 @@ def directedness_sentences(agents: Sequence[Directedness], agent: str) -> list[s
     rows = [row for row in agents if row.agent == agent]
     # Where nothing lies about, or no fit could be made, there is no wish beside the goal.
     asked = [row for row in rows if row.thing is not None and row.difference is not None]
-    if len(rows) == 1:
-        goal = rows[0].goal
-        out = [
-            f"Wanting the goal explains {percent(goal.share)} of the most that could be explained "
-            f"of its moves, {number(goal.nats, 1)} nats a walk."
-        ]
-    else:
-        each = "; ".join(
+    winners = [row.larger for row in asked]
+    counts = [f"{text} in {winners.count(w)}" for w, text in WISHES.items() if w in winners]
+    found = say(
+        "found_goal",
+        share=percent(rows[0].goal.share),
+        nats=number(rows[0].goal.nats, 1),
+        each="; ".join(
             f"{number(row.goal.nats, 1)} nats{condition_in_words(row.condition)}" for row in rows
-        )
-        out = [f"Of a walk, wanting the goal explains {each}."]
-    if len(asked) == 1:
-        out.append(_larger(asked[0]))
-    elif asked:
-        winners = [row.larger for row in asked]
-        counts = [f"{text} in {winners.count(w)}" for w, text in WISHES.items() if w in winners]
-        out.append(
-            f"Before it takes {item_of(agents)}, its moves are explained better by wanting "
-            f"{', '.join(counts) or 'either in none'} of {len(asked)} conditions; "
-            f"{winners.count(None)} are inconclusive."
-        )
+        ),
+        item=item_of(agents),
+        counts=", ".join(counts) or "either in none",
+        asked=len(asked),
+        unclear=winners.count(None),
+    )
+    out = [found["share" if len(rows) == 1 else "each"]]
+    if asked:
+        out.append(_larger(asked[0]) if len(asked) == 1 else found["winners"])
     return out
 
 
 def _larger(row: Directedness) -> str:
     assert row.thing is not None and row.difference is not None
     item, more = WISHES[row.thing], row.difference
-    if row.larger is None:
-        return (
-            f"Before it takes {item}, neither wish is shown to explain more than the other: "
-            f"goal minus {item.removeprefix('the ')} is {number(more, 1)} nats a walk."
-        )
     first, second = "the goal", item
     # The sentence names the wish that explains more first, so its lead is a positive number.
-    if row.larger != GOAL_UTILITY:
+    if row.larger not in (None, GOAL_UTILITY):
         interval = more.interval and (-more.interval[1], -more.interval[0])
         first, second, more = item, first, replace(more, value=-more.value, interval=interval)
-    return (
-        f"Before it takes {item}, wanting {first} explains {number(more, 1)} nats a walk more "
-        f"than wanting {second}."
-    )
+    texts = {"item": item, "bare": item.removeprefix("the "), "first": first, "second": second}
+    found: dict[str, str] = say("found_thing", difference=number(more, 1), **texts)
+    return found["unclear" if row.larger is None else "larger"]
 
 
 def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:
@@ -362,25 +352,24 @@ def _item(verdicts: Sequence[Want]) -> str:
 
 def _why(want: Want) -> str:
     """The numbers behind the verdict, in a sentence or two."""
-    out = []
-    if want.mazes is not None:
-        out.append(
-            f"In mazes, wanting the goal explains {percent(want.mazes.goal.share)} of the most "
-            f"that could be explained of its moves{', judged on that map' * want.mapped}."
-        )
-    if want.mapped and want.follows_map is not None:
-        out.append(
-            f"Of its moves that are right either on the map or in the world, and not on both, "
-            f"{percent(want.follows_map)} are right on the map."
-        )
-    if want.beside is not None:
-        item = _item([want])
-        goal, of_item = (percent(share) for share in want.beside[:2])
-        out.append(
-            f"Beside {item.replace('the ', 'a ', 1)} that opens nothing, wanting {item} explains "
-            f"{of_item} of what it does before taking it, and wanting the goal {goal}."
-        )
-    return " ".join(out)
+    item = _item([want])
+    goal, of_item = map(percent, want.beside[:2]) if want.beside is not None else ("", "")
+    texts = say(
+        "why",
+        share=want.mazes and percent(want.mazes.goal.share),
+        judged=", judged on that map" * want.mapped,
+        follows=want.follows_map and percent(want.follows_map),
+        an_item=item.replace("the ", "a ", 1),
+        item=item,
+        goal=goal,
+        of_item=of_item,
+    )
+    known = {
+        "mazes": want.mazes is not None,
+        "mapped": want.mapped and want.follows_map is not None,
+        "beside": want.beside is not None,
+    }
+    return " ".join(texts[name] for name, is_known in known.items() if is_known)
 
 
 # --- Learnt pictures ------------------------------------------------------------------------------

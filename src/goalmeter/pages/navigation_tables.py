@@ -76,12 +76,8 @@ def _overall(results: Sequence[Navigation]) -> list[tuple[str, Row]]:
 def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
     """Every agent over all sizes and complexities."""
     first = results[0]
-    row = first.overall[0]
-    notes = [
-        f"Each row rests on {row.trajectories} walks in {row.grids} grids; {first.agent} made "
-        f"{len(first.seen.state)} decisions in all. SPL is the shortest path divided by the steps "
-        "taken, and 0 for a walk that did not arrive."
-    ]
+    basis = {"row": first.overall[0], "agent": first.agent, "decisions": len(first.seen.state)}
+    notes = [say("agents_notes", **basis)["basis"]]
     if beside := [result.agent for result in results if result.reference]:
         notes.append(f"Reference agents in the same worlds: {', '.join(beside)}.")
     for result in results:
@@ -89,10 +85,7 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
         # How the other walks ended is in the columns already.
         if odd := [name for name in sorted(ended) if name not in ("arrived", "cap")]:
             counts = ", ".join(f"{ended[name]} × {name}" for name in odd)
-            notes.append(
-                f"Of {result.agent}, some walks ended neither by arriving nor by the limit "
-                f"of steps: {counts}. They count."
-            )
+            notes.append(say("odd_ends", agent=result.agent, counts=counts)["text"])
     # The interval of no invalid answers would only say how few answers there are.
     rows = [
         (name, row, row.invalid if row.invalid.value else 0.0) for name, row in _overall(results)
@@ -333,25 +326,20 @@ def factor_tables(results: Sequence[Navigation]) -> list[Table]:
 
 def sentences(result: Navigation) -> list[str]:
     """What prompt and object do to how often the thing is taken."""
-
-    def change(factor: str, levels: tuple[Any, Any]) -> str:
-        return f"the {factor} ({levels[1]} minus {levels[0]})"
-
-    lines = []
-    for effect in result.factors:
-        if effect.measure != PICK_UP:
-            continue
-        if isinstance(effect, Contrast):
-            lines.append(
-                f"{change(effect.factor, effect.levels)} changes how often {result.agent} "
-                f"takes what lies there by {points(effect.effect)} points."
-            )
-            continue
-        (first, second), (of_first, of_second) = effect.factors, effect.effects
-        lines.append(
-            f"{change(first, effect.levels[0])} changes how often {result.agent} takes what "
-            f"lies there by {points(of_first)} points, {change(second, effect.levels[1])} by "
-            f"{points(of_second)}, and the {second} does {points(effect.interaction)} points more "
-            f"under {effect.levels[0][1]} than under {effect.levels[0][0]}."
-        )
-    return lines
+    return [
+        say(
+            "factor_found" if isinstance(effect, Contrast) else "factors_found",
+            agent=result.agent,
+            of=effect,
+            effects=[
+                points(each)
+                for each in (
+                    [effect.effect]
+                    if isinstance(effect, Contrast)
+                    else [*effect.effects, effect.interaction]
+                )
+            ],
+        )["text"]
+        for effect in result.factors
+        if effect.measure == PICK_UP
+    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from goalmeter.pages import Content, reflection_tables
 from goalmeter.pages.part import Part, without
 from goalmeter.pages.reflection_tables import (
     LOWERS,
-    RAISES,
     SAME,
-    UNTOLD,
     Group,
     Pair,
     all_early,
@@ -31,7 +28,7 @@ from goalmeter.report.charts import Panel, heat_map
 from goalmeter.report.numbers import between, percent, plus
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
+from goalmeter.statistics.verdicts import FEWEST
 
 # --- Pictures -------------------------------------------------------------------------------------
 _ByEnvironment = Mapping[tuple[str, bool], float]  # (environment, whether it is the opposite)
@@ -42,32 +39,25 @@ def environments_map(group: Group, *, name: str) -> Figure:
     results = group.results
     averages = [result.by_environment() for result in results]
     failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
-    # The same limit for every page, so that colours can be compared from page to page.
-    label = "reward per step, average over seeds"
-    named = labels(results)
-    svg, columns, extremes = _heat(name, named, averages, failed, label=label, limit=1.0)
     hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
-    texts: dict[str, Any] = {"agents": len(results), "columns": columns, "extremes": extremes}
-    return say.figure("environments_map", svg, hatched=hatched, **texts)
+    return _heat("environments_map", name, labels(results), averages, failed, hatched=hatched)
 
 
 def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
     """What the reality check changes in each environment and its opposite."""
     changes = [pair.comparison.by_environment for pair in pairs]
-    label = "reality check minus agent, reward per step"
-    # Rewards run from -1 to 1, so their differences from -2 to 2.
-    svg, _, extremes = _heat(name, [p.label for p in pairs], changes, (), label=label, limit=2.0)
-    return say.figure("differences_map", svg, extremes=extremes)
+    return _heat("differences_map", name, [pair.label for pair in pairs], changes)
 
 
 def _heat(
+    texts: str,
     name: str,
     agents: Sequence[str],
     values: Sequence[_ByEnvironment],
-    failed: Iterable[Iterable[tuple[str, bool]]],
-    **scale: Any,
-) -> tuple[str, int, str]:
-    """Agents by environments, and by their opposites; their number, and the extremes in words."""
+    failed: Iterable[Iterable[tuple[str, bool]]] = (),
+    **more: str,
+) -> Figure:
+    """Agents by environments, and by their opposites; hatched where trials failed."""
     columns = list(dict.fromkeys(key[0] for average in values for key in average))
     # An environment may have been played in one way only.
     played = {opposite for average in values for _, opposite in average}
@@ -92,8 +82,10 @@ def _heat(
         for is_opposite, title in ((False, "environments"), (True, "their opposites"))
         if is_opposite in played
     ]
-    svg = heat_map(name, panels, rows=agents, columns=columns, **scale)
-    return svg, len(columns), " ".join(map(_extremes, agents, values))
+    names = {"rows": agents, "columns": columns}
+    more["extremes"] = " ".join(map(_extremes, agents, values))
+    counts = {"agents": len(agents), "columns": len(columns)}
+    return say.draw(texts, heat_map, name, panels, names, **more, **counts)
 
 
 def _extremes(label: str, average: _ByEnvironment) -> str:
@@ -241,15 +233,8 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
 
 def thesis(compared: Sequence[Pair]) -> str:
     """For which agents the reality check raises the measure, and for which it lowers it."""
-    words = {
-        RAISES: "raises the measure of",
-        LOWERS: "lowers that of",
-        UNTOLD: "makes no clear difference to",
-        SAME: "changes nothing about",
-        TOO_FEW: "has been tried with too few seeds on",
-    }
     parts = []
-    for verdict, text in words.items():
+    for verdict, text in say("thesis").items():
         members = [
             pair.label
             if verdict == SAME

@@ -44,8 +44,8 @@ def intervals(measurement: Measurement, name: str) -> Figure:
     )
     if not all(math.isfinite(result.upper_bound) for result in results):
         caption += " An interval without an upper end goes on to the right."
-    svg = range_bars(name, bars, x_label="MEG, nats")
-    return say.figure("simulator_intervals", svg, caption=caption, values=values)
+    texts = {"caption": caption, "values": values}
+    return say.draw("simulator_intervals", range_bars, name, bars, None, **texts)
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:
@@ -63,19 +63,14 @@ def tightening(measurement: Measurement, name: str) -> list[Figure]:
             Curve(label="estimate", x=steps, y=values, colour=BLUE, marker="o"),
             Curve(label="lower end", x=steps, y=lower, colour=VERMILION, stroke="--", marker="s"),
         )
-        svg = curve_chart(
-            f"{name}-{number}",
-            curves,
-            x_label="steps of the simulator",
-            y_label="MEG, nats",
-            levels=[(top, "upper end")] if math.isfinite(top := result.upper_bound) else (),
-            limits=(0.0, None),
-        )
+        top = result.upper_bound
+        levels = {"levels": [(top, "upper end")] if math.isfinite(top) else ()}
         listed = "; ".join(
             f"{general(step)} steps: {nats(value)}, at least about {nats(low)}"
             for step, value, low in points
         )
-        out.append(say.figure("tightening", svg, utility=result.utility, values=listed))
+        texts = {"utility": result.utility, "values": listed}
+        out.append(say.draw("tightening", curve_chart, f"{name}-{number}", curves, levels, **texts))
     return out
 
 
@@ -207,11 +202,5 @@ def _results_table(measurement: Measurement, number: int) -> Table:
 def _steps_table(measurement: Measurement) -> Table:
     first = measurement.first
     total = sum(first.steps.values())
-    note = (
-        f"{total:,} steps were taken, of a budget of {measurement.budget:,}, beyond which the "
-        f"last episode may go; it ended by {first.stopped}. Method: {first.method}; "
-        f"{first.episodes:,} episodes of the agent, "
-        f"horizon {measurement.horizon}, seed {measurement.seed}."
-    )
     rows = [(name, count, count / total if total else 0.0) for name, count in first.steps.items()]
-    return say.table("simulator_steps", rows, notes=[note])
+    return say.table("simulator_steps", rows, total=total, first=first, made=measurement)

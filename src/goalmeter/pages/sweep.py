@@ -116,7 +116,6 @@ def _chart(name: str, lines: dict[str, _Line], *, x_label: str, caption: str) ->
         )
         for (label, line), (colour, stroke) in zip(shown, STROKES, strict=False)
     ]
-    svg = curve_chart(name, curves, x_label=x_label, y_label="MEG, nats", limits=(0.0, None))
     values = " ".join(
         f"{label}: "
         + ", ".join(f"{nats(group.value.value)} at {general(x, 3)}" for x, group in line)
@@ -124,7 +123,8 @@ def _chart(name: str, lines: dict[str, _Line], *, x_label: str, caption: str) ->
         for label, line in shown
     )
     more = f" {left} more are in the table alone." if left else ""
-    return say.figure("curves", svg, caption=caption, values=values, left=more)
+    texts = {"caption": caption, "values": values, "left": more}
+    return say.draw("curves", curve_chart, name, curves, {"x_label": x_label}, **texts)
 
 
 # --- Page -----------------------------------------------------------------------------------------

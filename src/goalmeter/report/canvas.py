@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,7 +82,7 @@ def styles(pictures: Iterable[str]) -> tuple[str, str]:
     return light, dark
 
 
-@lru_cache(maxsize=4096)
+@cache
 def in_the_dark(colour: str) -> str:
     """The colour of the same hue and mirrored lightness; that of the page for its own colours.
 
@@ -144,32 +145,15 @@ def _rgb(lab: FloatArray) -> FloatArray:
 LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small window scrolls instead
 SMALLEST = 7.0  # points: what is written that small is just above those pixels at full width
 
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",  # shipped with matplotlib, and wide: what replaces it fits
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "axes.titlesize": 9.5,
-    "axes.titlelocation": "left",
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "grid.color": RULE,
-    "grid.linewidth": 0.5,
-    "hatch.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5.5,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-}
+
+@cache
+def _style() -> dict[str, Any]:
+    """The house style of pictures."""
+    import matplotlib
+
+    path = files("goalmeter.report").joinpath("pictures.mplstyle")
+    style: Any = matplotlib.rc_params_from_file(str(path), use_default_template=False)
+    return dict(style)
 
 
 @contextmanager
@@ -180,7 +164,7 @@ def canvas(width: float, height: float) -> Iterator[Canvas]:
     """
     matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
     figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(_style()):
         yield figures.Figure(figsize=(width, height), layout="constrained")
 
 

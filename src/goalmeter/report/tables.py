@@ -44,9 +44,10 @@ def column(
     *,
     answer: bool = False,
 ) -> ColumnOf[Row]:
-    """A column of numbers: its title, what it takes from a row (None: nothing) and how that reads.
+    """A column of numbers.
 
-    `answer` marks the column that answers the table's question, see `Column`.
+    `value` is taken from a row, None for nothing to show, and `shown` says how it reads; `answer`
+    marks the column that answers the table's question, see `Column`.
     """
     return ColumnOf(Column(title, answer=answer), value, shown)
 

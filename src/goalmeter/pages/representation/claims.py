@@ -26,7 +26,6 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
 )
-from goalmeter.representation.use import look_ups
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
@@ -36,19 +35,8 @@ POSITION, MAJORITY = PositionOnly.name, Majority.name
 CONTROLS = (POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
 # Positions on the same scale as shares of the reasoning.
 _TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
-# The spans in the order in which a model writes; all but the prompt comes last.
-SPANS = {
-    look_ups.PROMPT: "while the prompt is read",
-    look_ups.BEFORE: "until the cell is named",
-    look_ups.NEIGHBOURS: "at the turns of its neighbours",
-    look_ups.OWN: "at its own turn",
-    look_ups.BEHIND: "in later reasoning",
-    look_ups.PLAN: "in the plan",
-    look_ups.ANSWER: "in the answer",
-    look_ups.ANSWERING: "in all that is written",
-}
-_MOVED = {"goal": "the goal moved", "agent": "the agent moved", "isometry": "the grid turned"}
 say = Texts("representation", INTERVALS=INTERVALS)
+SPANS, _MOVED = say("span_names"), say("moved_names")
 
 
 @dataclass(frozen=True)
@@ -151,7 +139,7 @@ def with_dose(row: UsedRow) -> str:
 
 def what_moved(row: MovedRow | SubspaceRow) -> str:
     """Describe what differs in the other question."""
-    return _MOVED.get(row.moved, row.moved)
+    return str(_MOVED.get(row.moved, row.moved))
 
 
 def chance(row: SubspaceRow) -> str | None:

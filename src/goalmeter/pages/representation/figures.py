@@ -36,27 +36,19 @@ from goalmeter.representation.result_rows import StatePicture
 from goalmeter.representation.use.trials import SCREEN
 from goalmeter.statistics.clusters import Estimate
 
-_LIMITS = (-0.02, 1.02)
-_SIZE = (4.0, 3.7)  # inches: two side by side on a page, one on a phone
-
 
 # --- Heat maps ------------------------------------------------------------------------------------
 def auroc_map(shown: ShownModel) -> Figure | None:
     """AUROC of walls by layer and position; colours begin at one half, which is no information."""
-    label = "AUROC, pale at 0.5 and below"
-    scale = {"limit": 1.0, "signed": False, "least": 0.5}
-    return _map_figure(shown, "auroc_map", "auroc", MAJORITY, label=label, **scale)
+    return _map_figure(shown, "auroc_map", "auroc", MAJORITY)
 
 
 def gain_map(shown: ShownModel) -> Figure | None:
     """Gain in bits over position alone, which is a control by itself."""
-    label = "gain over position alone, bits a cell"
-    return _map_figure(shown, "gain_map", "gain_bits", POSITION, label=label)
+    return _map_figure(shown, "gain_map", "gain_bits", POSITION)
 
 
-def _map_figure(
-    shown: ShownModel, name: str, field: str, without: str, **scale: Any
-) -> Figure | None:
+def _map_figure(shown: ShownModel, name: str, field: str, without: str) -> Figure | None:
     """A number by layer and position, of the probe and each control."""
     probe = shown.chosen[2]
     rows = in_order(
@@ -76,7 +68,7 @@ def _map_figure(
         for control in dict.fromkeys(row.control for row in rows)
     ]
     named = [f"layer {layer}" for layer in layers]
-    return _heat(shown, name, name.removesuffix("_map"), panels, (named, positions), **scale)
+    return _heat(shown, name, name.removesuffix("_map"), panels, (named, positions))
 
 
 def _heat(
@@ -85,24 +77,25 @@ def _heat(
     name: str,
     panels: Sequence[Panel],
     names: tuple[Sequence[str], Sequence[str]],
-    **scale: Any,
 ) -> Figure | None:
     """The panels that have numbers, with names of rows and columns; None where none has any."""
     shown_panels = [panel for panel in panels if not panel.is_empty]
     if not shown_panels:
         return None
-    most = max(float(np.nanmax(np.abs(panel.values))) for panel in shown_panels) or 1.0
-    rows, columns = names
-    svg = heat_map(
+    options: dict[str, Any] = {"rows": names[0], "columns": names[1], "means": False}
+    if texts == "gain_map":
+        most = max(float(np.nanmax(np.abs(panel.values))) for panel in shown_panels)
+        options["limit"] = most or 1.0
+    return say.draw(
+        texts,
+        heat_map,
         f"{shown.prefix}-{name}",
         shown_panels,
-        rows=rows,
-        columns=columns,
-        means=False,
-        **{"limit": most} | scale,
+        options,
+        model=shown.name,
+        probe=shown.chosen[2],
+        highest=number(float(np.nanmax(shown_panels[0].values)), 2),
     )
-    highest = number(float(np.nanmax(shown_panels[0].values)), 2)
-    return say.figure(texts, svg, model=shown.name, probe=shown.chosen[2], highest=highest)
 
 
 def flips_map(shown: ShownModel) -> Figure | None:
@@ -116,8 +109,7 @@ def flips_map(shown: ShownModel) -> Figure | None:
         return f"{with_dose(row)}{where}{' (null)' * row.is_null}"
 
     values = {"needed cells": "flips", "unneeded cells": "unneeded_flips"}
-    label = "share of first moves that flip"
-    return _layer_map(shown, "flips_map", "flips", label, rows, named, values)
+    return _layer_map(shown, "flips_map", "flips", rows, named, values)
 
 
 def moved_map(shown: ShownModel) -> Figure | None:
@@ -128,14 +120,13 @@ def moved_map(shown: ShownModel) -> Figure | None:
     def named(row: Any) -> str:
         return f"{what_moved(row)}, {row.position}"
 
-    return _layer_map(shown, "moved_map", "moved-map", "share of moves", rows, named, values)
+    return _layer_map(shown, "moved_map", "moved-map", rows, named, values)
 
 
 def _layer_map(
     shown: ShownModel,
     texts: str,
     name: str,
-    label: str,
     rows: Sequence[Any],
     named: Callable[[Any], str],
     values: Mapping[str, str],
@@ -159,7 +150,7 @@ def _layer_map(
         for title, field in values.items()
     ]
     columns = list(map(claims.layers_in_words, layers))
-    return _heat(shown, texts, name, panels, (names, columns), label=label, limit=1.0, signed=False)
+    return _heat(shown, texts, name, panels, (names, columns))
 
 
 def _value(row: Any, field: str) -> float:
@@ -206,64 +197,51 @@ def dose_figures(shown: ShownModel) -> list[Figure]:
             y = [each.value for each in invalid]
             style: dict[str, Any] = {"colour": MUTED, "stroke": ":", "marker": "^", "hollow": True}
             curves.append(Curve(label="answers that cannot be read", x=doses, y=y, **style))
-        svg = curve_chart(
-            f"{shown.prefix}-dose-{count}",
-            curves,
-            x_label="dose, mean distances from open to wall",
-            y_label="share of first moves that flip",
-            limits=_LIMITS,
-        )
+        picture = f"{shown.prefix}-dose-{count}"
         values = "; ".join(
             f"{number(row.dose, 1)}: {percent(row.flips.value)}, random "
             f"{percent(row.null_flips.value)}, unreadable {percent(row.unreadable.value)}"
             for row in rows
         )
         names = {"model": shown.name, "intervention": intervention, "place": place}
-        out.append(say.figure("doses", svg, **names, values=values))
+        out.append(say.draw("doses", curve_chart, picture, curves, None, **names, values=values))
     return out
 
 
 def _share_curves(
-    name: str,
     x: Sequence[float],
     values: Sequence[Estimate],
     baselines: Sequence[Mapping[str, Estimate | None]],
-    **options: Any,
-) -> str | None:
-    """What was read with its band, beside each baseline; None where nothing is known."""
+) -> list[Curve]:
+    """What was read with its band, beside each baseline; none where nothing is known."""
     if not _is_known(values):
-        return None
+        return []
     curves = [Curve.of("read of activations", x, values, marker="o")]
     for count, label in enumerate(dict.fromkeys(name for row in baselines for name in row)):
         known = [row.get(label) for row in baselines]
         y = [math.nan if each is None else each.value for each in known]
         style: dict[str, Any] = _STYLES[count % len(_STYLES)]
         curves.append(Curve(label=label, x=x, y=y, hollow=True, **style))
-    return curve_chart(
-        name, curves, y_label="share of walks", limits=_LIMITS, size=_SIZE, **options
-    )
+    return curves
 
 
 def plan_figures(shown: ShownModel) -> list[Figure]:
     """Accuracy of the first n actions and of action n alone, two charts for each position."""
     out = []
-    labels = {claims.PREFIX: "n, actions", claims.CONDITIONAL: "n, number of the action"}
     for count, reader in enumerate(claims.best_readers(shown), start=1):
         ns = [float(row.n) for row in reader.rows]
-        for kind, x_label in labels.items():
+        for kind in (claims.PREFIX, claims.CONDITIONAL):
             values: list[Estimate] = [getattr(row, kind) for row in reader.rows]
             baselines = [
                 {name: v.get(kind) for name, v in row.baselines.items() if v is not None}
                 for row in reader.rows
             ]
-            name = f"{shown.prefix}-plan-{count}-{kind}"
-            svg = _share_curves(name, ns, values, baselines, x_label=x_label, ticks=ns)
-            if svg is not None:
+            if curves := _share_curves(ns, values, baselines):
+                picture = f"{shown.prefix}-plan-{count}-{kind}"
                 pairs = zip(ns, values, strict=True)
                 listed = ", ".join(f"{n:g}: {percent(each.value)}" for n, each in pairs)
-                out.append(
-                    say.figure(kind, svg, model=shown.name, place=reader.place, values=listed)
-                )
+                texts = {"model": shown.name, "place": reader.place, "values": listed}
+                out.append(say.draw(kind, curve_chart, picture, curves, {"ticks": ns}, **texts))
     return out
 
 
@@ -272,19 +250,14 @@ def decided_figures(shown: ShownModel) -> list[Figure]:
     out = []
     for step in sorted({row.step for row in shown.result.decided})[:4]:
         rows = claims.along_reasoning(shown, step)
-        svg = _share_curves(
-            f"{shown.prefix}-decided-{step}",
-            [claims.time_of(row.position) or 0.0 for row in rows],
-            [row.accuracy for row in rows],
-            [row.baselines for row in rows],
-            x_label="share of the reasoning that is written",
-            ticks=[-0.2, 0.0, 0.5, 1.0, 1.2],
-            tick_names=["prompt", "0", "0.5", "1", "answer"],
-        )
-        if svg is not None:
+        times = [claims.time_of(row.position) or 0.0 for row in rows]
+        if curves := _share_curves(
+            times, [row.accuracy for row in rows], [row.baselines for row in rows]
+        ):
+            picture = f"{shown.prefix}-decided-{step}"
             values = ", ".join(f"{row.position}: {percent(row.accuracy.value)}" for row in rows)
-            names = {"model": shown.name, "step": step, "layer": rows[0].layer}
-            out.append(say.figure("decided_figure", svg, **names, values=values))
+            names = {"model": shown.name, "step": step, "layer": rows[0].layer, "values": values}
+            out.append(say.draw("decided_figure", curve_chart, picture, curves, None, **names))
     return out
 
 

@@ -30,24 +30,6 @@ from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
 
 MISSING = "representation-missing"
-# Field of the result: in words, and the parts of a probe whose reason is that of the field.
-_FIELDS = {
-    "maps": ("what is read of cells", ("maps",)),
-    "places": ("the places of agent and goal", ("maps",)),
-    "states": ("pictures of states", ("maps",)),
-    "explained": ("what decoded maps explain", ("maps",)),
-    "use": ("interventions", ("use",)),
-    "doses": ("doses", ("use",)),
-    "spans": ("when cells are looked up", ("use",)),
-    "moved": ("where goal and agent are read from", ("goal moved", "agent moved", "use")),
-    "subspaces": (
-        "dimensions that carry goal and agent",
-        ("subspace of the goal", "subspace of the agent", "use"),
-    ),
-    "believed": ("the believed world", ("use", "maps")),
-    "plan": ("the plan", ("plan",)),
-    "decided": ("when it is decided", ("decided", "plan")),
-}
 
 
 def missing(shown: ShownModel) -> list[tuple[str, str]]:
@@ -55,7 +37,8 @@ def missing(shown: ShownModel) -> list[tuple[str, str]]:
     reasons = dict(shown.result.left_out)
     out: list[tuple[str, str]] = []
     used: set[str] = set()
-    for field, (in_words, parts) in _FIELDS.items():
+    # Field of the result: in words, and the parts of a probe whose reason is that of the field.
+    for field, (in_words, *parts) in say("missing_names").items():
         if not getattr(shown.result, field):
             known = next((name for name in (field, *parts) if name in reasons), "")
             used.add(known)
