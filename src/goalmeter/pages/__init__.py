@@ -59,7 +59,7 @@ DOTS: dict[str, dict[str, Any]] = {
 }
 
 
-_DECLARED = ("columns", "panels", "chart")
+_DECLARED = ("columns", "panels", "chart", "content")
 
 
 class Texts:
@@ -77,8 +77,12 @@ class Texts:
                 return tuple(map(filled, entry))
             return entry.format(**self.always, **values) if isinstance(entry, str) else entry
 
-        entry = _read(self.instrument)[name]
-        return {key: filled(value) for key, value in entry.items() if key not in _DECLARED}
+        entry = self.declared(name).items()
+        return {key: filled(value) for key, value in entry if key not in _DECLARED}
+
+    def declared(self, name: str) -> dict[str, Any]:
+        """Return an entry as the file has it."""
+        return _read(self.instrument)[name]
 
     def table(
         self,
@@ -96,7 +100,7 @@ class Texts:
         texts = self(name, **values)
         texts["notes"] = (*before, *texts.get("notes", ()), *notes)
         heads, cells = [], []
-        for head, column in _columns(_read(self.instrument)[name]["columns"], rows, values):
+        for head, column in _columns(self.declared(name)["columns"], rows, values):
             heads.append(head)
             cells.append(column)
         lines = tuple(zip(*cells, strict=True)) if rows else ()
@@ -117,7 +121,7 @@ class Texts:
         estimate is omitted. A panel with "when" (or "unless") needs a value of that name (or none).
         """
         panels = []
-        for panel in _read(self.instrument)[name]["panels"]:
+        for panel in self.declared(name)["panels"]:
             when, unless = panel.get("when"), panel.get("unless")
             if (when and not values[when]) or (unless and values[unless]):
                 continue
@@ -152,7 +156,7 @@ class Texts:
         **values: object,
     ) -> Figure:
         """Return a chart of some series with the options that the entry and the caller give."""
-        given = _read(self.instrument)[name].get("chart", {}) | (options or {})
+        given = self.declared(name).get("chart", {}) | (options or {})
         return self.figure(name, chart(picture, series, **given), **values)
 
     def figure(self, name: str, svg: str, /, **values: object) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from goalmeter._errors import InvalidFileError, in_a_line
 from goalmeter.navigation.rollouts import load
@@ -235,50 +235,29 @@ def _counts(states: Mapping[str, Any], name: str) -> str:
 
 
 # --- Sections -------------------------------------------------------------------------------------
-class _Content(NamedTuple):
-    """The tables and figures of a section: of each model, and a joint one.
-
-    There is no section without one of the fields of the result or, without fields, without content.
-    """
-
-    name: str
-    anchor: str
-    tables: tuple[str, ...] = ()
-    figures: tuple[Callable[[ShownModel], Content | Sequence[Content]], ...] = ()
-    joint: Callable[[Sequence[ShownModel]], Content] | None = None
-    fields: tuple[str, ...] = ()
-
-
-_SECTIONS = (
-    _Content(
-        "reading",
-        "maps",
-        ("controls", "places", "sizes"),
-        (figures.auroc_map, figures.gain_map),
-        read_table,
-        fields=("maps", "places"),
-    ),
-    _Content("states", "states", figures=(figures.state_figures,)),
-    _Content(
-        "using",
-        "use",
-        ("interventions",),
-        (figures.flips_map, figures.dose_figures),
-        used_table,
-        fields=("use", "doses"),
-    ),
-    _Content("looking", "spans", ("spans",), (figures.spans_figure,)),
-    _Content("following", "moved", ("moved", "subspaces"), (figures.moved_map,)),
-    _Content("explaining", "explained", ("explained", "beyond", "positions")),
-    _Content("believing", "believed", ("believed",), joint=figures.believed_figure),
-    _Content("planning", "plan", ("plan",), (figures.plan_figures,)),
-    _Content("deciding", "decided", ("settled", "decided"), (figures.decided_figures,)),
-)
+# Section, in the order of the page -> its figures; its tables and its anchor are with its texts.
+_SECTIONS: dict[str, tuple[Callable[[ShownModel], Content | Sequence[Content]], ...]] = {
+    "reading": (figures.auroc_map, figures.gain_map),
+    "states": (figures.state_figures,),
+    "using": (figures.flips_map, figures.dose_figures),
+    "looking": (figures.spans_figure,),
+    "following": (figures.moved_map,),
+    "explaining": (),
+    "believing": (),
+    "planning": (figures.plan_figures,),
+    "deciding": (figures.decided_figures,),
+}
+# Section -> the table or figure of all models together.
+_JOINT: dict[str, Callable[[Sequence[ShownModel]], Content]] = {
+    "reading": read_table,
+    "using": used_table,
+    "believing": figures.believed_figure,
+}
 
 
 def sections(models: Sequence[ShownModel]) -> list[Section]:
     """The body: what is read, what is used, what it explains, and what none of it shows."""
-    made = [_section(content, models) for content in _SECTIONS]
+    made = [_section(name, models) for name in _SECTIONS]
     limits = say("limits")
     points = [
         f"{shown.name}: {name}: {reason or 'it was not asked for.'}"
@@ -297,17 +276,19 @@ def sections(models: Sequence[ShownModel]) -> list[Section]:
     return [section for section in made if section is not None]
 
 
-def _section(content: _Content, models: Sequence[ShownModel]) -> Section | None:
-    joint = content.joint(models) if content.joint is not None else None
-    tables = [table(shown, name) for shown in models for name in content.tables]
-    drawn = [figure(shown) for shown in models for figure in content.figures]
-    if content.fields:
-        if not any(getattr(shown.result, f) for shown in models for f in content.fields):
+def _section(name: str, models: Sequence[ShownModel]) -> Section | None:
+    """A section; None without one of its fields of a result or, without fields, without content."""
+    content = say.declared(name)["content"]
+    names = content.get("tables", ())
+    joint = _JOINT[name](models) if name in _JOINT else None
+    tables = [table(shown, each) for shown in models for each in names]
+    drawn = [figure(shown) for shown in models for figure in _SECTIONS[name]]
+    if fields := content.get("fields"):
+        if not any(getattr(shown.result, field) for shown in models for field in fields):
             return None
-    elif not (any(tables) or isinstance(joint, Table) or (any(drawn) and not content.tables)):
+    elif not (any(tables) or isinstance(joint, Table) or (any(drawn) and not names)):
         return None
-    anchor = f"representation-{content.anchor}"
-    return say.section(content.name, joint, tables, *drawn, anchor=anchor)
+    return say.section(name, joint, tables, *drawn, anchor=f"representation-{content['anchor']}")
 
 
 # --- Part -----------------------------------------------------------------------------------------
