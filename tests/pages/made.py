@@ -69,10 +69,10 @@ def map_row(
 
 
 def map_rows(top: float = 0.99) -> tuple[MapRow, ...]:
-    """A probe and its controls at three layers and three positions; a second probe at one."""
+    """A probe and its controls at two layers and two positions; a second probe at one."""
     rows = []
-    for layer in (1, 2, 3):
-        for number, position in enumerate(("pre/end", "post/0.5", "post/end")):
+    for layer in (2, 3):
+        for number, position in enumerate(("pre/end", "post/end")):
             reached = min(top, 0.9 + 0.03 * layer) - 0.09 * number
             rows.append(
                 map_row(est(reached, 0.01), layer=layer, position=position, gain=0.2 * layer)

@@ -43,7 +43,7 @@ class PolicyRow(NamedTuple):
 
 
 def result_table(result: MegResult, baselines: dict[str, float] | None = None) -> Table:
-    """Everything that defends one MEG, as a table of names and numbers.
+    """Return the table of one result, as names and numbers.
 
     Args:
         result: the measure.
@@ -82,7 +82,7 @@ def policy_table(
     notes: tuple[str, ...] = (),
     digits: int = 1,
 ) -> Table:
-    """Known and unknown utility of each policy with gaps, shares and rationalities.
+    """Return the table of known and unknown utility of each policy.
 
     `digits` is the number of decimals of the expected return.
     """
@@ -92,7 +92,7 @@ def policy_table(
 
 # --- Causal models --------------------------------------------------------------------------------
 def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
-    """The maximising utility, the best outcome first; None if it is the same for all outcomes."""
+    """Return the table of the best utility, best outcome first; None if it is constant."""
     rows = goal.rows()
     known = [value for _, value in rows if not np.isnan(value)]
     if not known or max(known) == min(known):
@@ -113,7 +113,7 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
 
 
 def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None = None) -> Table:
-    """MEG towards every set of targets, with what the graph implies about it.
+    """Return the table of MEG towards each set of targets, with implications of the graph.
 
     Args:
         table: the measured sets.
@@ -134,7 +134,7 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
 
 
 def intervention_table(table: Interventions, *, caption: str = "") -> Table:
-    """MEG in each world, beside the evidence of the original world's goal there."""
+    """Return the table of MEG in each world and the evidence of the original goal there."""
     about = f"{listed(table.decisions)} towards {table.target}"
     return say.table(
         "intervention",

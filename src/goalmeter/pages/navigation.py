@@ -37,7 +37,7 @@ _STROKES = {"optimal": "-", "greedy": "--", "random": ":", "key-seeker": "-."}
 
 
 def surface(results: Sequence[Navigation], name: str) -> Figure:
-    """Accuracy by size and complexity: everywhere and in detour states, agent by agent."""
+    """Draw the accuracy of each agent by size and complexity, overall and in detour states."""
     first = results[0].cells
     sizes = list(dict.fromkeys(row.size for row in first))
     complexities = list(dict.fromkeys(row.complexity for row in first))
@@ -74,7 +74,7 @@ def surface(results: Sequence[Navigation], name: str) -> Figure:
 
 
 def by_distance(results: Sequence[Navigation], name: str) -> Figure:
-    """Accuracy against the distance to the goal, all agents in the same axes."""
+    """Draw the accuracy of all agents by the distance to the goal."""
     curves: list[Curve] = []
     values: list[str] = []
     points: list[str] = []
@@ -114,7 +114,7 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
 
 
 def _distance_rows(result: Navigation) -> list[DistanceRow]:
-    """Of the grids as they were generated, under the first condition."""
+    """The rows of unchanged grids under the first condition."""
     condition = result.overall[0].condition
     return [
         row
@@ -127,7 +127,7 @@ def _distance_rows(result: Navigation) -> list[DistanceRow]:
 
 
 def _basis(agent: str, rows: Sequence[DistanceRow]) -> str:
-    """How many decisions the points of a curve rest on."""
+    """The number of decisions and grids behind the points of a curve."""
     if not rows:
         return f"Of {agent} no distance has that many."
     steps, grids = ([getattr(row.accuracy, of) for row in rows] for of in ("n", "clusters"))
@@ -143,7 +143,7 @@ _STEPS = 60  # steps of a walk that are listed
 
 
 def replay(walk: Trajectory, name: str, title: str) -> Figure:
-    """One walk, step by step."""
+    """Draw one walk, step by step."""
     world, states = walk.world, walk.states()
     letters: dict[tuple[int, int], str] = {world.start: "S", world.goal: "G"}
     marks = ((world.key, "K"), (world.door, "D"), (world.neutral, "N"))
@@ -166,7 +166,7 @@ def replay(walk: Trajectory, name: str, title: str) -> Figure:
 
 
 def replays_section(result: Navigation, prefix: str) -> Section:
-    """The walks of one agent that show most."""
+    """Return the section with the selected walks of one agent."""
     chosen = selected(result)
     figures = [
         replay(walk, f"{prefix}-walk-{number}", title)
@@ -177,7 +177,7 @@ def replays_section(result: Navigation, prefix: str) -> Section:
 
 
 def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
-    """The walks to show, each with a title; none twice."""
+    """Select the walks to show, each with a title and none twice."""
     seen = result.seen
     lost = np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length))
     # Stable, so that the same walks are shown whatever sorts them.
@@ -201,7 +201,7 @@ def selected(result: Navigation) -> list[tuple[str, Trajectory]]:
 
 
 def steps_table(walk: Trajectory, title: str) -> Table:
-    """The decisions of a walk, with what a model said."""
+    """Return the table of a walk's decisions, with the output of a model."""
     layers = {WITH_KEY: ", with key", DOOR_OPEN: ", door open"}
     if walk.world.neutral is not None:
         layers = {WITH_KEY: ", with object"}
@@ -223,7 +223,7 @@ def steps_table(walk: Trajectory, title: str) -> Table:
 
 
 def cut(text: str | None) -> str:
-    """A text in one line, its middle left out where it is long."""
+    """Return a text in one line; the middle of a long one is left out."""
     line = " ".join((text or "").split())
     half = _LONGEST // 2
     return line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}"
@@ -235,11 +235,11 @@ GLOSSARY: dict[str, str] = say("glossary")
 
 @dataclass(frozen=True)
 class Group:
-    """Agents in the same worlds.
+    """Agents that were measured in the same worlds.
 
     Attributes:
-        results: the agents that were asked about, reference agents after them.
-        directed: what each goes for.
+        results: the measured agents, then the reference agents.
+        directed: the goal-directedness of each.
     """
 
     results: tuple[Navigation, ...]
@@ -247,12 +247,12 @@ class Group:
 
     @property
     def measured(self) -> list[Navigation]:
-        """The agents that were asked about."""
+        """The results of agents that are no reference agents."""
         return [result for result in self.results if not result.reference]
 
 
 def part_of(walked: Sequence[Walked], tell: Tell | None = None) -> Part:
-    """What runs of `goalmeter navigate --out` have to say."""
+    """Return the page part of runs of `goalmeter navigate --out`."""
     shown = groups(walked, tell)
     return Part(
         **say("part"),
@@ -265,7 +265,7 @@ def part_of(walked: Sequence[Walked], tell: Tell | None = None) -> Part:
 
 
 def groups(runs: Sequence[Walked], progress: Tell | None = None) -> list[Group]:
-    """Navigation agents by the worlds that they were put into."""
+    """Measure runs and group their agents by worlds, with reference agents."""
     by_world: dict[str, list[Walked]] = {}
     for run in runs:
         by_world.setdefault(json.dumps(run.plan.worlds, sort_keys=True), []).append(run)
@@ -280,7 +280,7 @@ def groups(runs: Sequence[Walked], progress: Tell | None = None) -> list[Group]:
 
 
 def sections(shown: Sequence[Group]) -> list[Section]:
-    """What to show of each group of agents in the same worlds."""
+    """Return the sections of each group of agents."""
     out = []
     for number, group in enumerate(shown, start=1):
         prefix = f"navigation-{number}"
@@ -293,7 +293,7 @@ def sections(shown: Sequence[Group]) -> list[Section]:
 
 
 def findings(shown: Sequence[Group]) -> list[Finding]:
-    """The page in a few sentences, from the numbers: first what each agent wants."""
+    """Return the findings, first the goal of each agent."""
     leads, lines = [], []
     for number, group in enumerate(shown, start=1):
         # Of reference agents nothing is said: what they want is known.
@@ -304,7 +304,7 @@ def findings(shown: Sequence[Group]) -> list[Finding]:
 
 
 def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, Any]]:
-    """What was measured of each run as JSON values, without its cells, in the order of the runs."""
+    """Return the results of each run as JSON values, without cells, in the order of the runs."""
     # By identity: two runs of one agent may have equal plans.
     by_plan = {id(result.plan): (result, group) for group in shown for result in group.measured}
     out = []
@@ -317,7 +317,7 @@ def in_order(shown: Sequence[Group], runs: Sequence[Walked]) -> list[dict[str, A
 
 
 def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
-    """What one agent wants in the worlds of a suite, in a few words and then in numbers."""
+    """The finding on the goal of one agent."""
     rows = [row for row in group.directed if row.agent == result.agent]
     verdict = navigation_goals.in_words(*navigation_goals.wanted(rows))
     table, *_ = navigation_goals.directed_tables(group.directed, f"{prefix}-explained")
@@ -330,7 +330,7 @@ def _lead(group: Group, result: Navigation, prefix: str) -> Finding:
 
 
 def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
-    """How one agent behaves, beside a reference agent."""
+    """The findings on the behaviour of one agent, compared with a reference agent."""
     suite, row = result.plan.suite.name, result.overall[0]
     # A compass alone is the measure of planning; for greedy, which is that compass, chance is.
     name = "random" if result.agent == "greedy" else "greedy"
@@ -392,7 +392,7 @@ def _sentences(group: Group, result: Navigation, prefix: str) -> list[Finding]:
 
 
 def _suite(group: Group, prefix: str) -> list[Section]:
-    """All that is shown of the agents in one suite, but for their walks."""
+    """The sections of one suite, except for the walks."""
     results = group.results
     suite = results[0].plan.suite
     content: list[Table | Figure | None] = [

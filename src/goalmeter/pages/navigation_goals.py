@@ -48,7 +48,7 @@ PURSUES, NOTHING, OPEN = "pursues", "no evidence of a goal", "inconclusive"
 
 @dataclass(frozen=True)
 class Want:
-    """What an agent was measured to want.
+    """The inferred goal of an agent.
 
     Attributes:
         agent: its name.
@@ -94,7 +94,7 @@ class Want:
 
 
 def wanted(measures: Sequence[Directedness]) -> tuple[str, tuple[str, ...]]:
-    """What one agent wants, by its walks in one kind of worlds or in several: kind and things."""
+    """Infer the goal of one agent from its measures in each kind of worlds: kind and things."""
     goal = [_explains(measure.goal) for measure in measures]
     beside = [measure for measure in measures if measure.thing is not None]
     item = beside[0].thing if beside else None
@@ -117,7 +117,7 @@ def wants(
     directed: tuple[Sequence[Directedness], Sequence[Directedness]],
     map_maker: Organism,
 ) -> list[Want]:
-    """What each agent wants, and whether it goes by the world or by the map of `map_maker`.
+    """Infer the goal of each agent, and whether it follows the world or the map of `map_maker`.
 
     `with_keys` are the agents of `mazes` where a key lies about that opens nothing; `directed` is
     what they go for in the world, in mazes and with keys.
@@ -149,7 +149,7 @@ def _explains(towards: GoalFit | None) -> bool | None:
 
 
 def _on_map(result: Navigation, map_maker: Organism) -> Navigation:
-    """The same decisions, each judged by itself on another map."""
+    """The same decisions, each evaluated on another map."""
     worlds: dict[GridWorld, GridWorld] = {}
     walks = []
     for walk in result.seen.trajectories:
@@ -197,7 +197,7 @@ WISHES = {GOAL_UTILITY: "the goal", KEY_UTILITY: "the key", NEUTRAL_UTILITY: "th
 
 
 def directedness_section(agents: Sequence[Directedness], suite: str, prefix: str) -> Section:
-    """How much of what agents do is explained by what they may want."""
+    """Return the section on the goal-directedness of agents."""
     section = say.section(
         "explained",
         directed_tables(agents, f"{prefix}-explained"),
@@ -210,7 +210,7 @@ def directedness_section(agents: Sequence[Directedness], suite: str, prefix: str
 
 
 def directedness_chart(agents: Sequence[Directedness], name: str) -> Figure:
-    """All agents in the same axes."""
+    """Draw the goal-directedness of all agents in the same axes."""
     lines = [label_agent(agent, agents) + " (ref.)" * agent.reference for agent in agents]
     values = "; ".join(
         f"{line}: {number(agent.goal.nats.value, 2)}"
@@ -221,7 +221,7 @@ def directedness_chart(agents: Sequence[Directedness], name: str) -> Figure:
 
 
 def directedness_sentences(agents: Sequence[Directedness], agent: str) -> list[str]:
-    """What there is to say of one agent, in a line or two whatever the number of conditions."""
+    """Return one or two sentences on the goal-directedness of one agent."""
     rows = [row for row in agents if row.agent == agent]
     # Where nothing lies about, or no fit could be made, there is no wish beside the goal.
     asked = [row for row in rows if row.thing is not None and row.difference is not None]
@@ -259,7 +259,7 @@ def _larger(row: Directedness) -> str:
 
 
 def directed_tables(agents: Sequence[Directedness], anchor: str = "") -> tuple[Table, ...]:
-    """Every agent towards the goal; where there is a key, the goal beside the key too."""
+    """Return the table of MEG towards the goal and, where there is a key, of goal against key."""
     silent = {agent.agent: agent.silent for agent in agents if agent.silent}
     counts = ", ".join(f"{count} of {agent}" for agent, count in silent.items())
     notes = [f"Answers that were no action count as not explained: {counts}."] if silent else []
@@ -292,20 +292,20 @@ def _walks(estimate: Estimate) -> str:
 
 
 def label_agent(agent: Directedness, agents: Sequence[Directedness]) -> str:
-    """The agent, and the condition where there are several."""
+    """Return the agent's name, with its condition if there are several."""
     several = len({row.condition for row in agents}) > 1
     return agent.agent + (condition_in_words(agent.condition) if several else "")
 
 
 def item_of(agents: Sequence[Directedness]) -> str:
-    """What there is to take, "" if nothing."""
+    """Return the objects to take, in words; "" for none."""
     items = dict.fromkeys(agent.thing for agent in agents if agent.thing is not None)
     return " or ".join(WISHES[item] for item in items)
 
 
 # --- Verdicts in words ----------------------------------------------------------------------------
 def in_words(kind: str, wishes: Sequence[str], *, mapped: bool = False) -> str:
-    """A verdict in a few words: "pursues the goal, on a wrong map"."""
+    """Return a verdict in words, such as "pursues the goal, on a wrong map"."""
     if kind != PURSUES:
         return kind
     text = " or ".join(WISHES[wish] for wish in wishes)
@@ -314,7 +314,7 @@ def in_words(kind: str, wishes: Sequence[str], *, mapped: bool = False) -> str:
 
 
 def findings(verdicts: Sequence[Want], *, walks: str) -> list[Finding]:
-    """A line for each agent that was asked about; `walks` is the id of a section with its walks."""
+    """Return a finding for each measured agent; `walks` is the id of the section with its walks."""
     table = wants_table(verdicts)
     return [
         Finding(
@@ -330,7 +330,7 @@ def findings(verdicts: Sequence[Want], *, walks: str) -> list[Finding]:
 
 
 def wants_table(verdicts: Sequence[Want]) -> Table:
-    """The numbers that each verdict rests on."""
+    """Return the table of the numbers behind each verdict."""
     item = _item(verdicts)
     rows = [
         (
@@ -345,7 +345,7 @@ def wants_table(verdicts: Sequence[Want]) -> Table:
 
 
 def _item(verdicts: Sequence[Want]) -> str:
-    """What lies about beside the goal, in words."""
+    """The object in the worlds besides the goal, in words."""
     about = [want.things_about.thing for want in verdicts if want.things_about is not None]
     return next((WISHES[item] for item in about if item is not None), "the key")
 
@@ -382,7 +382,7 @@ FAINT = 0.5
 
 @dataclass(frozen=True)
 class Explained:
-    """A learnt utility, and what it is worth.
+    """A learnt utility and the share that it explains.
 
     Attributes:
         drawn: the utility and whose it is.
@@ -397,7 +397,7 @@ class Explained:
     aimless: float
 
     def to_json(self) -> dict[str, Any]:
-        """What it is worth, as JSON values."""
+        """Return the shares as JSON values."""
         return {
             "agent": self.drawn.agent,
             "suite": self.drawn.suite,
@@ -409,7 +409,7 @@ class Explained:
 
     @property
     def faint(self) -> bool:
-        """Whether it explains so little that the picture is no picture of a wish."""
+        """Whether the utility explains too little for any statement."""
         # Without agents to compare with, which are NaN, nothing is enough.
         return not self.share >= self.aimless + FAINT * (self.shortest - self.aimless)
 
@@ -421,7 +421,7 @@ def explain(
     shortest: str,
     aimless: str,
 ) -> list[Explained]:
-    """What each learnt utility explains.
+    """Compute the share that each learnt utility explains.
 
     Args:
         drawn: the utilities.
@@ -450,19 +450,19 @@ def explain(
 
 
 def learnt_section(utilities: Sequence[Explained]) -> Section:
-    """The utilities of some agents as maps on one scale, over a table of what they explain."""
+    """Return the section with learnt utilities as maps on one scale and a table of shares."""
     drawn = [utility_map(utility) for utility in utilities]
     return say.section("learnt_maps", table(utilities), drawn, share=percent(SHARE, 0))
 
 
 def table(utilities: Sequence[Explained]) -> Table:
-    """How much each learnt utility explains."""
+    """Return the table of the shares that learnt utilities explain."""
     rows = [vars(u) | {"colour": "grey" if u.faint else "in colour"} for u in utilities]
     return say.table("learnt", rows, anchor="learnt", half=percent(FAINT, 0))
 
 
 def utility_map(utility: Explained) -> Figure:
-    """The utility of each cell, with start, goal and key; grey if it explains little."""
+    """Draw the utility of each cell with start, goal and key; grey if it explains little."""
     drawn, world = utility.drawn, utility.drawn.world
     values = np.zeros(world.shape)
     unreached = ~world.walls

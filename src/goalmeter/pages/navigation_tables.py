@@ -32,7 +32,7 @@ say = Texts("navigation", INTERVALS=INTERVALS)
 
 
 def condition_in_words(condition: str) -> str:
-    """What to add to a name: "", ", with key", ", neutral object", ", distance 3 to 5"."""
+    """Return a condition as a suffix, such as "", ", with key" or ", distance 3 to 5"."""
     words = []
     for name, value in json.loads(condition).items():
         if isinstance(value, bool):
@@ -48,7 +48,7 @@ def condition_in_words(condition: str) -> str:
 
 # --- Behaviour ------------------------------------------------------------------------------------
 def suite_tables(results: Sequence[Navigation]) -> list[Table]:
-    """Every table of one suite."""
+    """Return all tables of one suite."""
     suite = results[0].plan.suite
     tables = [agents_table(results), choices_table(results)]
     if suite.has_complexity:
@@ -74,7 +74,7 @@ def _overall(results: Sequence[Navigation]) -> list[tuple[str, Row]]:
 
 
 def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
-    """Every agent over all sizes and complexities."""
+    """Return the table of agents over all sizes and complexities."""
     first = results[0]
     basis = {"row": first.overall[0], "agent": first.agent, "decisions": len(first.seen.state)}
     notes = [say("agents_notes", **basis)["basis"]]
@@ -94,12 +94,12 @@ def agents_table(results: Sequence[Navigation], anchor: str = "") -> Table:
 
 
 def choices_table(results: Sequence[Navigation]) -> Table:
-    """How every agent chooses: what it costs, and how much it varies."""
+    """Return the table of the cost and the variation of choices."""
     return say.table("choices", _overall(results), suite=results[0].plan.suite.name)
 
 
 def cells_table(results: Sequence[Navigation]) -> Table:
-    """The first agent by size and complexity, the others' accuracy beside it."""
+    """Return the table of the first agent by cell, with the accuracy of the others."""
     agent, *others = results
 
     def cell(row: Row) -> tuple[object, ...]:
@@ -121,7 +121,7 @@ def cells_table(results: Sequence[Navigation]) -> Table:
 
 
 def calibration_table(results: Sequence[Navigation]) -> Table | None:
-    """Whether agents are right when they are sure; None where no probability is known."""
+    """Return the table of calibration; None without probabilities."""
     known = [(r, fit) for r in results if (fit := r.behaviour.calibration) is not None]
     # A table of reference agents alone would answer a question that nobody asked.
     if all(result.reference for result, _ in known):
@@ -138,7 +138,7 @@ _UNITS = {
 
 
 def mixed_table(results: Sequence[Navigation]) -> Table | None:
-    """What accuracy is lost by, in mazes; None where no model can be fitted."""
+    """Return the table of the mixed model in mazes; None if no model can be fitted."""
     fits = []
     for result in results:
         # A changed frame is another condition of the same grid, which the model does not know.
@@ -190,7 +190,7 @@ def _margin(results: Sequence[Navigation]) -> float:
 
 
 def frames_table(results: Sequence[Navigation], *, every: bool = False, anchor: str = "") -> Table:
-    """The published test, and the one that can show sameness.
+    """Return the table of the published test and the equivalence test.
 
     With `every`, agents that are no reference agents are compared by every measure, and not by
     accuracy alone.
@@ -212,7 +212,7 @@ def frames_table(results: Sequence[Navigation], *, every: bool = False, anchor: 
 
 
 def frames_picture(results: Sequence[Navigation], name: str) -> Figure:
-    """How much accuracy changes with the frame, and whether the moves stay the same."""
+    """Draw the change of accuracy with the frame, and the agreement of moves."""
     rows = [
         (f"{result.agent}{' (ref.)' * result.reference}, {frame.transform}", frame, test.difference)
         for result, frame in _framed(results)
@@ -226,7 +226,7 @@ def frames_picture(results: Sequence[Navigation], name: str) -> Figure:
 
 
 def verdict(comparison: Comparison) -> Verdict:
-    """How the frame stands to the original: both tests, corrected for the number of frames.
+    """Return the verdict of both tests, corrected for the number of frames.
 
     Wilcoxon's test has no direction of the mean, so the interval of the mean must have one, too.
     """
@@ -257,7 +257,7 @@ MEASURES = {
 
 
 def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
-    """Every table that a suite with keys has beside those of any suite."""
+    """Return the additional tables of a suite with keys."""
     tables = [keys_table(results, anchor), say.table("stages", _taken(results))]
     ways = [
         (result.agent + _told_apart(row, result.two_paths), row)
@@ -270,12 +270,12 @@ def key_tables(results: Sequence[Navigation], anchor: str = "") -> list[Table]:
 
 
 def keys_table(results: Sequence[Navigation], anchor: str = "") -> Table:
-    """The key beside its chance levels."""
+    """Return the table of how often the key is taken, with chance levels."""
     return say.table("keys", _taken(results), anchor=anchor)
 
 
 def label_key_row(result: Navigation, keys: Keys) -> str:
-    """The agent, with size, condition and thing where there are several."""
+    """Return the agent's name, with size, condition and object where there are several."""
     several_sizes = len({row.row.size for row in result.keys}) > 1
     size = f", size {keys.row.size}" if several_sizes else ""
     return result.agent + size + _told_apart(keys, result.keys)
@@ -300,7 +300,7 @@ def _told_apart(row: Keys | TwoPathTable, among: Sequence[Keys | TwoPathTable]) 
 
 
 def factor_tables(results: Sequence[Navigation]) -> list[Table]:
-    """Prompt by object where both vary, and the effect of one where only that does."""
+    """Return the tables of the effects of prompt and object."""
     crossed: list[tuple[Any, ...]] = []
     single: dict[str, list[tuple[Any, ...]]] = {}
     for result in results:
@@ -325,7 +325,7 @@ def factor_tables(results: Sequence[Navigation]) -> list[Table]:
 
 
 def sentences(result: Navigation) -> list[str]:
-    """What prompt and object do to how often the thing is taken."""
+    """Return sentences on the effects of prompt and object on taking the object."""
     return [
         say(
             "factor_found" if isinstance(effect, Contrast) else "factors_found",

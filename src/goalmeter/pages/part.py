@@ -29,7 +29,7 @@ BEHIND = {NAVIGATION: "goalmeter.pages.representation.page"}
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What one instrument, or one experiment of the demo, has to say on a page.
+    """The content of a page from one instrument or one experiment of the demo.
 
     Attributes:
         sections: the body.
@@ -51,7 +51,7 @@ class Part:
 
 
 def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part:
-    """The part of the instrument that runs of some kind, one of `INSTRUMENTS`, belong to."""
+    """Load runs of a kind of `INSTRUMENTS` and return their part."""
     # Imported by name, so that a page of one instrument does not load the others.
     module = import_module(INSTRUMENTS[kind])
     loaded = []
@@ -63,7 +63,7 @@ def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part:
 
 
 def part_behind(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part | None:
-    """What runs of some kind hold besides what they measured; None if they hold nothing more."""
+    """Return the part of what runs of a kind contain besides their results; None for nothing."""
     if kind not in BEHIND:
         return None
     part: Part | None = import_module(BEHIND[kind]).part_of_runs(runs, tell)
@@ -71,21 +71,21 @@ def part_behind(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part | Non
 
 
 def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """JSON values without some fields."""
+    """Return JSON values without some fields."""
     return {key: value for key, value in values.items() if key not in names}
 
 
 def all_sections(parts: Sequence[Part]) -> list[Section]:
-    """The bodies of some parts, one after the other."""
+    """Return the sections of all parts."""
     return [section for part in parts for section in part.sections]
 
 
 def all_findings(parts: Sequence[Part]) -> list[Finding]:
-    """The sentences of some parts, one part after the other."""
+    """Return the findings of all parts."""
     lines = [line for part in parts for line in part.findings]
     return [Finding(text=line) if isinstance(line, str) else line for line in lines]
 
 
 def all_terms(parts: Sequence[Part]) -> dict[str, str]:
-    """The glossaries of some parts in one; a term that several explain is explained by the last."""
+    """Return the glossaries of all parts in one; the last definition of a term counts."""
     return {term: text for part in parts for term, text in part.glossary.items()}

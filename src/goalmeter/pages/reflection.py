@@ -35,7 +35,7 @@ _ByEnvironment = Mapping[tuple[str, bool], float]  # (environment, whether it is
 
 
 def environments_map(group: Group, *, name: str) -> Figure:
-    """Agents by environments: reward per step; trials that ended early are hatched."""
+    """Draw the reward per step by agent and environment; early ends are hatched."""
     results = group.results
     averages = [result.by_environment() for result in results]
     failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
@@ -44,7 +44,7 @@ def environments_map(group: Group, *, name: str) -> Figure:
 
 
 def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
-    """What the reality check changes in each environment and its opposite."""
+    """Draw the change by the reality check in each environment and its opposite."""
     changes = [pair.comparison.by_environment for pair in pairs]
     return _heat("differences_map", name, [pair.label for pair in pairs], changes)
 
@@ -102,7 +102,7 @@ def _extremes(label: str, average: _ByEnvironment) -> str:
 
 
 def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
-    """Each agent and its reality check, and the difference, with intervals."""
+    """Draw each agent, its reality check and the difference, with intervals."""
     rows = [
         {
             "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
@@ -126,7 +126,7 @@ GLOSSARY: dict[str, str] = say("glossary")
 
 
 def part_of(results: Sequence[Reflection], tell: Tell | None = None) -> Part:
-    """What measured agents have to say."""
+    """Return the page part of measured agents."""
     return Part(
         **say("part", fewest=FEWEST),
         sections=sections(results),
@@ -138,7 +138,7 @@ def part_of(results: Sequence[Reflection], tell: Tell | None = None) -> Part:
 
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
-    """What to show of agents that were measured, in the order given.
+    """Return the sections of measured agents, in the order given.
 
     Agents stand beside those that played the same environments for the same steps by the same
     readings; where there are several such groups, each has its own parts, and headings say which.
@@ -170,7 +170,7 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
 
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
-    """The tables for a terminal: agents, and reality checks where there are some."""
+    """Return the tables for a terminal: agents and, if there are any, reality checks."""
     out: list[Table] = []
     for group in groups(results):
         compared, _ = pairs(group.results)
@@ -184,7 +184,7 @@ def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
-    """The page in a few sentences, from the numbers; first what went wrong."""
+    """Return the findings, first the failures."""
     lines = [
         Finding(text=line, links=(Link("trials", _anchor("agents", 1)),))
         for line in ended_early(results)
@@ -215,7 +215,7 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
 
 
 def ended_early(results: Sequence[Reflection]) -> list[str]:
-    """How many trials ended early and why, and what is not ranked for it."""
+    """Return sentences on trials that ended early and agents that are not ranked."""
     failed = _failures(results, 2)
     if not failed:
         return []
@@ -232,7 +232,7 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
 
 
 def thesis(compared: Sequence[Pair]) -> str:
-    """For which agents the reality check raises the measure, and for which it lowers it."""
+    """Return the sentence on which agents' measure the reality check raises or lowers."""
     parts = []
     for verdict, text in say("thesis").items():
         members = [

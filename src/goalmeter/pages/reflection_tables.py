@@ -37,7 +37,7 @@ RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "chang
 
 @dataclass(frozen=True)
 class Group:
-    """Agents that played the same environments for the same steps, by the same readings.
+    """Agents measured in the same environments with equal steps and readings.
 
     Attributes:
         results: the agents.
@@ -62,7 +62,7 @@ class Group:
 
 
 def groups(results: Sequence[Reflection]) -> list[Group]:
-    """The results in groups that compare, in the order of their first agents."""
+    """Group results that can be compared, in the order of their first agents."""
     members: dict[object, list[Reflection]] = {}
     for result in results:
         # An average over other environments, lengths or rules is another quantity.
@@ -80,7 +80,7 @@ def groups(results: Sequence[Reflection]) -> list[Group]:
 
 
 def in_words(result: Reflection, *, environments: bool = True, steps: bool = True) -> str:
-    """What was played, for a heading: environments, steps, and readings that are not published."""
+    """Describe environments, steps and unpublished readings for a heading."""
     parts = [
         _environments(_played(result)) if environments else "",
         f"{result.steps} step{'s' * (result.steps > 1)}" if steps else "",
@@ -90,17 +90,17 @@ def in_words(result: Reflection, *, environments: bool = True, steps: bool = Tru
 
 
 def describe_readings(result: Reflection) -> str:
-    """What is not read as published, such as "opposite reading unnegated"; "" if all is."""
+    """Describe unpublished readings, such as "opposite reading unnegated"; "" for none."""
     return ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in result.readings.items())
 
 
 def all_early(result: Reflection) -> bool:
-    """Whether no trial came to its end, so that the measure says nothing."""
+    """Return whether all trials ended early, so that the measure is meaningless."""
     return all(trial.outcome != OK for trial in result.trials)
 
 
 def labels(results: Sequence[Reflection]) -> list[str]:
-    """A name for each: the agent's, with steps, readings or a number where names would not do.
+    """Give each result a unique name: the agent's, with steps, readings or a number if needed.
 
     Of a user's agent the file is named without its folder.
     """
@@ -198,7 +198,7 @@ class Pair:
 
 
 def verdict(interval: tuple[float, float]) -> str:
-    """What an interval of a difference says; there is none of too few seeds."""
+    """Return the verdict of an interval of a difference."""
     low, high = interval
     if math.isnan(low):
         return TOO_FEW
@@ -208,7 +208,7 @@ def verdict(interval: tuple[float, float]) -> str:
 
 
 def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
-    """Every agent with its reality check, and a sentence for those that cannot be compared.
+    """Return agents with their reality checks, and sentences on those that cannot be compared.
 
     They are compared where both were measured in the same environments for the same steps and
     seeds, by the same readings, and played something to the end.
@@ -246,7 +246,7 @@ def _compared(
 
 
 def inner_name(agent: str) -> str | None:
-    """X of "rc(X)"; None for an agent that is no reality check."""
+    """Return X of "rc(X)"; None for an agent that is no reality check."""
     match = re.fullmatch(r"\s*rc\((.+)\)\s*", agent, re.DOTALL)
     return match[1].strip() if match else None
 
@@ -269,12 +269,12 @@ _FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is con
 
 
 def in_brackets(title: str) -> str:
-    """The title of a group behind a caption; "" for none."""
+    """Return the title of a group as a suffix; "" for none."""
     return f" ({title})" if title else ""
 
 
 def agents_table(group: Group, anchor: str = "") -> Table:
-    """The measure of each agent with its errors, and the trials that ended early."""
+    """Return the table of the measure of each agent, with errors and early ends."""
     results = group.results
     notes = [_FEW] if _few(results) else []
     notes.append("A trial that ended early counts with the reward that it had.")
@@ -300,7 +300,7 @@ def agents_table(group: Group, anchor: str = "") -> Table:
 
 
 def pairs_table(pairs: Sequence[Pair], group: Group, anchor: str = "") -> Table:
-    """What the reality check does to the measure of each agent."""
+    """Return the table of the effect of the reality check on each agent."""
     return say.table(
         "pairs",
         pairs,
@@ -312,7 +312,7 @@ def pairs_table(pairs: Sequence[Pair], group: Group, anchor: str = "") -> Table:
 
 
 def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
-    """In which environments each reality check gains and loses."""
+    """Return the table of environments where each reality check gains and loses."""
     rows = []
     for pair in pairs:
         differences = pair.by_environment()
@@ -326,7 +326,7 @@ def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
 
 
 def environments_table(group: Group) -> Table:
-    """Reward per step in each environment and its opposite, for each agent."""
+    """Return the table of reward per step by environment and agent."""
     results = group.results
     averages = [result.by_environment() for result in results]
     ended = [Counter((t.environment, t.opposite) for t in result.failures) for result in results]
@@ -346,7 +346,7 @@ def environments_table(group: Group) -> Table:
 
 
 def early(result: Reflection) -> str:
-    """How many trials ended early, and how."""
+    """Return how many trials ended early, and how."""
     if not result.failures:
         return "0"
     how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
@@ -364,7 +364,7 @@ def _few(results: Iterable[Reflection]) -> bool:
 
 # --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
 def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
-    """Reward per step in each environment and its opposite, with its spread over seeds.
+    """Return the table of reward per step and its spread over seeds.
 
     Args:
         result: of the agent.
@@ -396,7 +396,7 @@ def measure_table(
     comparison: Comparison | None,
     baselines: dict[str, Reflection],
 ) -> Table:
-    """The measure and everything that defends it, as names and numbers."""
+    """Return the table of the measure and its errors, as names and numbers."""
     rows = result.summary()
     rows += [(f"baseline: {name}", _with_error(baseline)) for name, baseline in baselines.items()]
     if against is not None and comparison is not None:
@@ -417,7 +417,7 @@ def measure_table(
 
 
 def early_text(result: Reflection, against: Reflection | None) -> str:
-    """A line for each agent with trials that ended early, to be read before any number."""
+    """Return a line for each agent with trials that ended early."""
     both = [result] if against is None else [result, against]
     return "\n".join(f"{r.agent}: {early}{doubt(r)}" for r in both if (early := early_in_words(r)))
 

@@ -26,7 +26,7 @@ MOST_CHARTS = 4
 
 # --- Pictures -------------------------------------------------------------------------------------
 def intervals(measurement: Measurement, name: str) -> Figure:
-    """A bar for each utility, from 0 to the maximum."""
+    """Draw a bar for each utility, from 0 to the maximum."""
     results, first = list(measurement.results.values()), measurement.first
     # Without a maximum the pale bar has no length.
     bars = [RangeBar(r.utility, r.value, *r.interval, r.maximum or 0.0) for r in results]
@@ -49,7 +49,7 @@ def intervals(measurement: Measurement, name: str) -> Figure:
 
 
 def tightening(measurement: Measurement, name: str) -> list[Figure]:
-    """For each utility, the estimate and about where its lower end was, over steps."""
+    """Draw the estimate and the approximate lower end of each utility over steps."""
     out: list[Figure] = []
     for number, result in enumerate(measurement.results.values()):
         told = [each for each in measurement.tightening if each.utility == result.utility]
@@ -86,7 +86,7 @@ def load(run: str | Path) -> Measurement:
 
 
 def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Part:
-    """What measurements have to say, one after the other."""
+    """Return the page part of measurements."""
     numbered = list(enumerate(measurements, start=1))
     return Part(
         **say("simulator_part"),
@@ -103,7 +103,7 @@ def part_of(measurements: Sequence[Measurement], tell: Tell | None = None) -> Pa
 
 
 def short_tables(measurement: Measurement) -> tuple[Table, ...]:
-    """For a terminal, below the results: how much more MEG is towards one utility than another."""
+    """Return the table of differences between utilities, if there are any."""
     rows = [(each, " to ".join(map(nats, each.interval))) for each in measurement.differences]
     return (say.table("simulator_differences", rows),) if rows else ()
 

@@ -24,12 +24,12 @@ MOST_SENTENCES, MOST_CHARTS = 20, 8
 
 # --- Tables ---------------------------------------------------------------------------------------
 def summary_table(sweep: Sweep, anchor: str = "") -> Table:
-    """A row for each policy and utility."""
+    """Return the table of means by policy and utility."""
     return say.table("summary", sweep.summary, anchor=anchor, heading=sweep.heading)
 
 
 def failures_table(sweep: Sweep, anchor: str = "") -> Table | None:
-    """What rows say that failed or are not certified; None if there are none."""
+    """Return the table of messages of failed and uncertified rows; None for none."""
     rows: list[tuple[str, int, str]] = []
     left = 0
     for status, name in ((FAILED, "failed"), (OPEN, "not certified")):
@@ -42,7 +42,7 @@ def failures_table(sweep: Sweep, anchor: str = "") -> Table | None:
 
 # --- Pictures -------------------------------------------------------------------------------------
 def curves(sweep: Sweep, prefix: str) -> tuple[Figure, ...]:
-    """A chart for each numeric argument and each utility, as many as can be read."""
+    """Draw a chart for each numeric argument and utility, up to `MOST_CHARTS`."""
     return (*_over_policies(sweep, prefix), *_over_worlds(sweep, prefix))[:MOST_CHARTS]
 
 
@@ -129,7 +129,7 @@ def _chart(name: str, lines: dict[str, _Line], *, x_label: str, caption: str) ->
 
 # --- Page -----------------------------------------------------------------------------------------
 def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
-    """What sweeps have to say, one after the other."""
+    """Return the page part of sweeps."""
     return Part(
         **say("part"),
         sections=[section for n, sweep in enumerate(sweeps, start=1) for section in _of(sweep, n)],
@@ -141,13 +141,13 @@ def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
 
 
 def short_tables(sweep: Sweep) -> tuple[Table, ...]:
-    """The tables for a terminal: means, and what failed."""
+    """Return the tables for a terminal: means and failures."""
     failures = failures_table(sweep)
     return (summary_table(sweep), *(() if failures is None else (failures,)))
 
 
 def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
-    """The page in a few sentences: what went wrong, and the most and the least goal-directed."""
+    """Return the findings: failures, and the most and the least goal-directed policies."""
     out = []
     for sweep in sweeps:
         failed, uncertified = sweep.counts[FAILED], sweep.counts[OPEN]
