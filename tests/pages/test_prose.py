@@ -69,3 +69,5 @@ def test_a_table_follows_from_its_columns(monkeypatch: pytest.MonkeyPatch) -> No
         ["y", "–", "–", "0.0", "0.0%"],
     ]
     assert table.caption == "C scores" and table.notes == ("first", "own", "last")
+    empty = Texts("made").table("t", [], kind="scores")
+    assert [head.title for head in empty.heads] == ["agent", "total"] and empty.rows == ()

@@ -35,8 +35,8 @@ Content = Table | Figure | None
 
 # How values of columns are shown; "words" are set to the left, all else to the right.
 FORMATS: dict[str, Callable[..., Cell | str]] = {
-    "words": lambda value: value if isinstance(value, Cell) else str(value),
-    "text": lambda value: value if isinstance(value, Cell) else str(value),
+    "words": str,
+    "text": str,
     "count": "{:,}".format,
     "bar": share_bar,
     **{
@@ -49,7 +49,6 @@ FORMATS: dict[str, Callable[..., Cell | str]] = {
     },
 }
 
-
 # Styles of the series of a dot chart.
 DOTS: dict[str, dict[str, Any]] = {
     "second": {"colour": VERMILION, "marker": "s"},
@@ -57,8 +56,7 @@ DOTS: dict[str, dict[str, Any]] = {
     "second hollow": {"colour": VERMILION, "marker": "s", "hollow": True},
     "ink": {"colour": INK, "marker": "D"},
 }
-
-
+# Fields of an entry that are no texts.
 _DECLARED = ("columns", "panels", "chart", "content")
 
 
@@ -220,11 +218,12 @@ def _columns(
     ):
         columns = list(together)
         entries = [value_at(row, base.rstrip(".")) if is_each else {"": row} for row in rows]
-        for key in dict.fromkeys(key for entry in entries for key in entry or ()):
+        keys = dict.fromkeys(key for entry in entries for key in entry or ())
+        for key in keys if is_each else [""]:
             for title, path, form, *marks in columns:
                 inner = path.removeprefix(base).lstrip("*.") if is_each else path
                 found = [value_at((entry or {}).get(key), inner) for entry in entries]
-                if "optional" in marks and all(each in (None, "") for each in found):
+                if "optional" in marks and all(each is None or each == "" for each in found):
                     continue
                 group, _, name = (
                     part.replace("*", "{key}").format(key=key, **values)

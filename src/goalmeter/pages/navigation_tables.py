@@ -326,20 +326,14 @@ def factor_tables(results: Sequence[Navigation]) -> list[Table]:
 
 def sentences(result: Navigation) -> list[str]:
     """Return sentences on the effects of prompt and object on taking the object."""
-    return [
-        say(
-            "factor_found" if isinstance(effect, Contrast) else "factors_found",
-            agent=result.agent,
-            of=effect,
-            effects=[
-                points(each)
-                for each in (
-                    [effect.effect]
-                    if isinstance(effect, Contrast)
-                    else [*effect.effects, effect.interaction]
-                )
-            ],
-        )["text"]
-        for effect in result.factors
-        if effect.measure == PICK_UP
-    ]
+    out = []
+    for effect in result.factors:
+        if effect.measure != PICK_UP:
+            continue
+        if isinstance(effect, Contrast):
+            name, effects = "factor_found", [effect.effect]
+        else:
+            name, effects = "factors_found", [*effect.effects, effect.interaction]
+        texts = say(name, agent=result.agent, of=effect, effects=list(map(points, effects)))
+        out.append(texts["text"])
+    return out
