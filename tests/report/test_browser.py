@@ -1,89 +1,101 @@
-"""The page in a real browser: everything is there, no text runs, nothing runs off the side."""
+"""The page in a real browser: on a telephone in the dark, and in a window in the light."""
 
 from __future__ import annotations
 
-import html
-import os
 import re
-import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from goalmeter.report import write_report
+from goalmeter.report import write_text
+from goalmeter.report.canvas import DARK, MUTED, PAPER, contrast
 
-from .browsing import run
-from .sample import HOSTILE, WRITE, sections
+from .browsing import asked
+from .browsing import browser as browser  # a fixture
+from .test_page import FINDING, sections, text_of
 
 pytestmark = pytest.mark.browser
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-# Small enough to be narrower than any table, and the width of a desktop window.
-WIDTHS = (400, 768, 1400)
+SCRIPT = """
+  const texts = [];
+  const walker = page.createTreeWalker(page.body, view.NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode, parent = node.parentElement;
+    if (!node.data.trim() || parent.closest("title, style, desc, defs, .skip")) continue;
+    const svg = parent.closest("svg"), style = view.getComputedStyle(parent);
+    let size = parseFloat(style.fontSize);
+    if (svg) size *= svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+    texts.push([node.data.trim(), size, svg ? style.fill : style.color]);
+  }
+  const strokes = new Set();
+  for (const line of page.querySelectorAll("svg path, svg use"))
+    strokes.add(view.getComputedStyle(line).stroke);
+  const links = [...page.querySelectorAll("a")]
+    .map(link => [link.getAttribute("href"), !!page.querySelector(link.hash)]);
+  const [wide, narrow] = [...page.querySelectorAll(".table .scroll")];
+  const box = element => {
+    const around = element.getBoundingClientRect();
+    return [around.left, around.right];
+  };
+  const answers = [...wide.querySelectorAll("td.answer")].map(box);
+  wide.scrollLeft = 200;
+  await new Promise(done => setTimeout(done, 100));
+  const kept = [box(wide.querySelector("tbody th"))[0], box(wide.querySelector("caption span"))[0]];
+  const folds = [...page.querySelectorAll("main details")];
+  const open = folds.map(fold => fold.open);
+  const height = page.documentElement.scrollHeight;
+  for (const fold of folds) fold.querySelector("summary").click();
+  const folded = page.documentElement.scrollHeight;
+  // As a click does; in the frame a click would go by the address of what is around it.
+  view.location.hash = page.querySelector(".findings a").hash;
+  await new Promise(done => setTimeout(done, 300));
+  const place = page.getElementById(view.location.hash.slice(1)).getBoundingClientRect();
+  return {
+    texts, strokes: [...strokes], links, answers, kept, open, height, folded,
+    unfolded: folds.map(fold => fold.open), place: [place.top, view.innerHeight],
+    title: page.title, paper: view.getComputedStyle(page.body).backgroundColor,
+    page: [view.innerWidth, page.documentElement.scrollWidth],
+    tables: [wide, narrow].map(each => [each.clientWidth, each.scrollWidth]),
+  };
+"""
 
 
-@pytest.fixture(scope="module")
-def browser() -> str:
-    for name in NAMES:
-        if path := shutil.which(name):
-            return path
-    message = f"no browser: install Chromium, so that one of {', '.join(NAMES)} is on the PATH"
-    if os.environ.get("GOALMETER_REQUIRE_BROWSER") == "1":
-        pytest.fail(message)
-    pytest.skip(message)
+def rgb(colour: str) -> str:
+    """A colour as a browser writes it, "rgb(31, 41, 51)", as "#rrggbb"."""
+    parts = re.findall(r"[\d.]+", colour)
+    return "#" + "".join(f"{round(float(part)):02x}" for part in parts[:3])
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    return write_report(path, f"Title {HOSTILE}", sections(), **WRITE)  # type: ignore[arg-type]
-
-
-def test_every_section_is_there_and_no_text_runs(browser: str, page: Path, tmp_path: Path) -> None:
-    dom = run(browser, page, tmp_path, "--dump-dom")
-    headings = [html.unescape(h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", dom)]
-    for title in ("In short", f"First {HOSTILE}", "Pictures", "What each number means"):
-        assert title in headings
-    assert dom.count("<svg") == 3 and dom.count("<tr") == 3
-    assert "<script" not in dom
-    title = re.search(r"<title>(.*?)</title>", dom, re.DOTALL)
-    assert title and html.unescape(title[1]) == f"Title {HOSTILE}"
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_nothing_runs_off_the_side(browser: str, page: Path, tmp_path: Path, width: int) -> None:
-    # In a frame, because a browser's window has a least width of its own.
-    text = html.escape(page.read_text(encoding="utf-8"))
-    probe = tmp_path / "probe.html"
-    probe.write_text(
-        f"""<!DOCTYPE html><title></title>
-        <iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{text}"></iframe>
-        <script>
-        const frame = document.querySelector("iframe");
-        frame.onload = () => {{
-          const page = frame.contentDocument;
-          const picture = page.querySelector("svg").getBoundingClientRect();
-          document.title = [frame.contentWindow.innerWidth, page.documentElement.scrollWidth,
-                            picture.width].join(" ");
-        }};
-        </script>""",
-        encoding="utf-8",
-    )
-    dom = run(browser, probe, tmp_path / "profile", "--window-size=1600,900", "--dump-dom")
-    title = re.search(r"<title>([\d. ]+)</title>", dom)
-    assert title, "the page did not load in the frame"
-    inner, scroll, picture = (float(word) for word in title[1].split())
-    assert inner == width
-    assert scroll <= inner
-    assert 200 < picture <= inner
-
-
-@pytest.mark.parametrize("width", (400, 1280))
-def test_a_screenshot_shows_ink(browser: str, page: Path, tmp_path: Path, width: int) -> None:
-    shot = tmp_path / "shot.png"
-    run(browser, page, tmp_path / "p", f"--window-size={width},900", f"--screenshot={shot}")
-    import matplotlib.image
-
-    pixels = matplotlib.image.imread(shot)[..., :3]
-    assert pixels.shape[1] == width
-    dark = (pixels.max(axis=-1) < 0.5).mean()
-    assert 0.005 < dark < 0.5
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1200, "light")])
+def test_everything_can_be_read_and_nothing_runs(
+    browser: str, tmp_path: Path, width: int, scheme: str
+) -> None:
+    page = write_text(tmp_path / "report.html", text_of(sections()))
+    seen: dict[str, Any] = asked(browser, page, tmp_path / "b", SCRIPT, width=width, scheme=scheme)
+    assert seen["title"].startswith("Title <script>")
+    inner, scroll = seen["page"]
+    assert inner == width and scroll <= inner
+    # No text is smaller than nine pixels, and all of it stands out from the ground.
+    paper = PAPER if scheme == "light" else DARK[PAPER]
+    assert rgb(seen["paper"]) == paper and len(seen["texts"]) > 150
+    assert min(size for _, size, _ in seen["texts"]) >= 8.99
+    for text, _, colour in seen["texts"]:
+        # Numbers in cells have a ground of their own.
+        if re.search("[a-z]{2}", text):
+            assert contrast(rgb(colour), paper) >= 4.5, (text, colour)
+    strokes = {rgb(stroke) for stroke in seen["strokes"] if stroke.startswith("rgb(")}
+    blue = "#0072b2" if scheme == "light" else DARK["#0072b2"]
+    assert blue in strokes and (MUTED in strokes) == (scheme == "light")
+    # The answers are in sight; names and captions stay where they are while numbers scroll.
+    (shown, all_of_it), (few, all_few) = seen["tables"]
+    assert shown < all_of_it and few == all_few
+    for left, right in seen["answers"]:
+        assert 0 <= left < right <= width
+    if width == 400:
+        assert all(0 <= left < 60 for left in seen["kept"])
+    # Sections fold, and a link leads into a folded one.
+    assert all(there for _, there in seen["links"])
+    assert [f"#{FINDING.links[0].to}", True] in seen["links"]
+    assert seen["open"] == [True] * 4 and seen["folded"] < seen["height"] / 2
+    assert seen["unfolded"] == [True, False, False, False]
+    assert 0 <= seen["place"][0] < seen["place"][1]

@@ -1,35 +1,239 @@
-"""Report pages: sections, tables, figures and prose of each instrument.
+"""Report pages: sections, tables, figures and sentences of each instrument.
 
-`prose` reads the texts of an instrument (`meg.toml`); `goalmeter.pages.part` joins the
-instruments of a page.
+Each instrument has a TOML file of what its pages say. An entry has the texts of a section, table or
+figure by the names of their fields, with {names} for values; that of a table declares its columns:
+
+    columns = [
+        ["agent", "label", "words"],
+        ["optimal actions | in detour states", "row.accuracy_detour", "percent", "answer"],
+        ["controls | *", "controls.*.value", "number:2"],
+    ]
+
+A column has a title behind its group, the path of its value from a row, a format of `FORMATS`, and
+perhaps "answer" or "optional" (omitted where no row has a value). A path leads through attributes,
+methods without arguments, keys and indices; one with * makes a column for each key that some row
+has there.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
-# --- Pages ----------------------------------------------------------------------------------------
+from goalmeter.report import Column, Figure, Section, Table, numbers
+from goalmeter.report.canvas import INK, VERMILION
+from goalmeter.report.charts import DotPanel, Dots, dot_chart
+from goalmeter.report.numbers import DASH
+from goalmeter.report.page import Cell
+from goalmeter.report.tables import share_bar
+
+Content = Table | Figure | None
+
+# How values of columns are shown; "words" are set to the left, all else to the right.
+FORMATS: dict[str, Callable[..., Cell | str]] = {
+    "words": str,
+    "text": str,
+    "count": "{:,}".format,
+    "bar": share_bar,
+    **{
+        form.__name__: form
+        for form in (
+            *(numbers.percent, numbers.points, numbers.number, numbers.plus, numbers.between),
+            *(numbers.p_value, numbers.nats, numbers.nats_of_search, numbers.gap),
+            *(numbers.rationality, numbers.utility),
+        )
+    },
+}
+
+# Styles of the series of a dot chart.
+DOTS: dict[str, dict[str, Any]] = {
+    "second": {"colour": VERMILION, "marker": "s"},
+    "hollow": {"marker": "s", "hollow": True},
+    "second hollow": {"colour": VERMILION, "marker": "s", "hollow": True},
+    "ink": {"colour": INK, "marker": "D"},
+}
+# Fields of an entry that are no texts.
+_DECLARED = ("columns", "panels", "chart", "content")
 
 
-# --- Prose ----------------------------------------------------------------------------------------
-# Each instrument has a file of texts. A table in it has the texts of one section or
-# table, by the names that `Section` and `Table` have for them, with {names} for what is put in.
+class Texts:
+    """The entries of an instrument's file; `always` are values that every text may use."""
 
+    def __init__(self, instrument: str, **always: object) -> None:
+        self.instrument = instrument
+        self.always = always
 
-def prose(instrument: str, name: str, **values: object) -> dict[str, Any]:
-    """The texts of that name, with the values put in; lists of texts as tuples."""
-    return {
-        key: text.format(**values)
-        if isinstance(text, str)
-        else tuple(line.format(**values) for line in text)
-        for key, text in _read(instrument)[name].items()
-    }
+    def __call__(self, name: str, /, **values: object) -> dict[str, Any]:
+        """Return the texts of an entry without its columns; lists become tuples."""
+
+        def filled(entry: Any) -> Any:
+            if isinstance(entry, list):
+                return tuple(map(filled, entry))
+            return entry.format(**self.always, **values) if isinstance(entry, str) else entry
+
+        entry = self.declared(name).items()
+        return {key: filled(value) for key, value in entry if key not in _DECLARED}
+
+    def declared(self, name: str) -> dict[str, Any]:
+        """Return an entry as the file has it."""
+        return _read(self.instrument)[name]
+
+    def table(
+        self,
+        name: str,
+        rows: Iterable[Any],
+        /,
+        *,
+        anchor: str = "",
+        before: Iterable[str] = (),
+        notes: Iterable[str] = (),
+        **values: object,
+    ) -> Table:
+        """Return the table of an entry with a line for each row; notes before and after its own."""
+        rows = list(rows)
+        texts = self(name, **values)
+        texts["notes"] = (*before, *texts.get("notes", ()), *notes)
+        heads, cells = [], []
+        for head, column in _columns(self.declared(name)["columns"], rows, values):
+            heads.append(head)
+            cells.append(column)
+        lines = tuple(zip(*cells, strict=True)) if rows else ()
+        return Table(columns=tuple(heads), rows=lines, anchor=anchor, **texts)
+
+    def dots(
+        self,
+        name: str,
+        picture: str,
+        lines: Sequence[str],
+        rows: Sequence[Any],
+        /,
+        **values: object,
+    ) -> Figure:
+        """Return a dot chart with a line for each row, whose panels the entry declares.
+
+        The series of a panel are [label, path of an estimate from a row, style]; one without any
+        estimate is omitted. A panel with "when" (or "unless") needs a value of that name (or none).
+        """
+        panels = []
+        for panel in self.declared(name)["panels"]:
+            when, unless = panel.get("when"), panel.get("unless")
+            if (when and not values[when]) or (unless and values[unless]):
+                continue
+            series = []
+            for label, path, *style in panel["series"]:
+                estimates = [value_at(row, path) for row in rows]
+                if any(estimates):
+                    options = DOTS[style[0]] if style else {}
+                    scale = panel.get("scale", 1.0)
+                    label = label.format(**values)
+                    series.append(Dots.of(label, estimates, scale=scale, **options))
+            margin: Any = values[panel["margin"]] if "margin" in panel else None
+            panels.append(
+                DotPanel(
+                    title=panel.get("title", "").format(**values),
+                    x_label=panel["x_label"],
+                    series=tuple(series),
+                    joined=panel.get("joined", False),
+                    band=None if margin is None else (-margin, margin),
+                )
+            )
+        return self.figure(name, dot_chart(picture, lines, panels), **values)
+
+    def draw(
+        self,
+        name: str,
+        chart: Callable[..., str],
+        picture: str,
+        series: Sequence[Any],
+        options: Mapping[str, Any] | None,
+        /,
+        **values: object,
+    ) -> Figure:
+        """Return a chart of some series with the options that the entry and the caller give."""
+        given = self.declared(name).get("chart", {}) | (options or {})
+        return self.figure(name, chart(picture, series, **given), **values)
+
+    def figure(self, name: str, svg: str, /, **values: object) -> Figure:
+        """Return a picture with the texts of an entry."""
+        return Figure(svg=svg, **self(name, **values))
+
+    def section(
+        self,
+        name: str,
+        /,
+        *content: Content | Sequence[Content],
+        suffix: str = "",
+        anchor: str = "",
+        points: Iterable[str] = (),
+        **values: object,
+    ) -> Section:
+        """Return the section of an entry with tables and figures, a suffix behind its title."""
+        texts = self(name, **values)
+        texts["title"] += suffix
+        parts = [
+            each for part in content for each in (part if isinstance(part, Sequence) else [part])
+        ]
+        return Section(
+            tables=tuple(part for part in parts if isinstance(part, Table)),
+            figures=tuple(part for part in parts if isinstance(part, Figure)),
+            points=tuple(points),
+            anchor=anchor,
+            **texts,
+        )
 
 
 @cache
 def _read(instrument: str) -> dict[str, dict[str, Any]]:
     path = files("goalmeter.pages").joinpath(f"{instrument}.toml")
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def value_at(row: Any, path: str) -> Any:
+    """Return what a path leads to from a row; None where something on the way is missing."""
+    for step in path.split(".") if path else ():
+        if row is None:
+            return None
+        if isinstance(row, Mapping):
+            row = row.get(step)
+        elif step.isdigit():
+            row = row[int(step)]
+        else:
+            row = getattr(row, step)
+        if callable(row):
+            row = row()
+    return row
+
+
+def _columns(
+    specs: Sequence[Sequence[str]], rows: Sequence[Any], values: Mapping[str, object]
+) -> Iterator[tuple[Column, list[Cell | str]]]:
+    """Each column of a table: its head and its cells."""
+    # Neighbouring columns with * at the same place alternate, key by key.
+    for (base, is_each), together in groupby(
+        specs, lambda spec: (spec[1].partition("*")[0], "*" in spec[1])
+    ):
+        columns = list(together)
+        entries = [value_at(row, base.rstrip(".")) if is_each else {"": row} for row in rows]
+        keys = dict.fromkeys(key for entry in entries for key in entry or ())
+        for key in keys if is_each else [""]:
+            for title, path, form, *marks in columns:
+                inner = path.removeprefix(base).lstrip("*.") if is_each else path
+                found = [value_at((entry or {}).get(key), inner) for entry in entries]
+                if "optional" in marks and all(each is None or each == "" for each in found):
+                    continue
+                group, _, name = (
+                    part.replace("*", "{key}").format(key=key, **values)
+                    for part in title.rpartition(" | ")
+                )
+                head = Column(name, form != "words", group, "answer" in marks)
+                yield head, [DASH if each is None else shown(each, form) for each in found]
+
+
+def shown(value: Any, form: str) -> Cell | str:
+    """Return a value as the format says, such as "percent" or "number:2"."""
+    name, _, digits = form.partition(":")
+    return FORMATS[name](value, int(digits)) if digits else FORMATS[name](value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +13,15 @@ from goalmeter.meg.causal import Interventions
 from goalmeter.meg.causal.result import CausalMeg, Goal, do_text
 from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, set_text
 from goalmeter.meg.result import MegResult
-from goalmeter.pages import prose
-from goalmeter.report import Column, Table
-from goalmeter.report.numbers import gap, nats, nats_of_search, number, rationality, utility
-from goalmeter.report.tables import column, grouped, share_bar, summary_table, table_of, words
+from goalmeter.pages import Texts
+from goalmeter.report import Table
+from goalmeter.report.numbers import nats, number, utility
+from goalmeter.report.tables import share_bar, summary_table
 
-# --- Tables ---------------------------------------------------------------------------------------
-say = partial(prose, "meg")  # the texts of the page
+say = Texts("meg")
 GLOSSARY: dict[str, str] = say("glossary")
+# Longer tables are cut, and more notes than these are not written out; JSON has everything.
+GOAL_ROWS, SENSITIVITY_ROWS, _NOTES = 24, 60, 3
 
 
 class PolicyRow(NamedTuple):
@@ -43,7 +43,7 @@ class PolicyRow(NamedTuple):
 
 
 def result_table(result: MegResult, baselines: dict[str, float] | None = None) -> Table:
-    """Everything that defends one MEG, as a table of names and numbers.
+    """Return the table of one result, as names and numbers.
 
     Args:
         result: the measure.
@@ -82,51 +82,17 @@ def policy_table(
     notes: tuple[str, ...] = (),
     digits: int = 1,
 ) -> Table:
-    """Known and unknown utility of each policy with gaps, shares and rationalities.
+    """Return the table of known and unknown utility of each policy.
 
     `digits` is the number of decimals of the expected return.
     """
-    return table_of(
-        rows,
-        (
-            words("policy", lambda row: row.name),
-            column("expected return", lambda row: number(row.mean_return, digits)),
-            *grouped(
-                "known utility",
-                column("MEG, nats", lambda row: row.known.signed, nats),
-                column("proven gap", lambda row: row.known.gap, gap),
-                column("share of maximum", lambda row: _signed_share(row.known), share_bar),
-                column("rationality β", lambda row: row.known.rationality, rationality),
-            ),
-            *grouped(
-                "unknown utility",
-                column("MEG, nats", lambda row: row.unknown.value, nats),
-                column("proven gap", lambda row: row.unknown.gap, gap),
-                column("share of maximum", lambda row: row.unknown.fraction, share_bar),
-            ),
-        ),
-        caption=caption,
-        meaning=meaning,
-        notes=(*notes, *say("policies")["notes"]),
-    )
+    lines = [(row, number(row.mean_return, digits), _signed_share(row.known)) for row in rows]
+    return say.table("policies", lines, before=notes, caption=caption, meaning=meaning)
 
 
-# --- Causal tables --------------------------------------------------------------------------------
-# Longer tables are cut; JSON has every row.
-GOAL_ROWS, SENSITIVITY_ROWS = 24, 60
-# More notes than these are not written out below a table.
-_NOTES = 3
-
-THEOREM_NOTE = (
-    "Theorem 4.1 (on pseudo-terminal goals), in the column of that name: “≤ {A}” means that A "
-    "d-separates the decisions from the targets, so MEG towards A is proven to be at least as "
-    "high. “= {A}” means that A is a part of the set that separates the decisions from the rest; "
-    "then both are equal, and were worked out once."
-)
-
-
+# --- Causal models --------------------------------------------------------------------------------
 def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
-    """The maximising utility, the best outcome first; None if it is the same for all outcomes."""
+    """Return the table of the best utility, best outcome first; None if it is constant."""
     rows = goal.rows()
     known = [value for _, value in rows if not np.isnan(value)]
     if not known or max(known) == min(known):
@@ -142,19 +108,12 @@ def goal_table(goal: Goal, result: CausalMeg) -> Table | None:
         )
     if math.isinf(result.rationality):
         notes += say("goal_at_infinity")["notes"]
-    return Table(
-        columns=(*(Column(x, numeric=False) for x in goal.variables), "utility"),
-        rows=tuple(
-            (*map(str, outcome), "–" if np.isnan(value) else utility(value))
-            for outcome, value in rows
-        ),
-        notes=tuple(notes),
-        **say("goal"),
-    )
+    lines = [(dict(zip(goal.variables, outcome, strict=True)), value) for outcome, value in rows]
+    return say.table("goal", lines, notes=notes)
 
 
 def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None = None) -> Table:
-    """MEG towards every set of targets, with what the graph implies about it.
+    """Return the table of MEG towards each set of targets, with implications of the graph.
 
     Args:
         table: the measured sets.
@@ -163,43 +122,24 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
     """
     shown = table.rows[: most or SENSITIVITY_ROWS]
     left = len(table.rows) - len(shown)
-    notes = [THEOREM_NOTE] if any(row.at_most or row.equal_to for row in shown) else []
+    notes = [*say("theorem")["notes"]] if any(r.at_most or r.equal_to for r in shown) else []
     if left:
         notes.append(f"{left} more sets, whose MEG is no higher, are left out; --json has them.")
-    notes += _row_notes(shown)
     world = f" under {do_text(table.do)}" if table.do else ""
-    return table_of(
-        shown,
-        (
-            words("targets", lambda row: row.targets, ", ".join),
-            column("MEG, nats", lambda row: row.value, nats_of_search),
-            column("gap to the bound", lambda row: row.upper_bound - row.value, gap),
-            column("share of maximum", lambda row: row.fraction, share_bar),
-            column("rationality β", lambda row: row.rationality, rationality),
-            words("Theorem 4.1", SensitivityRow.theorem_text),
-            words("best goal", _best_goal),
-        ),
-        caption=caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}",
-        notes=notes,
-        **say("sensitivity"),
-    )
+    caption = caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}"
+    rows = [
+        (", ".join(row.targets), row, row.upper_bound - row.value, _best_goal(row)) for row in shown
+    ]
+    return say.table("sensitivity", rows, notes=notes + _row_notes(shown), caption=caption)
 
 
 def intervention_table(table: Interventions, *, caption: str = "") -> Table:
-    """MEG in each world, beside the evidence of the original world's goal there."""
-    return table_of(
-        table.rows,
-        (
-            words("world", lambda row: do_text(row.do)),
-            column("MEG there, nats", lambda row: row.result.signed, nats_of_search),
-            column("share of maximum", lambda row: row.result.fraction, share_bar),
-            column("original goal, nats", lambda row: row.transferred, nats),
-            column("the same, β refitted", lambda row: row.refitted, nats_of_search),
-            column("gap", lambda row: row.gap, nats),
-        ),
-        caption=caption
-        or f"{listed(table.decisions)} towards {table.target}, in the original world and others",
-        **say("intervention"),
+    """Return the table of MEG in each world and the evidence of the original goal there."""
+    about = f"{listed(table.decisions)} towards {table.target}"
+    return say.table(
+        "intervention",
+        [(do_text(row.do), row) for row in table.rows],
+        caption=caption or f"{about}, in the original world and others",
     )
 
 

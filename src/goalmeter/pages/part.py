@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +13,9 @@ from goalmeter.meg.sweeps.plan import KIND as SWEEP
 from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.report import Finding, Section, Table
+from goalmeter.runs.progress import Tell
 
-# What sort of run a folder holds -> the module whose `part_of_runs(runs, tell)` shows such runs.
+# Kind of run -> the module that shows such runs: `load(run)` and `part_of(loaded runs, tell)`.
 INSTRUMENTS = {
     REFLECTION: "goalmeter.pages.reflection",
     NAVIGATION: "goalmeter.pages.navigation",
@@ -28,7 +29,7 @@ BEHIND = {NAVIGATION: "goalmeter.pages.representation.page"}
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What one instrument, or one experiment of the demo, has to say on a page.
+    """The content of a page from one instrument or one experiment of the demo.
 
     Attributes:
         sections: the body.
@@ -49,44 +50,42 @@ class Part:
     runs: Sequence[dict[str, Any]] = ()
 
 
-def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
-    """The part of the instrument that runs of some kind belong to.
-
-    Args:
-        kind: one of `INSTRUMENTS`.
-        runs: their folders.
-        tell: told what is being done.
-    """
+def part_of_runs(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part:
+    """Load runs of a kind of `INSTRUMENTS` and return their part."""
     # Imported by name, so that a page of one instrument does not load the others.
-    part: Part = import_module(INSTRUMENTS[kind]).part_of_runs(runs, tell)
+    module = import_module(INSTRUMENTS[kind])
+    loaded = []
+    for run in runs:
+        tell(f"reading {run}")
+        loaded.append(module.load(run))
+    part: Part = module.part_of(loaded, tell)
     return part
 
 
-def part_behind(kind: str, runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part | None:
-    """What runs of some kind hold besides what they measured; None if they hold nothing more.
-
-    Args:
-        kind: one of `INSTRUMENTS`.
-        runs: their folders.
-        tell: told what is being done.
-    """
+def part_behind(kind: str, runs: Sequence[str | Path], tell: Tell) -> Part | None:
+    """Return the part of what runs of a kind contain besides their results; None for nothing."""
     if kind not in BEHIND:
         return None
     part: Part | None = import_module(BEHIND[kind]).part_of_runs(runs, tell)
     return part
 
 
+def without(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return JSON values without some fields."""
+    return {key: value for key, value in values.items() if key not in names}
+
+
 def all_sections(parts: Sequence[Part]) -> list[Section]:
-    """The bodies of some parts, one after the other."""
+    """Return the sections of all parts."""
     return [section for part in parts for section in part.sections]
 
 
 def all_findings(parts: Sequence[Part]) -> list[Finding]:
-    """The sentences of some parts, one part after the other."""
+    """Return the findings of all parts."""
     lines = [line for part in parts for line in part.findings]
     return [Finding(text=line) if isinstance(line, str) else line for line in lines]
 
 
 def all_terms(parts: Sequence[Part]) -> dict[str, str]:
-    """The glossaries of some parts in one; a term that several explain is explained by the last."""
+    """Return the glossaries of all parts in one; the last definition of a term counts."""
     return {term: text for part in parts for term, text in part.glossary.items()}

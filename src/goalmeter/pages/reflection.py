@@ -2,182 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from goalmeter._types import FloatArray
-from goalmeter.pages import reflection_tables
-from goalmeter.pages.part import Part
+from goalmeter.pages import Content, reflection_tables
+from goalmeter.pages.part import Part, without
 from goalmeter.pages.reflection_tables import (
     LOWERS,
-    RAISES,
     SAME,
-    UNTOLD,
     Group,
     Pair,
     all_early,
     groups,
+    in_brackets,
     labels,
     pairs,
     say,
 )
-from goalmeter.reflection import Reflection, load
+from goalmeter.reflection import Reflection
+from goalmeter.reflection import load as load
 from goalmeter.reflection.result import failures_in_words, seeds_in_words
 from goalmeter.report import Figure, Finding, Link, Section, Table
-from goalmeter.report.canvas import INK, VERMILION
-from goalmeter.report.charts import DotPanel, Dots, Panel, dot_chart, heat_map
+from goalmeter.report.charts import Panel, heat_map
 from goalmeter.report.numbers import between, percent, plus
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
+from goalmeter.runs.progress import Tell
+from goalmeter.statistics.clusters import Estimate
+from goalmeter.statistics.verdicts import FEWEST
 
 # --- Pictures -------------------------------------------------------------------------------------
-_PANELS = ((False, "environments"), (True, "their opposites"))
+_ByEnvironment = Mapping[tuple[str, bool], float]  # (environment, whether it is the opposite)
 
 
 def environments_map(group: Group, *, name: str) -> Figure:
-    """Agents by environments: reward per step; trials that ended early are hatched."""
+    """Draw the reward per step by agent and environment; early ends are hatched."""
     results = group.results
     averages = [result.by_environment() for result in results]
-    columns = list(dict.fromkeys(key[0] for average in averages for key in average))
     failed = [{(t.environment, t.opposite) for t in result.failures} for result in results]
-    panels = [
-        Panel(
-            title=title,
-            values=_values(averages, columns, opposite),
-            hatched=frozenset(
-                (row, column)
-                for row, ended in enumerate(failed)
-                for column, environment in enumerate(columns)
-                if (environment, opposite) in ended
-            ),
-        )
-        for opposite, title in _panels(averages)
-    ]
     hatched = " In a hatched cell at least one trial ended early." if any(failed) else ""
-    return Figure(
-        svg=heat_map(
-            name,
-            panels,
-            rows=labels(results),
-            columns=columns,
-            label="reward per step, average over seeds",
-            # The same for every page, so that colours can be compared from page to page.
-            limit=1.0,
-        ),
-        alt=f"Heat map of {len(results)} agents by {len(columns)} environments and their "
-        "opposites, reward per step; the last table has every number. "
-        + " ".join(_extremes(label, a) for label, a in zip(labels(results), averages, strict=True)),
-        caption="Above: each agent in each environment. Below: in the opposite of each. The "
-        f"measure of an agent is the average of its two means on the right.{hatched}",
-        wide=True,
-    )
-
-
-def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
-    """Each agent and its reality check, and the difference, with intervals."""
-    inner = [pair.inner for pair in pairs]
-    checked = [pair.checked for pair in pairs]
-    differences = [pair.comparison for pair in pairs]
-    panels = [
-        DotPanel(
-            title="the agent and its reality check",
-            x_label="self-reflection, reward per step",
-            joined=True,
-            series=(
-                Dots(
-                    label="agent",
-                    values=[result.measure for result in inner],
-                    intervals=[result.interval for result in inner],
-                    colour=VERMILION,
-                    marker="s",
-                    hollow=True,
-                ),
-                Dots(
-                    label="its reality check",
-                    values=[result.measure for result in checked],
-                    intervals=[result.interval for result in checked],
-                ),
-            ),
-        ),
-        DotPanel(
-            title="what the reality check changes",
-            x_label="paired difference, reward per step",
-            series=(
-                Dots(
-                    label="difference",
-                    values=[difference.difference for difference in differences],
-                    intervals=[difference.interval for difference in differences],
-                    colour=INK,
-                    marker="D",
-                ),
-            ),
-        ),
-    ]
-    few = f" (none for fewer than {FEWEST})" if any(p.seeds < FEWEST for p in pairs) else ""
-    told = "; ".join(
-        f"{pair.label}: {plus(pair.inner.measure, 3)}, checked "
-        f"{plus(pair.checked.measure, 3)}, {pair.verdict}"
-        for pair in pairs
-    )
-    return Figure(
-        svg=dot_chart(name, [pair.label for pair in pairs], panels),
-        alt=f"Dot chart of agents and their reality checks. {told}.",
-        caption="Each agent with and without its reality check, and the paired difference, with "
-        f"bootstrap intervals over seeds{few}. Where the difference lies right of 0, the reality "
-        "check raises the measure.",
-        wide=True,
-    )
+    return _heat("environments_map", name, labels(results), averages, failed, hatched=hatched)
 
 
 def differences_map(pairs: Sequence[Pair], *, name: str) -> Figure:
-    """What the reality check changes in each environment and its opposite."""
+    """Draw the change by the reality check in each environment and its opposite."""
     changes = [pair.comparison.by_environment for pair in pairs]
-    columns = list(dict.fromkeys(key[0] for change in changes for key in change))
+    return _heat("differences_map", name, [pair.label for pair in pairs], changes)
+
+
+def _heat(
+    texts: str,
+    name: str,
+    agents: Sequence[str],
+    values: Sequence[_ByEnvironment],
+    failed: Iterable[Iterable[tuple[str, bool]]] = (),
+    **more: str,
+) -> Figure:
+    """Agents by environments, and by their opposites; hatched where trials failed."""
+    columns = list(dict.fromkeys(key[0] for average in values for key in average))
+    # An environment may have been played in one way only.
+    played = {opposite for average in values for _, opposite in average}
     panels = [
-        Panel(title=title, values=_values(changes, columns, opposite))
-        for opposite, title in _panels(changes)
+        Panel.of(
+            title,
+            {
+                (row, environment): value
+                for row, average in enumerate(values)
+                for (environment, opposite), value in average.items()
+                if opposite == is_opposite
+            },
+            range(len(agents)),
+            columns,
+            hatched=[
+                (row, environment)
+                for row, ended in enumerate(failed)
+                for environment, opposite in ended
+                if opposite == is_opposite
+            ],
+        )
+        for is_opposite, title in ((False, "environments"), (True, "their opposites"))
+        if is_opposite in played
     ]
-    return Figure(
-        svg=heat_map(
-            name,
-            panels,
-            rows=[pair.label for pair in pairs],
-            columns=columns,
-            label="reality check minus agent, reward per step",
-            # Rewards run from -1 to 1, so their differences from -2 to 2.
-            limit=2.0,
-        ),
-        alt="Heat map of the difference that the reality check makes, agents by environments. "
-        + " ".join(_extremes(p.label, c) for p, c in zip(pairs, changes, strict=True)),
-        caption="Where the reality check gains and where it loses. What is gained in an "
-        "environment and lost in its opposite does not change the measure.",
-        wide=True,
-    )
+    names = {"rows": agents, "columns": columns}
+    more["extremes"] = " ".join(map(_extremes, agents, values))
+    counts = {"agents": len(agents), "columns": len(columns)}
+    return say.draw(texts, heat_map, name, panels, names, **more, **counts)
 
 
-def _panels(averages: Sequence[dict[tuple[str, bool], float]]) -> list[tuple[bool, str]]:
-    """Environments and opposites; an environment may have been played in one way only."""
-    played = {opposite for average in averages for _, opposite in average}
-    return [(opposite, title) for opposite, title in _PANELS if opposite in played]
-
-
-def _values(
-    averages: Sequence[dict[tuple[str, bool], float]], columns: Sequence[str], opposite: bool
-) -> FloatArray:
-    """[agents, environments]; NaN where an agent was not measured."""
-    return np.array(
-        [[average.get((column, opposite), np.nan) for column in columns] for average in averages]
-    )
-
-
-def _extremes(label: str, average: dict[tuple[str, bool], float]) -> str:
+def _extremes(label: str, average: _ByEnvironment) -> str:
     """Where an agent does best and worst, environments and opposites taken together."""
-    names = dict.fromkeys(name for name, _ in average)
     both = {
         name: float(np.mean([value for key, value in average.items() if key[0] == name]))
-        for name in names
+        for name in dict.fromkeys(name for name, _ in average)
     }
     best, worst = max(both, key=both.__getitem__), min(both, key=both.__getitem__)
     return (
@@ -186,39 +101,44 @@ def _extremes(label: str, average: dict[tuple[str, bool], float]) -> str:
     )
 
 
+def pairs_chart(pairs: Sequence[Pair], *, name: str) -> Figure:
+    """Draw each agent, its reality check and the difference, with intervals."""
+    rows = [
+        {
+            "agent": Estimate(pair.inner.measure, pair.inner.interval, 0, 0),
+            "checked": Estimate(pair.checked.measure, pair.checked.interval, 0, 0),
+            "change": Estimate(pair.comparison.difference, pair.comparison.interval, 0, 0),
+        }
+        for pair in pairs
+    ]
+    few = f" (none for fewer than {FEWEST})" if any(p.seeds < FEWEST for p in pairs) else ""
+    values = "; ".join(
+        f"{pair.label}: {plus(pair.inner.measure, 3)}, checked "
+        f"{plus(pair.checked.measure, 3)}, {pair.verdict}"
+        for pair in pairs
+    )
+    lines = [pair.label for pair in pairs]
+    return say.dots("pairs_chart", name, lines, rows, values=values, few=few)
+
+
 # --- Page -----------------------------------------------------------------------------------------
 GLOSSARY: dict[str, str] = say("glossary")
 
-_NAMED_FAILURES = 10
-_NAMED_IN_SHORT = 2
 
-
-def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
-    """What runs of `goalmeter reflect --out` have to say; see `pages.part`."""
-    results = []
-    for run in runs:
-        tell(f"reading {run}")
-        results.append(load(run))
-    return part_of(results)
-
-
-def part_of(results: Sequence[Reflection]) -> Part:
-    """What measured agents have to say."""
+def part_of(results: Sequence[Reflection], tell: Tell | None = None) -> Part:
+    """Return the page part of measured agents."""
     return Part(
         **say("part", fewest=FEWEST),
         sections=sections(results),
         findings=findings(results),
         glossary=GLOSSARY,
         tables=short_tables(results),
-        runs=[
-            {key: value for key, value in result.to_json().items() if key != "environments"}
-            for result in results
-        ],
+        runs=[without(result.to_json(), "environments") for result in results],
     )
 
 
 def sections(results: Sequence[Reflection]) -> list[Section]:
-    """What to show of agents that were measured, in the order given.
+    """Return the sections of measured agents, in the order given.
 
     Agents stand beside those that played the same environments for the same steps by the same
     readings; where there are several such groups, each has its own parts, and headings say which.
@@ -227,23 +147,30 @@ def sections(results: Sequence[Reflection]) -> list[Section]:
     out = []
     for number, group in enumerate(groups(results), start=1):
         suffix = f"-{number}" if number > 1 else ""
+        title = in_brackets(group.title)
         compared, _ = pairs(group.results)
-        environments = environments_map(group, name=f"reflection-environments{suffix}")
-        parts = [
-            _agents(group, number),
-            Section(title="In which environments?", figures=(environments,)),
-        ]
-        parts += [_reality_checks(compared, group, suffix, number)] if compared else []
+        agents = reflection_tables.agents_table(group, _anchor("agents", number))
+        points = _failures(group.results, 10)
+        out.append(say.section("agents_section", agents, suffix=title, points=points))
+        picture = environments_map(group, name=f"reflection-environments{suffix}")
+        out.append(say.section("environments_section", picture, suffix=title))
+        if compared:
+            checks: list[Content] = [
+                reflection_tables.pairs_table(compared, group, _anchor("checks", number)),
+                reflection_tables.gains_table(compared, group),
+                pairs_chart(compared, name=f"reflection-pairs{suffix}"),
+                differences_map(compared, name=f"reflection-differences{suffix}"),
+            ]
+            out.append(say.section("reality_checks", checks, suffix=title))
         table = reflection_tables.environments_table(group)
-        parts.append(Section(title="Every agent in every environment", tables=(table,)))
-        out += [_headed(section, group) for section in parts]
+        out.append(say.section("all_section", table, suffix=title))
     if notes := pairs(results)[1]:
-        out.append(Section(title="Reality checks that are not compared", points=tuple(notes)))
+        out.append(say.section("not_compared", points=notes))
     return out
 
 
 def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
-    """The tables for a terminal: agents, and reality checks where there are some."""
+    """Return the tables for a terminal: agents and, if there are any, reality checks."""
     out: list[Table] = []
     for group in groups(results):
         compared, _ = pairs(group.results)
@@ -257,7 +184,7 @@ def short_tables(results: Sequence[Reflection]) -> tuple[Table, ...]:
 
 
 def findings(results: Sequence[Reflection]) -> list[Finding]:
-    """The page in a few sentences, from the numbers; first what went wrong."""
+    """Return the findings, first the failures."""
     lines = [
         Finding(text=line, links=(Link("trials", _anchor("agents", 1)),))
         for line in ended_early(results)
@@ -277,7 +204,7 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
             text = f"{start}Self-reflection: {_measured(*named[0])}."
         if named:
             shown = dict.fromkeys((named[0][0], named[-1][0]))
-            table = _agents_table(group, number)
+            table = reflection_tables.agents_table(group, _anchor("agents", number))
             links = tuple(Link(label, table.row_anchor(label)) for label in shown)
             lines.append(Finding(text=text, links=links))
         compared, _ = pairs(group.results)
@@ -288,8 +215,8 @@ def findings(results: Sequence[Reflection]) -> list[Finding]:
 
 
 def ended_early(results: Sequence[Reflection]) -> list[str]:
-    """How many trials ended early and why, and what is not ranked for it."""
-    failed = _failures(results, _NAMED_IN_SHORT)
+    """Return sentences on trials that ended early and agents that are not ranked."""
+    failed = _failures(results, 2)
     if not failed:
         return []
     ended = sum(len(result.failures) for result in results)
@@ -305,16 +232,9 @@ def ended_early(results: Sequence[Reflection]) -> list[str]:
 
 
 def thesis(compared: Sequence[Pair]) -> str:
-    """For which agents the reality check raises the measure, and for which it lowers it."""
-    words = {
-        RAISES: "raises the measure of",
-        LOWERS: "lowers that of",
-        UNTOLD: "makes no clear difference to",
-        SAME: "changes nothing about",
-        TOO_FEW: "has been tried with too few seeds on",
-    }
+    """Return the sentence on which agents' measure the reality check raises or lowers."""
     parts = []
-    for verdict, text in words.items():
+    for verdict, text in say("thesis").items():
         members = [
             pair.label
             if verdict == SAME
@@ -337,52 +257,18 @@ def _measured(label: str, result: Reflection) -> str:
     return f"{label} with {plus(result.measure, 3)} ({error})"
 
 
-def _headed(section: Section, group: Group) -> Section:
-    title = f"{section.title} ({group.title})" if group.title else section.title
-    return replace(section, title=title)
-
-
 def _anchor(name: str, number: int) -> str:
     """The id of a table of the group of that number."""
     return f"reflection-{number}-{name}"
 
 
-def _agents_table(group: Group, number: int) -> Table:
-    return replace(reflection_tables.agents_table(group), anchor=_anchor("agents", number))
-
-
-def _agents(group: Group, number: int) -> Section:
-    return Section(
-        tables=(_agents_table(group, number),),
-        points=_failures(group.results, _NAMED_FAILURES),
-        **say("agents_section"),
-    )
-
-
-def _reality_checks(compared: Sequence[Pair], group: Group, suffix: str, number: int) -> Section:
-    return Section(
-        tables=(
-            replace(
-                reflection_tables.pairs_table(compared, group), anchor=_anchor("checks", number)
-            ),
-            reflection_tables.gains_table(compared, group),
-        ),
-        figures=(
-            pairs_chart(compared, name=f"reflection-pairs{suffix}"),
-            differences_map(compared, name=f"reflection-differences{suffix}"),
-        ),
-        **say("reality_checks"),
-    )
-
-
-def _failures(results: Sequence[Reflection], most: int) -> tuple[str, ...]:
+def _failures(results: Sequence[Reflection], most: int) -> list[str]:
     """What ended trials early, agent by agent, of so many agents at most."""
     lines = [
         f"{label}: {failures_in_words(result)}."
         for label, result in zip(labels(results), results, strict=True)
         if result.failures
     ]
-    if left := len(lines) - most if len(lines) > most else 0:
-        more = f"{left} more agent{'s' * (left != 1)} had trials that ended early."
-        lines = [*lines[:most], more]
-    return tuple(lines)
+    left = len(lines) - most
+    more = [f"{left} more agent{'s' * (left != 1)} had trials that ended early."]
+    return lines[:most] + (more if left > 0 else [])

@@ -7,13 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.pages import prose
+from goalmeter.pages import Texts
 from goalmeter.reflection import Comparison, Reflection, compare
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.environments.registry import opposite
@@ -26,22 +25,19 @@ from goalmeter.reflection.result import (
     seeds_in_words,
 )
 from goalmeter.report import Table
-from goalmeter.report.numbers import DASH, between, number, percent, plus
-from goalmeter.report.tables import ColumnOf, column, grouped, summary_table, table_of, words
+from goalmeter.report.numbers import number, percent, plus
+from goalmeter.report.tables import summary_table
 from goalmeter.runs.jobs import OK, TIMEOUT
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, reach
 
 # --- Pairs ----------------------------------------------------------------------------------------
-# Agents stand beside those that played the same environments for the same steps by the same
-# readings, and an agent is paired with its reality check.
-
 _NAMED = 3  # environments that are named in a heading; of more their number
 RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Agents that played the same environments for the same steps, by the same readings.
+    """Agents measured in the same environments with equal steps and readings.
 
     Attributes:
         results: the agents.
@@ -66,7 +62,7 @@ class Group:
 
 
 def groups(results: Sequence[Reflection]) -> list[Group]:
-    """The results in groups that compare, in the order of their first agents."""
+    """Group results that can be compared, in the order of their first agents."""
     members: dict[object, list[Reflection]] = {}
     for result in results:
         # An average over other environments, lengths or rules is another quantity.
@@ -84,7 +80,7 @@ def groups(results: Sequence[Reflection]) -> list[Group]:
 
 
 def in_words(result: Reflection, *, environments: bool = True, steps: bool = True) -> str:
-    """What was played, for a heading: environments, steps, and readings that are not published."""
+    """Describe environments, steps and unpublished readings for a heading."""
     parts = [
         _environments(_played(result)) if environments else "",
         f"{result.steps} step{'s' * (result.steps > 1)}" if steps else "",
@@ -94,17 +90,17 @@ def in_words(result: Reflection, *, environments: bool = True, steps: bool = Tru
 
 
 def describe_readings(result: Reflection) -> str:
-    """What is not read as published, such as "opposite reading unnegated"; "" if all is."""
+    """Describe unpublished readings, such as "opposite reading unnegated"; "" for none."""
     return ", ".join(f"{name.replace('_', ' ')} {v}" for name, v in result.readings.items())
 
 
 def all_early(result: Reflection) -> bool:
-    """Whether no trial came to its end, so that the measure says nothing."""
+    """Return whether all trials ended early, so that the measure is meaningless."""
     return all(trial.outcome != OK for trial in result.trials)
 
 
 def labels(results: Sequence[Reflection]) -> list[str]:
-    """A name for each: the agent's, with steps, readings or a number where names would not do.
+    """Give each result a unique name: the agent's, with steps, readings or a number if needed.
 
     Of a user's agent the file is named without its folder.
     """
@@ -202,7 +198,7 @@ class Pair:
 
 
 def verdict(interval: tuple[float, float]) -> str:
-    """What an interval of a difference says; there is none of too few seeds."""
+    """Return the verdict of an interval of a difference."""
     low, high = interval
     if math.isnan(low):
         return TOO_FEW
@@ -212,7 +208,7 @@ def verdict(interval: tuple[float, float]) -> str:
 
 
 def pairs(results: Sequence[Reflection]) -> tuple[list[Pair], list[str]]:
-    """Every agent with its reality check, and a sentence for those that cannot be compared.
+    """Return agents with their reality checks, and sentences on those that cannot be compared.
 
     They are compared where both were measured in the same environments for the same steps and
     seeds, by the same readings, and played something to the end.
@@ -250,7 +246,7 @@ def _compared(
 
 
 def inner_name(agent: str) -> str | None:
-    """X of "rc(X)"; None for an agent that is no reality check."""
+    """Return X of "rc(X)"; None for an agent that is no reality check."""
     match = re.fullmatch(r"\s*rc\((.+)\)\s*", agent, re.DOTALL)
     return match[1].strip() if match else None
 
@@ -268,129 +264,89 @@ def _by_seed(result: Reflection) -> dict[str, FloatArray]:
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-say = partial(prose, "reflection")  # the texts of the page
-_SHOWN = 3  # environments named where a reality check gains and loses
-_NOTHING = "Where every trial ended early, the measure says nothing."
+say = Texts("reflection")
 _FEW = f"With fewer than {FEWEST} seeds there is no interval, and nothing is concluded."
 
 
-def agents_table(group: Group) -> Table:
-    """The measure of each agent with its errors, and the trials that ended early."""
+def in_brackets(title: str) -> str:
+    """Return the title of a group as a suffix; "" for none."""
+    return f" ({title})" if title else ""
+
+
+def agents_table(group: Group, anchor: str = "") -> Table:
+    """Return the table of the measure of each agent, with errors and early ends."""
     results = group.results
-    blind = " An agent that acts blindly gets about 0." if group.both_ways else ""
-    return table_of(
-        list(zip(labels(results), results, strict=True)),
-        (
-            words("agent", lambda row: row[0]),
-            column("measure", lambda row: plus(row[1].measure, 4), answer=True),
-            column("standard error", lambda row: number(row[1].stderr, 4)),
-            column(
-                _interval_head(result.confidence for result in results),
-                lambda row: between(row[1].interval, 3),
-            ),
-            column("the paper's “StdErr”", lambda row: number(row[1].published_stderr, 4)),
-            column("steps", lambda row: row[1].steps),
-            column("seeds", lambda row: len(row[1].by_seed)),
-            column("trials", lambda row: len(row[1].trials)),
-            column("ended early", lambda row: early(row[1])),
-        ),
-        caption=_of("Self-reflection of each agent", group),
-        meaning=f"Average reward per step over {_tables_played(group)}, from −1 to 1.{blind}",
-        notes=(
-            *([f"Not as published: {group.readings}."] if group.readings else []),
-            *say("agents")["notes"],
-            *([_FEW] if _few(results) else []),
-            "A trial that ended early counts with the reward that it had.",
-            *([_NOTHING] if any(map(all_early, results)) else []),
-        ),
+    notes = [_FEW] if _few(results) else []
+    notes.append("A trial that ended early counts with the reward that it had.")
+    if any(map(all_early, results)):
+        notes.append("Where every trial ended early, the measure says nothing.")
+    both = group.both_ways
+    return say.table(
+        "agents",
+        [
+            (label, result, len(result.by_seed), len(result.trials), early(result))
+            for label, result in zip(labels(results), results, strict=True)
+        ],
+        anchor=anchor,
+        before=[f"Not as published: {group.readings}."] if group.readings else (),
+        notes=notes,
+        title=in_brackets(group.title),
+        interval=_interval_head(result.confidence for result in results),
+        played="all environments and their opposites"
+        if both
+        else "all that was played, opposites of some only",
+        blind=" An agent that acts blindly gets about 0." if both else "",
     )
 
 
-def pairs_table(pairs: Sequence[Pair], group: Group) -> Table:
-    """What the reality check does to the measure of each agent."""
-    level = _interval_head(pair.comparison.confidence for pair in pairs)
-    return table_of(
+def pairs_table(pairs: Sequence[Pair], group: Group, anchor: str = "") -> Table:
+    """Return the table of the effect of the reality check on each agent."""
+    return say.table(
+        "pairs",
         pairs,
-        (
-            words("agent", lambda pair: pair.label),
-            words("the reality check", lambda pair: pair.verdict, answer=True),
-            *grouped(
-                "measure",
-                column("alone", lambda pair: plus(pair.inner.measure, 4)),
-                column("with the check", lambda pair: plus(pair.checked.measure, 4)),
-            ),
-            *grouped(
-                "in pairs",
-                column("difference", lambda pair: plus(pair.comparison.difference, 4)),
-                column("standard error", lambda pair: number(pair.comparison.stderr, 4)),
-                column(level, lambda pair: between(pair.comparison.interval, 3)),
-            ),
-        ),
-        caption=_of("Does the reality check raise the measure?", group),
-        notes=(_FEW,) if _few([pair.inner for pair in pairs]) else (),
-        **say("pairs"),
+        anchor=anchor,
+        notes=[_FEW] if _few([pair.inner for pair in pairs]) else (),
+        title=in_brackets(group.title),
+        interval=_interval_head(pair.comparison.confidence for pair in pairs),
     )
 
 
 def gains_table(pairs: Sequence[Pair], group: Group) -> Table:
-    """In which environments each reality check gains and loses."""
-
-    def counted(pair: Pair, side: int) -> str | None:
-        names = pair.told()[side]
-        return f"{len(names)} of {len(pair.by_environment())}" if pair.seeds >= FEWEST else None
-
-    def named(pair: Pair, side: int) -> str:
+    """Return the table of environments where each reality check gains and loses."""
+    rows = []
+    for pair in pairs:
         differences = pair.by_environment()
-        most = pair.told()[side][:_SHOWN]
-        texts = [f"{name} {plus(float(differences[name].mean()), 2)}" for name in most]
-        return ", ".join(texts) or DASH
-
-    return table_of(
-        pairs,
-        (
-            words("agent", lambda pair: pair.label),
-            *grouped(
-                "gains",
-                column("in", lambda pair: counted(pair, 0)),
-                words("most in", lambda pair: named(pair, 0)),
-            ),
-            *grouped(
-                "loses",
-                column("in", lambda pair: counted(pair, 1)),
-                words("most in", lambda pair: named(pair, 1)),
-            ),
-        ),
-        caption=_of("In which environments?", group),
-        **say("gains"),
-    )
+        row: list[str | None] = [pair.label]
+        for names in pair.told():
+            row.append(f"{len(names)} of {len(differences)}" if pair.seeds >= FEWEST else None)
+            most = [f"{name} {plus(float(differences[name].mean()), 2)}" for name in names[:3]]
+            row.append(", ".join(most) or None)
+        rows.append(row)
+    return say.table("gains", rows, title=in_brackets(group.title))
 
 
 def environments_table(group: Group) -> Table:
-    """Reward per step in each environment and its opposite, for each agent."""
+    """Return the table of reward per step by environment and agent."""
     results = group.results
     averages = [result.by_environment() for result in results]
     ended = [Counter((t.environment, t.opposite) for t in result.failures) for result in results]
 
-    def reward(i: int, label: str) -> ColumnOf[tuple[str, bool]]:
-        def cell(key: tuple[str, bool]) -> str:
-            early = f" ({ended[i][key]} of {len(results[i].by_seed)} ended early)"
-            return plus(averages[i][key], 3) + early * (key in ended[i])
+    def reward(i: int, key: tuple[str, bool]) -> str:
+        failed = f" ({ended[i][key]} of {len(results[i].by_seed)} ended early)"
+        return plus(averages[i][key], 3) + failed * (key in ended[i])
 
-        return column(label, cell)
-
-    return table_of(
-        sorted(averages[0], key=lambda key: key[1]),
+    rows = [
         (
-            words("environment", lambda key: opposite(key[0]) if key[1] else key[0]),
-            *(reward(i, label) for i, label in enumerate(labels(results))),
-        ),
-        caption=_of("Reward per step, by environment", group),
-        meaning="The average over seeds; the measure is the average of a column.",
-    )
+            opposite(key[0]) if key[1] else key[0],
+            {label: reward(i, key) for i, label in enumerate(labels(results))},
+        )
+        for key in sorted(averages[0], key=lambda key: key[1])
+    ]
+    return say.table("environments", rows, title=in_brackets(group.title))
 
 
 def early(result: Reflection) -> str:
-    """How many trials ended early, and how."""
+    """Return how many trials ended early, and how."""
     if not result.failures:
         return "0"
     how = ", ".join(f"{n} {outcome}" for outcome, n in result.outcomes.items() if outcome != OK)
@@ -406,54 +362,32 @@ def _few(results: Iterable[Reflection]) -> bool:
     return any(len(result.by_seed) < FEWEST for result in results)
 
 
-def _of(caption: str, group: Group) -> str:
-    return f"{caption} ({group.title})" if group.title else caption
-
-
-def _tables_played(group: Group) -> str:
-    if group.both_ways:
-        return "all environments and their opposites"
-    return "all that was played, opposites of some only"
-
-
 # --- One agent, as `goalmeter reflect` shows it ---------------------------------------------------
 def rewards_table(result: Reflection, less: Reflection | None = None) -> Table:
-    """Reward per step in each environment and its opposite, with its spread over seeds.
+    """Return the table of reward per step and its spread over seeds.
 
     Args:
         result: of the agent.
         less: of the agent it is compared with.
     """
-    # An environment may have been played in one way only; the cells of the other are dashes.
     averages, spreads = result.by_environment(), result.spread()
-    compared = less.by_environment() if less is not None else {}
+    compared = less.by_environment() if less is not None else None
     ended = Counter(trial.environment for trial in result.failures)
 
-    def way(group: str, is_opposite: bool) -> tuple[ColumnOf[str], ...]:
-        def key(name: str) -> tuple[str, bool]:
-            return name, is_opposite
+    def numbers(key: tuple[str, bool]) -> dict[str, float] | None:
+        # An environment may have been played in one way only; the cells of the other are dashes.
+        if key not in averages:
+            return None
+        above = {} if compared is None else {"less": averages[key] - compared[key]}
+        return {"mean": averages[key], "sd": spreads[key]} | above
 
-        return grouped(
-            group,
-            column("mean", lambda name: averages.get(key(name)), lambda mean: plus(mean, 3)),
-            column("sd", lambda name: spreads.get(key(name)), lambda sd: number(sd, 3)),
-            *([column("less", lambda name: above(key(name)))] if less is not None else []),
-        )
-
-    def above(key: tuple[str, bool]) -> str | None:
-        return plus(averages[key] - compared[key], 3) if key in averages else None
-
+    rows = [
+        (name, numbers((name, False)), numbers((name, True)), ended[name] if ended else None)
+        for name in dict.fromkeys(name for name, _ in averages)
+    ]
     against = f"; “less” says by how much it is above {less.agent}" if less is not None else ""
-    return table_of(
-        dict.fromkeys(name for name, _ in averages),
-        (
-            words("environment", lambda name: name),
-            *way("reward", False),
-            *way("opposite", True),
-            *([column("ended early", lambda name: ended[name])] if ended else []),
-        ),
-        **say("rewards", result=result, seeds=seeds_in_words(result), against=against),
-    )
+    seeds = seeds_in_words(result)
+    return say.table("rewards", rows, result=result, seeds=seeds, against=against)
 
 
 def measure_table(
@@ -462,7 +396,7 @@ def measure_table(
     comparison: Comparison | None,
     baselines: dict[str, Reflection],
 ) -> Table:
-    """The measure and everything that defends it, as names and numbers."""
+    """Return the table of the measure and its errors, as names and numbers."""
     rows = result.summary()
     rows += [(f"baseline: {name}", _with_error(baseline)) for name, baseline in baselines.items()]
     if against is not None and comparison is not None:
@@ -483,7 +417,7 @@ def measure_table(
 
 
 def early_text(result: Reflection, against: Reflection | None) -> str:
-    """A line for each agent with trials that ended early, to be read before any number."""
+    """Return a line for each agent with trials that ended early."""
     both = [result] if against is None else [result, against]
     return "\n".join(f"{r.agent}: {early}{doubt(r)}" for r in both if (early := early_in_words(r)))
 

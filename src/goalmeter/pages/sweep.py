@@ -3,102 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
 
 from goalmeter.meg.sweeps.plan import POLICY, WORDS
-from goalmeter.meg.sweeps.sweep import load
-from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep
-from goalmeter.meg.sweeps.table import SweepGroup as Group
+from goalmeter.meg.sweeps.sweep import load as load
+from goalmeter.meg.sweeps.table import FAILED, OPEN, Sweep, SweepGroup
 from goalmeter.meg.sweeps.worlds import SEED, is_number
-from goalmeter.pages import prose
-from goalmeter.pages.part import Part
+from goalmeter.pages import Content, Texts
+from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.charts import STROKES, Curve, curve_chart
 from goalmeter.report.numbers import general, nats
-from goalmeter.report.tables import column, share_bar, table_of, words
+from goalmeter.runs.progress import Tell
+
+say = Texts("sweep")
+# Sentences of each kind that a table shows, and charts of a sweep: more nobody reads.
+MOST_SENTENCES, MOST_CHARTS = 20, 8
+
 
 # --- Tables ---------------------------------------------------------------------------------------
-say = partial(prose, "sweep")  # the texts of the page
-# Sentences of each kind that a table shows.
-MOST_SENTENCES = 20
-
-
-class Said(NamedTuple):
-    """A sentence and the rows that say it."""
-
-    status: str
-    rows: int
-    sentence: str
-
-
 def summary_table(sweep: Sweep, anchor: str = "") -> Table:
-    """A row for each policy and utility."""
-    texts = say("summary")
-    return table_of(
-        sweep.summary,
-        [
-            words("policy", lambda group: group.policy),
-            words("utility", lambda group: group.utility),
-            column("MEG, nats", Group.value_in_words, answer=True),
-            column("share of maximum", lambda group: group.fraction, share_bar),
-            column("worlds", lambda group: group.measured),
-            column("not certified", lambda group: group.open),
-            column("failed", lambda group: group.failed),
-        ],
-        caption=sweep.heading,
-        meaning=texts["meaning"],
-        notes=texts["notes"],
-        anchor=anchor,
-    )
+    """Return the table of means by policy and utility."""
+    return say.table("summary", sweep.summary, anchor=anchor, heading=sweep.heading)
 
 
 def failures_table(sweep: Sweep, anchor: str = "") -> Table | None:
-    """What rows say that failed or are not certified; None if there are none."""
-    rows: list[Said] = []
+    """Return the table of messages of failed and uncertified rows; None for none."""
+    rows: list[tuple[str, int, str]] = []
     left = 0
     for status, name in ((FAILED, "failed"), (OPEN, "not certified")):
-        said = [Said(name, times, text) for text, times in sweep.sentences(status).items()]
+        said = [(name, times, text) for text, times in sweep.sentences(status).items()]
         rows += said[:MOST_SENTENCES]
         left += len(said[MOST_SENTENCES:])
-    if not rows:
-        return None
     notes = [f"{left} sentences that fewer rows say are left out."] if left else []
-    return table_of(
-        rows,
-        [
-            words("rows that", lambda row: row.status),
-            column("rows", lambda row: row.rows),
-            words("say", lambda row: row.sentence),
-        ],
-        **say("failures"),
-        notes=notes,
-        anchor=anchor,
-    )
-
-
-def failures_in_words(sweeps: Sequence[Sweep]) -> list[str]:
-    """How many rows failed or are not certified, a sentence for each sweep that has some."""
-    out = []
-    for sweep in sweeps:
-        counts = sweep.counts
-        if counts[FAILED] or counts[OPEN]:
-            out.append(
-                f"Of {len(sweep)} rows, {counts[FAILED]} failed and {counts[OPEN]} are not "
-                f"certified."
-            )
-    return out
+    return say.table("failures", rows, anchor=anchor, notes=notes) if rows else None
 
 
 # --- Pictures -------------------------------------------------------------------------------------
-# Charts of a sweep: more would be a wall that nobody reads.
-MOST_CHARTS = 8
-
-
 def curves(sweep: Sweep, prefix: str) -> tuple[Figure, ...]:
-    """A chart for each numeric argument and each utility, as many as can be read."""
+    """Draw a chart for each numeric argument and utility, up to `MOST_CHARTS`."""
     return (*_over_policies(sweep, prefix), *_over_worlds(sweep, prefix))[:MOST_CHARTS]
 
 
@@ -142,10 +85,10 @@ def _over_worlds(sweep: Sweep, prefix: str) -> Iterable[Figure]:
                 yield drawn
 
 
-_Line = list[tuple[float, Group]]
+_Line = list[tuple[float, SweepGroup]]
 
 
-def _lines(points: Iterable[tuple[str, float, Group]]) -> dict[str, _Line]:
+def _lines(points: Iterable[tuple[str, float, SweepGroup]]) -> dict[str, _Line]:
     """The points of each line, from left to right; those without a place or a value left out."""
     out: dict[str, _Line] = {}
     for label, x, group in points:
@@ -156,78 +99,61 @@ def _lines(points: Iterable[tuple[str, float, Group]]) -> dict[str, _Line]:
 
 def _chart(name: str, lines: dict[str, _Line], *, x_label: str, caption: str) -> Figure | None:
     """A chart of a few lines, or None where none has two points."""
-    several = {label: line for label, line in lines.items() if len(line) > 1}
+    several = [(label, line) for label, line in lines.items() if len(line) > 1]
     if not several:
         return None
-    shown = dict(list(several.items())[: len(STROKES)])
+    shown = several[: len(STROKES)]
     left = len(several) - len(shown)
-    drawn = []
-    for (label, line), (colour, stroke) in zip(shown.items(), STROKES, strict=False):
-        ends = [group.value.interval or (group.value.value,) * 2 for _, group in line]
-        drawn.append(
-            Curve(
-                label=label,
-                x=[x for x, _ in line],
-                y=[group.value.value for _, group in line],
-                low=[low for low, _ in ends],
-                high=[high for _, high in ends],
-                colour=colour,
-                stroke=stroke,
-                marker="o",
-            )
+    curves = [
+        Curve.of(
+            label,
+            [x for x, _ in line],
+            [group.value for _, group in line],
+            colour=colour,
+            stroke=stroke,
+            marker="o",
         )
-    return Figure(
-        svg=curve_chart(name, drawn, x_label=x_label, y_label="MEG, nats", limits=(0.0, None)),
-        alt=f"{caption} {_in_words(shown)}",
-        caption=f"{caption}{f' {left} more are in the table alone.' if left else ''}",
-    )
-
-
-def _in_words(lines: dict[str, _Line]) -> str:
-    return " ".join(
+        for (label, line), (colour, stroke) in zip(shown, STROKES, strict=False)
+    ]
+    values = " ".join(
         f"{label}: "
         + ", ".join(f"{nats(group.value.value)} at {general(x, 3)}" for x, group in line)
         + "."
-        for label, line in lines.items()
+        for label, line in shown
     )
+    more = f" {left} more are in the table alone." if left else ""
+    texts = {"caption": caption, "values": values, "left": more}
+    return say.draw("curves", curve_chart, name, curves, {"x_label": x_label}, **texts)
 
 
 # --- Page -----------------------------------------------------------------------------------------
-def part_of_runs(runs: Sequence[str | Path], tell: Callable[[str], None]) -> Part:
-    """What runs of `goalmeter meg sweep --out` have to say; see `pages.part`."""
-    sweeps = []
-    for run in runs:
-        tell(f"reading {run}")
-        sweeps.append(load(run))
-    return part_of(sweeps)
-
-
-def part_of(sweeps: Sequence[Sweep]) -> Part:
-    """What sweeps have to say, one after the other."""
+def part_of(sweeps: Sequence[Sweep], tell: Tell | None = None) -> Part:
+    """Return the page part of sweeps."""
     return Part(
         **say("part"),
         sections=[section for n, sweep in enumerate(sweeps, start=1) for section in _of(sweep, n)],
         findings=findings(sweeps),
         glossary=say("glossary"),
         tables=tuple(table for sweep in sweeps for table in short_tables(sweep)),
-        runs=[
-            {key: value for key, value in sweep.to_json().items() if key != "rows"}
-            for sweep in sweeps
-        ],
+        runs=[without(sweep.to_json(), "rows") for sweep in sweeps],
     )
 
 
 def short_tables(sweep: Sweep) -> tuple[Table, ...]:
-    """The tables for a terminal: means, and what failed."""
+    """Return the tables for a terminal: means and failures."""
     failures = failures_table(sweep)
     return (summary_table(sweep), *(() if failures is None else (failures,)))
 
 
 def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
-    """The page in a few sentences: what went wrong, and the most and the least goal-directed."""
-    out = [Finding(text=line) for line in failures_in_words(sweeps)]
+    """Return the findings: failures, and the most and the least goal-directed policies."""
+    out = []
+    for sweep in sweeps:
+        failed, uncertified = sweep.counts[FAILED], sweep.counts[OPEN]
+        if failed or uncertified:
+            text = f"Of {len(sweep)} rows, {failed} failed and {uncertified} are not certified."
+            out.append(Finding(text=text))
     for number, sweep in enumerate(sweeps, start=1):
-        table = summary_table(sweep, _anchor("summary", number))
         for utility in sweep.plan.utilities:
             groups = [
                 group
@@ -242,27 +168,20 @@ def findings(sweeps: Sequence[Sweep]) -> list[Finding]:
             # tell: the sentence says what was measured.
             text = f"Towards {utility.label}, mean MEG in nats: {said[0]}"
             text += f" (the highest), {said[1]} (the lowest)." if len(ranked) > 1 else "."
-            link = Link("all means", table.anchor)
-            out.append(Finding(text=text, links=(link,)))
+            out.append(Finding(text=text, links=(Link("all means", _anchor("summary", number)),)))
     return out
 
 
 def _of(sweep: Sweep, number: int) -> list[Section]:
-    prefix = f"sweep-{number}"
     suffix = f" ({number})" if number > 1 else ""
-    table = summary_table(sweep, _anchor("summary", number))
-    out = [Section(tables=(table,), **_titled("summary_section", suffix))]
-    if figures := curves(sweep, prefix):
-        out.append(Section(figures=figures, **_titled("curves_section", suffix)))
-    failures = failures_table(sweep, _anchor("failures", number))
-    if failures is not None:
-        out.append(Section(tables=(failures,), **_titled("failures_section", suffix)))
-    return out
-
-
-def _titled(name: str, suffix: str) -> dict[str, Any]:
-    texts = say(name)
-    return texts | {"title": f"{texts['title']}{suffix}"}
+    content: dict[str, Sequence[Content]] = {
+        "summary_section": [summary_table(sweep, _anchor("summary", number))],
+        "curves_section": curves(sweep, f"sweep-{number}"),
+        "failures_section": [failures_table(sweep, _anchor("failures", number))],
+    }
+    return [
+        say.section(name, parts, suffix=suffix) for name, parts in content.items() if any(parts)
+    ]
 
 
 def _anchor(name: str, number: int) -> str:

@@ -7,7 +7,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +21,9 @@ if TYPE_CHECKING:
 
 
 # --- Colours --------------------------------------------------------------------------------------
-# A picture is drawn once, for a light page. On a report's page each of its colours becomes a CSS
-# variable named after it, `var(--c0072b2)`, and the page says what that is: the colour itself in
-# the light, and in the dark the same hue with its lightness mirrored. Order stays order: what was
-# pale, and so near the paper, is near the paper still.
+# A picture is drawn for a light page. On a page each of its colours becomes a CSS variable,
+# `var(--c0072b2)`: the colour itself in the light, and in the dark the same hue with its lightness
+# mirrored, so that what was near the paper is near the paper still.
 #
 # Source: Ottosson (2020), A perceptual color space for image processing, for lightness (Oklab).
 
@@ -82,7 +82,7 @@ def styles(pictures: Iterable[str]) -> tuple[str, str]:
     return light, dark
 
 
-@lru_cache(maxsize=4096)
+@cache
 def in_the_dark(colour: str) -> str:
     """The colour of the same hue and mirrored lightness; that of the page for its own colours.
 
@@ -140,40 +140,20 @@ def _rgb(lab: FloatArray) -> FloatArray:
 
 
 # --- Canvas ---------------------------------------------------------------------------------------
-# Text in the pictures stays text (it takes the page's typeface and scales with it), lengths are
-# relative to the page's width, and every id carries the picture's name, so that many pictures
-# can share a page. Colours are those of Okabe and Ito, which stay apart for colour-blind readers;
-# no picture relies on colour alone, and a dark page can change them (see `colours`).
-
+# Text in the pictures stays text, lengths are relative to the page's width, and ids carry the
+# picture's name, so that many pictures can share a page. No picture relies on colour alone.
 LEAST_TEXT = 9.0  # pixels: no text in a picture is shown smaller, a small window scrolls instead
 SMALLEST = 7.0  # points: what is written that small is just above those pixels at full width
 
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "font.family": "DejaVu Sans",  # shipped with matplotlib, and wide: what replaces it fits
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "axes.titlesize": 9.5,
-    "axes.titlelocation": "left",
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "grid.color": RULE,
-    "grid.linewidth": 0.5,
-    "hatch.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5.5,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-}
+
+@cache
+def _style() -> dict[str, Any]:
+    """The house style of pictures."""
+    import matplotlib
+
+    path = files("goalmeter.report").joinpath("pictures.mplstyle")
+    style: Any = matplotlib.rc_params_from_file(str(path), use_default_template=False)
+    return dict(style)
 
 
 @contextmanager
@@ -184,7 +164,7 @@ def canvas(width: float, height: float) -> Iterator[Canvas]:
     """
     matplotlib = require("matplotlib", extra="report", feature="Drawing a figure")
     figures = require("matplotlib.figure", extra="report", feature="Drawing a figure")
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(_style()):
         yield figures.Figure(figsize=(width, height), layout="constrained")
 
 

@@ -1,11 +1,14 @@
-"""Charts: curves, heat maps, dot charts and range bars."""
+"""Charts: curves, heat maps, dot charts and range bars.
+
+The argument `name` of each chart is unique on the page; labels of axes contain the unit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -27,10 +30,60 @@ from goalmeter.report.maps import PALETTES, colour_map, ink_on
 from goalmeter.report.numbers import general, number
 from goalmeter.report.tables import printable
 
+_DASHED = (0, (4, 3))
+
+
+def short(name: str, longest: int = 30) -> str:
+    """A name with no control characters, its middle left out where it is long."""
+    name = printable(name).replace("\n", " ")
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
+
+
+class HasInterval(Protocol):
+    """An estimate: a value, NaN where it is not known, and an interval, None where unknown."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Its lower and its upper end."""
+
+
+def _with_ends(
+    estimates: Iterable[HasInterval | None], scale: float = 1.0
+) -> tuple[list[float], list[tuple[float, float]]]:
+    """Values and intervals of estimates, times a scale; NaN for what is not known."""
+    values, ends = [], []
+    for each in estimates:
+        low, high = (each and each.interval) or (math.nan, math.nan)
+        values.append(scale * each.value if each else math.nan)
+        ends.append((scale * low, scale * high))
+    return values, ends
+
+
+def _line_axes(axes: Any, names: Sequence[str] | None, n: int) -> None:
+    """An axis whose lines run downwards from 0, with their names."""
+    if names is not None:
+        axes.set_yticks(range(n), names, fontsize=8.5)
+        _no_formulas(axes.get_yticklabels())
+        axes.set_ylim(n - 0.4, -0.6)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
+
+
+def _no_formulas(ticks: Iterable[Any]) -> None:
+    for tick in ticks:
+        tick.set_parse_math(False)
+
+
 # --- Heat map -------------------------------------------------------------------------------------
 _WIDTH, _CELL, _HEIGHT = 10.2, 0.36, 0.245  # inches: of the page, and of a cell at most
 _LEAST, _NARROW = 5.0, 3.8  # inches: of a picture with means, and of one without, at least
-_LONGEST = 30  # characters of a name that are shown
 _GAP = 0.35  # between the cells and the column of means, in cells
 
 
@@ -48,6 +101,29 @@ class Panel:
     values: ArrayLike
     hatched: frozenset[tuple[int, int]] = frozenset()
 
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        values: Mapping[tuple[Any, Any], float],
+        rows: Sequence[Hashable],
+        columns: Sequence[Hashable],
+        hatched: Iterable[tuple[Any, Any]] = (),
+    ) -> Self:
+        """The panel of values, and of hatched cells, by their row and column."""
+        places = [[(row, column) for column in columns] for row in rows]
+        marked = {(rows.index(row), columns.index(column)) for row, column in hatched}
+        return cls(
+            title=title,
+            values=np.array([[values.get(place, math.nan) for place in line] for line in places]),
+            hatched=frozenset(marked),
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no number in it."""
+        return bool(np.isnan(np.asarray(self.values)).all())
+
 
 def heat_map(
     name: str,
@@ -63,19 +139,9 @@ def heat_map(
 ) -> str:
     """Panels of one colour scale below each other as SVG, each cell with its number.
 
-    The scale is pale at 0 and runs to `limit`, both ways if numbers are signed; a last column has
-    the mean of each row.
-
-    Args:
-        name: unique on the page.
-        panels: from the top.
-        rows: a name for each row.
-        columns: a name for each column, shown once, above the first panel.
-        label: of the colour scale, with its unit.
-        limit: the end of the scale; what lies beyond has the colour of the end.
-        signed: whether there may be numbers below 0.
-        least: where a scale without signs begins; what lies below has the colour of the beginning.
-        means: whether there is a column of means.
+    The scale, named `label`, is pale at 0 and runs to `limit`, both ways if numbers are `signed`,
+    else from `least`; what lies beyond has the colour of the end. With `means` a last column has
+    the mean of each row. Names of columns are shown once, above the first panel.
     """
     arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
     for panel, array in zip(panels, arrays, strict=True):
@@ -97,21 +163,28 @@ def heat_map(
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             style = {"size": 8, "weight": "bold", "parse_math": False}
             axes.annotate(panel.title, (0, 1), xytext=(-4, 4), **place, **style)
-            _ticks(axes, rows, columns, named=axes is grid[0], means=means)
+            axes.spines[:].set_visible(False)
+            axes.tick_params(length=0)
+            axes.set_yticks(np.arange(len(rows)) + 0.5, [*map(short, rows)], fontsize=8)
+            axes.set_xticks([])
+            _no_formulas(axes.get_yticklabels())
+        # Above the first panel, where a reader begins: those below have the same columns.
+        top = grid[0]
+        places, labels = list(np.arange(len(columns)) + 0.5), list(map(short, columns))
+        if means:
+            places.append(len(columns) + _GAP + 0.65)
+            labels.append("mean of the row")
+        top.xaxis.tick_top()
+        rotated: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
+        top.set_xticks(places, labels, fontsize=8, **rotated)
+        top.tick_params(axis="x", length=2, color=RULE)
+        _no_formulas(top.get_xticklabels())
         shape: dict[str, Any] = {"aspect": 45, "shrink": 0.5, "pad": 0.02}
         bar = figure.colorbar(mesh, ax=list(grid), orientation="horizontal", **shape)
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)
         bar.ax.xaxis.set_major_formatter(lambda value, _: general(value))
         return to_svg(figure, name)
-
-
-def short(name: str, longest: int = _LONGEST) -> str:
-    """A name with no control characters, its middle left out where it is long."""
-    name = printable(name).replace("\n", " ")
-    if len(name) <= longest:
-        return name
-    return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
 
 
 def _cells(
@@ -153,28 +226,6 @@ def _cells(
     return mesh
 
 
-def _ticks(
-    axes: Any, rows: Sequence[str], columns: Sequence[str], *, named: bool, means: bool
-) -> None:
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=0)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, [short(name) for name in rows], fontsize=8)
-    places, labels = list(np.arange(len(columns)) + 0.5), list(map(short, columns))
-    if means:
-        places.append(len(columns) + _GAP + 0.65)
-        labels.append("mean of the row")
-    if named:
-        # Above, where a reader begins: the panels below have the same columns.
-        axes.xaxis.tick_top()
-        style: dict[str, Any] = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"}
-        axes.set_xticks(places, labels, fontsize=8, **style)
-        axes.tick_params(axis="x", length=2, color=RULE)
-    else:
-        axes.set_xticks([])
-    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
-        tick.set_parse_math(False)
-
-
 def _row_means(array: FloatArray) -> FloatArray:
     """The mean of the numbers that each row has; NaN for none."""
     # Not nanmean, which warns of rows that have no number.
@@ -195,19 +246,7 @@ def _number(value: float) -> str:
 
 # --- Dots -----------------------------------------------------------------------------------------
 _LINE, _LETTER = 0.3, 0.075  # inches
-_NAMES, _DOTS_LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
-
-
-class HasInterval(Protocol):
-    """An estimate: a value and, where anything is known of its spread, both ends around it."""
-
-    @property
-    def value(self) -> float:
-        """NaN where it is not known."""
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """None where nothing is known of the spread."""
+_NAMES, _LONGEST = 1.6, 60  # inches, and characters of a line's name that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,12 +275,9 @@ class Dots:
         *,
         scale: float = 1.0,
         **style: Any,
-    ) -> Dots:
+    ) -> Self:
         """The dots of some estimates, times a scale; an empty line for None."""
-        nothing = (math.nan, math.nan)
-        ends = [nothing if e is None or e.interval is None else e.interval for e in estimates]
-        values = [math.nan if e is None else scale * e.value for e in estimates]
-        intervals = [(scale * low, scale * high) for low, high in ends]
+        values, intervals = _with_ends(estimates, scale)
         return cls(label=label, values=values, intervals=intervals, **style)
 
 
@@ -268,24 +304,17 @@ class DotPanel:
 def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> str:
     """Panels beside each other that share their lines, as SVG; 0 is marked in each.
 
-    Args:
-        name: unique on the page.
-        lines: a name for each line, from the top.
-        panels: from the left.
+    Lines are named from the top, panels come from the left.
     """
     most = max(1 if panel.joined else len(panel.series) for panel in panels)
-    names = [short(line, _DOTS_LONGEST) for line in lines]
+    names = [short(line, _LONGEST) for line in lines]
     width = max(_NAMES, _LETTER * max(map(len, names), default=0)) + 4.3 * len(panels)
     height = 1.35 + (_LINE + 0.08 * (most - 1)) * len(lines)
     with canvas(width, height) as figure:
         grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, panel in zip(grid, panels, strict=True):
             _draw(axes, panel, len(lines))
-        grid[0].set_yticks(range(len(lines)), names, fontsize=8.5)
-        for tick in grid[0].get_yticklabels():
-            tick.set_parse_math(False)
-        # Downwards, so that the first line is on top.
-        grid[0].set_ylim(len(lines) - 0.4, -0.6)
+            _line_axes(axes, names if axes is grid[0] else None, len(lines))
         # Panels share series, and the legend should have each once.
         entries: dict[str, Any] = {}
         for axes in grid:
@@ -297,12 +326,10 @@ def dot_chart(name: str, lines: Sequence[str], panels: Sequence[DotPanel]) -> st
 
 
 def _draw(axes: Any, panel: DotPanel, n: int) -> None:
-    axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
+    axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=_DASHED)
     if panel.band is not None:
         axes.axvspan(*panel.band, color=RULE, alpha=0.35, linewidth=0)
     axes.hlines(np.arange(n), 0, 1, transform=axes.get_yaxis_transform(), color=RULE, linewidth=0.5)
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0)
     count = len(panel.series)
     if panel.joined:
         for line in range(n):
@@ -325,30 +352,16 @@ def _draw(axes: Any, panel: DotPanel, n: int) -> None:
             markeredgewidth=1.3,
             elinewidth=1.2,
             capsize=2.5,
-            # Above the lines of the rows.
-            zorder=3,
+            zorder=3,  # above the lines of the rows
         )
     axes.set_xlabel(panel.x_label)
-    axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
     if panel.title:
         axes.set_title(panel.title, fontweight="bold", fontsize=9)
 
 
 # --- Range bars -----------------------------------------------------------------------------------
-_RANGE_BARS_LINE, _RANGE_BARS_LETTER, _RANGE_BARS_WIDTH = 0.42, 0.075, 4.6  # inches
-_RANGE_BARS_LONGEST = 40  # characters of a name that are shown
-
-
 class RangeBar(NamedTuple):
-    """One bar.
-
-    Attributes:
-        label: left of it.
-        value: the estimate.
-        low: lower end of its interval.
-        high: upper end.
-        maximum: end of the bar.
-    """
+    """An estimate with the ends of its interval, on a bar from 0 to a maximum."""
 
     label: str
     value: float
@@ -358,58 +371,27 @@ class RangeBar(NamedTuple):
 
 
 def range_bars(name: str, bars: Sequence[RangeBar], *, x_label: str) -> str:
-    """A bar a line as SVG: pale up to the maximum, dark within the interval, a dot the estimate.
-
-    Args:
-        name: unique on the page.
-        bars: from the top.
-        x_label: of the axis, with its unit.
-    """
-    names = [short(bar.label, _RANGE_BARS_LONGEST) for bar in bars]
-    width = _RANGE_BARS_WIDTH + _RANGE_BARS_LETTER * max(map(len, names), default=0)
+    """A bar a line as SVG: pale up to the maximum, dark within the interval, a dot the estimate."""
+    names = [short(bar.label, 40) for bar in bars]
+    width = 4.6 + _LETTER * max(map(len, names), default=0)
     # An end at infinity, where nothing bounds it, is drawn at the end of the picture.
     known = [end for bar in bars for end in (bar.value, bar.high, bar.maximum)]
-    ends = [end for end in known if math.isfinite(end)]
-    most = max(ends, default=1.0) or 1.0
-    with canvas(width, 1.3 + _RANGE_BARS_LINE * len(bars)) as figure:
-        axes = figure.subplots()
+    most = max(filter(math.isfinite, known), default=1.0) or 1.0
+    with canvas(width, 1.3 + 0.42 * len(bars)) as figure:
+        axes: Any = figure.subplots()
+        labels = ("to the maximum", "interval", "estimate")
         for line, bar in enumerate(bars):
-            high = min(bar.high, most)
-            first = line == 0
-            axes.barh(
-                line, bar.maximum, height=0.5, color=RULE, label="to the maximum" if first else None
-            )
+            pale, dark, dot = ({"label": label} if line == 0 else {} for label in labels)
+            axes.barh(line, bar.maximum, height=0.5, color=RULE, **pale)
             # A thin edge keeps an interval without any width in sight.
-            axes.barh(
-                line,
-                high - bar.low,
-                left=bar.low,
-                height=0.5,
-                color=BLUE,
-                edgecolor=BLUE,
-                linewidth=1.0,
-                label="interval" if first else None,
-            )
-            axes.plot(
-                [bar.value],
-                [line],
-                marker="o",
-                linestyle="none",
-                color=PAPER,
-                markeredgecolor=MUTED,
-                label="estimate" if first else None,
-                zorder=3,
-                clip_on=False,  # one at 0 is whole
-            )
-        axes.set_yticks(range(len(bars)), names, fontsize=8.5)
-        for tick in axes.get_yticklabels():
-            tick.set_parse_math(False)
-        axes.set_ylim(len(bars) - 0.4, -0.6)  # downwards, so that the first is on top
+            style: dict[str, Any] = {"color": BLUE, "edgecolor": BLUE, "linewidth": 1.0} | dark
+            axes.barh(line, min(bar.high, most) - bar.low, left=bar.low, height=0.5, **style)
+            style = {"color": PAPER, "markeredgecolor": MUTED, "zorder": 3} | dot
+            # Unclipped, so that a dot at 0 is whole.
+            axes.plot([bar.value], [line], marker="o", linestyle="none", clip_on=False, **style)
+        _line_axes(axes, names, len(bars))
         axes.set_xlim(0, 1.02 * most)
-        axes.spines["left"].set_visible(False)
-        axes.tick_params(axis="y", length=0)
         axes.set_xlabel(x_label)
-        axes.xaxis.set_major_formatter(lambda value, _: general(round(value, 9)))
         figure.legend(loc="outside lower center", ncols=3)
         return to_svg(figure, name)
 
@@ -417,7 +399,6 @@ def range_bars(name: str, bars: Sequence[RangeBar], *, x_label: str) -> str:
 # --- Curves ---------------------------------------------------------------------------------------
 # Curves in one chart differ in their strokes too, since colours may not be seen; in this order.
 STROKES: tuple[tuple[str, str], ...] = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
-_DASHED = (0, (4, 3))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -450,6 +431,15 @@ class Curve:
     hollow: bool = False
     thin: bool = False
 
+    @classmethod
+    def of(
+        cls, label: str, x: Sequence[float], estimates: Sequence[HasInterval | None], **style: Any
+    ) -> Self:
+        """The curve of some estimates with their intervals as a band; gaps where unknown."""
+        values, ends = _with_ends(estimates)
+        low, high = ([pair[end] for pair in ends] for end in (0, 1))
+        return cls(label=label, x=x, y=values, low=low, high=high, **style)
+
 
 def curve_chart(
     name: str,
@@ -464,19 +454,11 @@ def curve_chart(
     tick_names: Sequence[str] | None = None,
     size: tuple[float, float] = (4.6, 3.4),
 ) -> str:
-    """A chart of curves as SVG.
+    """A chart of curves as SVG, drawn in the order given.
 
-    Args:
-        name: unique on the page.
-        curves: drawn in this order.
-        x_label: of the axis, with its unit.
-        y_label: of the axis, with its unit.
-        levels: dashed horizontal lines and their names.
-        limits: of the y axis; None, for both or for one end, for those of what is drawn.
-        log: logarithmic y axis.
-        ticks: places of the x ticks.
-        tick_names: their names, one for each; their numbers if not given.
-        size: inches.
+    Levels are dashed horizontal lines and their names; limits those of the y axis, None, for both
+    or for one end, for those of what is drawn; `log` makes the y axis logarithmic. Ticks are
+    places on the x axis, shown as `tick_names` or as numbers. The size is in inches.
     """
     with canvas(*size) as figure:
         axes: Any = figure.subplots()
@@ -523,39 +505,4 @@ def curve_chart(
             axes.set_xticks(list(ticks), tick_names)
         if any(curve.label for curve in curves):
             figure.legend(loc="outside lower center", ncols=2)
-        return to_svg(figure, name)
-
-
-def step_bars(
-    name: str,
-    parts: Sequence[tuple[str, ArrayLike, str]],
-    *,
-    limit: float,
-    limit_label: str,
-    y_label: str = "evidence, nats",
-    size: tuple[float, float] = (4.6, 2.9),
-) -> str:
-    """Steps of one or two shares by decision step, with the most a step can give, as SVG.
-
-    Args:
-        name: unique on the page.
-        parts: (label, shares [H], colour); the first is filled, others are outlines.
-        limit: most that one step can give.
-        limit_label: its name.
-        y_label: of the axis, with its unit.
-        size: inches.
-    """
-    with canvas(*size) as figure:
-        axes: Any = figure.subplots()
-        axes.axhline(limit, color=MUTED, linewidth=0.9, linestyle=_DASHED, label=limit_label)
-        axes.axhline(0, color=RULE, linewidth=0.8)
-        for number, (label, values, colour) in enumerate(parts):
-            shares = np.asarray(values, dtype=np.float64)
-            edges = np.arange(len(shares) + 1) + 0.5
-            filled = {"fill": True, "alpha": 0.35} if number == 0 else {"alpha": 1.0}
-            axes.stairs(shares, edges, color=colour, linewidth=1.5, label=label, **filled)
-        axes.set_xlabel("decision")
-        axes.set_ylabel(y_label)
-        axes.margins(x=0.01)
-        figure.legend(loc="outside lower center", ncols=1)
         return to_svg(figure, name)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from bisect import bisect_right, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
 from html import escape
@@ -133,11 +132,7 @@ def text_form(
 
 
 def _description(kinds: Mapping[str, Kind], edges: Iterable[tuple[str, str]]) -> str:
-    words: dict[Kind, str] = {
-        "decision": "decisions",
-        "utility": "utilities",
-        "chance": "chance variables",
-    }
+    words = {"decision": "decisions", "utility": "utilities", "chance": "chance variables"}
     groups = [
         f"{word} {listed(x for x, kind in kinds.items() if kind == wanted)}"
         for wanted, word in words.items()
@@ -149,21 +144,19 @@ def _description(kinds: Mapping[str, Kind], edges: Iterable[tuple[str, str]]) ->
 
 def _text_width(text: str) -> float:
     """Upper bound in pixels: the widths of DejaVu Sans, which is wider than other fonts."""
-    em = 0.0
-    for c in text:
+
+    def em(c: str) -> float:
         if combining(c):
-            continue
+            return 0.0
         if east_asian_width(c) in "WF":
-            em += 1.05
-        elif c in "iIjl.,:;'|!()[] ":
-            em += 0.4
-        elif c in "mwMW@%—…":
-            em += 1.0
-        elif c.isupper() or c in "<>=+~_&#":
-            em += 0.78
-        else:
-            em += 0.65
-    return em * _FONT
+            return 1.05
+        if c in "iIjl.,:;'|!()[] ":
+            return 0.4
+        if c in "mwMW@%—…":
+            return 1.0
+        return 0.78 if c.isupper() or c in "<>=+~_&#" else 0.65
+
+    return sum(map(em, text)) * _FONT
 
 
 def _size(kind: Kind, text: float) -> Point:
@@ -178,12 +171,12 @@ def _size(kind: Kind, text: float) -> Point:
 
 def _node(x: str, label: str, shape: Shape, fill: str, *, double: bool) -> str:
     stroke = f'stroke="{_STROKE[shape.kind]}"'
-    outlines = [_outline(shape, 0.0, f'fill="{fill}" {stroke}')]
+    outlines = _outline(shape, 0.0, f'fill="{fill}" {stroke}')
     if double:
-        outlines.append(_outline(shape, 3.0, f'{stroke} stroke-width="1"'))
+        outlines += _outline(shape, 3.0, f'{stroke} stroke-width="1"')
     cx, cy = shape.centre
     return (
-        f"<g><title>{_escaped(x)} ({shape.kind})</title>{''.join(outlines)}"
+        f"<g><title>{_escaped(x)} ({shape.kind})</title>{outlines}"
         f'<text x="{_n(cx)}" y="{_n(cy + 0.35 * _FONT)}" text-anchor="middle" '
         f'fill="{_INK}">{_escaped(label)}</text></g>'
     )
@@ -207,18 +200,18 @@ def _outline(shape: Shape, inset: float, style: str) -> str:
 def _arrow(curve: Sequence[Piece], into: Kind) -> str:
     """A curve with a head whose tip touches the border of the shape it leads to."""
     *pieces, (p, q, r, tip) = curve
-    dx, dy = tip[0] - r[0], tip[1] - r[1]
-    length = hypot(dx, dy) or 1.0
-    dx, dy = dx / length, dy / length
-    foot = tip[0] - _HEAD * dx, tip[1] - _HEAD * dy
+    length = dist(r, tip) or 1.0
+    dx, dy = (tip[0] - r[0]) / length, (tip[1] - r[1]) / length
+
+    def from_tip(back: float, aside: float = 0.0) -> Point:
+        return tip[0] - back * dx - aside * dy, tip[1] - back * dy + aside * dx
+
     # The line ends inside the head; otherwise its end would blunt the tip.
-    stop = tip[0] - 0.7 * _HEAD * dx, tip[1] - 0.7 * _HEAD * dy
     path = f"M{_p(curve[0][0])}" + "".join(
-        f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, stop)]
+        f"C{_p(b)} {_p(c)} {_p(d)}" for _, b, c, d in [*pieces, (p, q, r, from_tip(0.7 * _HEAD))]
     )
     dashed = ' stroke-dasharray="5 4"' if into == "decision" else ""
-    left = foot[0] - _HEAD_HALF * dy, foot[1] + _HEAD_HALF * dx
-    right = foot[0] + _HEAD_HALF * dy, foot[1] - _HEAD_HALF * dx
+    left, right = from_tip(_HEAD, _HEAD_HALF), from_tip(_HEAD, -_HEAD_HALF)
     return (
         f'<path d="{path}" stroke="{_INK}"{dashed}/>'
         f'<path d="M{_p(tip)}L{_p(left)}L{_p(right)}Z" fill="{_INK}"/>'
@@ -273,8 +266,7 @@ def arranged(
     """Arrange nodes of these sizes (width, height) and the arrows between them."""
     if not kinds:
         return Picture({}, {}, 0.0, 0.0)
-    picture = _by_dot(kinds, sizes, edges)
-    if picture is not None:
+    if picture := _by_dot(kinds, sizes, edges):
         return picture
     # Which direction of the arrows suits a page better depends on the result.
     both = [_in_layers(kinds, sizes, edges, down=down) for down in (False, True)]
@@ -305,49 +297,50 @@ def _by_dot(
         return None
     shapes: dict[str, Shape] = {}
     curves: dict[Edge, list[Piece]] = {}
-    width = height = 0.0
-    for line in done.stdout.splitlines():
-        kind, *words = line.split()
-        if kind == "graph":
-            width, height = (_INCH * float(word) for word in words[1:3])
-        elif kind == "node":
+    lines_of_words = [line.split() for line in done.stdout.splitlines()]
+    width, height = (float(word) for word in lines_of_words[0][2:4])
+
+    def points(words: Sequence[str]) -> list[Point]:
+        flat = list(map(float, words))
+        return [
+            (_INCH * x, _INCH * (height - y)) for x, y in zip(flat[::2], flat[1::2], strict=True)
+        ]
+
+    for kind, *words in lines_of_words[1:]:
+        if kind == "node":
             x = names[int(words[0][1:])]
-            centre = _INCH * float(words[1]), height - _INCH * float(words[2])
+            (centre,) = points(words[1:3])
             shapes[x] = Shape(kinds[x], centre, (sizes[x][0] / 2, sizes[x][1] / 2))
         elif kind == "edge":
             a, b = (names[int(word[1:])] for word in words[:2])
-            flat = [_INCH * float(word) for word in words[3 : 3 + 2 * int(words[2])]]
-            points = [(x, height - y) for x, y in zip(flat[::2], flat[1::2], strict=True)]
-            curves[a, b] = [
-                (points[k], points[k + 1], points[k + 2], points[k + 3])
-                for k in range(0, len(points) - 1, 3)
-            ]
-    return Picture(shapes, curves, width, height)
+            on = points(words[3 : 3 + 2 * int(words[2])])
+            starts = range(0, len(on) - 1, 3)
+            curves[a, b] = [(on[k], on[k + 1], on[k + 2], on[k + 3]) for k in starts]
+    return Picture(shapes, curves, _INCH * width, _INCH * height)
 
 
 def _in_layers(
     kinds: Mapping[str, Kind], sizes: Mapping[str, Point], edges: Sequence[Edge], *, down: bool
 ) -> Picture:
     """The arrangement in layers, one after the other along the arrows, downwards or rightwards."""
-    layer: dict[Node, int] = {}
-    layer.update(_layers(list(kinds), edges).items())
+    layer: dict[Node, int] = dict(_layers(list(kinds), edges).items())
     breadth: dict[Node, float] = {x: size[0 if down else 1] for x, size in sizes.items()}
     chains: dict[Edge, list[Node]] = {}
+    before: dict[Node, list[Node]] = {}
+    after: dict[Node, list[Node]] = {}
     for a, b in edges:
-        bends: list[Node] = [(a, b, k) for k in range(layer[a] + 1, layer[b])]
-        layer.update((bend, bend[2]) for bend in bends if not isinstance(bend, str))
-        breadth.update(dict.fromkeys(bends, _BEND))
+        bends: dict[Node, int] = {(a, b, k): k for k in range(layer[a] + 1, layer[b])}
+        layer |= bends
+        breadth |= dict.fromkeys(bends, _BEND)
         chains[a, b] = [a, *bends, b]
-    before: dict[Node, list[Node]] = {x: [] for x in layer}
-    after: dict[Node, list[Node]] = {x: [] for x in layer}
-    for chain in chains.values():
-        for x, y in pairwise(chain):
-            after[x].append(y)
-            before[y].append(x)
+        for x, y in pairwise(chains[a, b]):
+            after.setdefault(x, []).append(y)
+            before.setdefault(y, []).append(x)
     rows: list[list[Node]] = [[] for _ in range(1 + max(layer.values()))]
     for x, k in layer.items():
         rows[k].append(x)
-    across = _spaced(_ordered(rows, before, after), before, after, breadth)
+    links = {x: before.get(x, []) for x in layer}, {x: after.get(x, []) for x in layer}
+    across = _spaced(_ordered(rows, *links), *links, breadth)
     lowest = min(across[x] - breadth[x] / 2 for x in across)
     across = {x: at - lowest for x, at in across.items()}
 
@@ -357,7 +350,7 @@ def _in_layers(
     for row in rows:
         depth = max((sizes[x][1 if down else 0] for x in row if isinstance(x, str)), default=0.0)
         bands.append((start, start + depth))
-        steepest = max((abs(across[x] - across[y]) for x in row for y in after[x]), default=0.0)
+        steepest = max((abs(across[x] - across[y]) for x in row for y in links[1][x]), default=0.0)
         start += depth + _GAP + min(0.22 * steepest, 70.0)
 
     def point(along: float, at: float) -> Point:
@@ -369,24 +362,24 @@ def _in_layers(
     }
     curves = {}
     for (a, b), chain in chains.items():
-        straight = [_line(shapes[a].border(shapes[b].centre), shapes[b].border(shapes[a].centre))]
-        others = [shape for x, shape in shapes.items() if x not in (a, b)]
-        curves[a, b] = straight if _is_clear(straight[0], others) else []
-        if curves[a, b]:
+        line = _line(shapes[a].border(shapes[b].centre), shapes[b].border(shapes[a].centre))
+        if _is_clear(line, [shape for x, shape in shapes.items() if x not in (a, b)]):
+            curves[a, b] = [line]
             continue
         # Straight within each layer, where there may be shapes, and turning between layers.
+        pieces: list[Piece] = []
         first, last = fmean(bands[layer[a]]), fmean(bands[layer[b]])
         at = shapes[a].border(point(last, across[a]))
         for x, y in pairwise(chain):
             turn, back = bands[layer[x]][1], bands[layer[y]][0]
             middle, ends = (turn + back) / 2, (point(turn, across[x]), point(back, across[y]))
             turns = ends[0], point(middle, across[x]), point(middle, across[y]), ends[1]
-            curves[a, b] += [_line(at, ends[0]), turns]
+            pieces += [_line(at, ends[0]), turns]
             at = ends[1]
-        curves[a, b].append(_line(at, shapes[b].border(point(first, across[b]))))
+        pieces.append(_line(at, shapes[b].border(point(first, across[b]))))
+        curves[a, b] = pieces
     far = max(across[x] + breadth[x] / 2 for x in across)
-    width, height = (far, bands[-1][1]) if down else (bands[-1][1], far)
-    return Picture(shapes, curves, width, height)
+    return Picture(shapes, curves, *point(bands[-1][1], far))
 
 
 def _layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
@@ -408,7 +401,7 @@ def _layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
 
 def _ordered(rows: list[list[Node]], before: Links, after: Links) -> list[list[Node]]:
     """The layers in an order with few crossings: each node near the mean of its neighbours."""
-    now, best, fewest = [list(row) for row in rows], rows, _crossings(rows, after)
+    now = [list(row) for row in rows]
     for sweep in range(_SWEEPS):
         forwards = sweep % 2 == 0
         links = before if forwards else after
@@ -419,75 +412,35 @@ def _ordered(rows: list[list[Node]], before: Links, after: Links) -> list[list[N
                 x: fmean(place[y] for y in links[x]) if links[x] else p * scale
                 for p, x in enumerate(now[k])
             }
-            # Of nodes with the same mean the order is kept or reversed in turn.
-            if sweep % 4 >= 2:
-                now[k].reverse()
             now[k].sort(key=mean.__getitem__)
-        crossings = _crossings(now, after)
-        if crossings < fewest:
-            best, fewest = [list(row) for row in now], crossings
-    return best
-
-
-def _crossings(rows: Sequence[Sequence[Node]], after: Links) -> int:
-    total = 0
-    for upper, lower in pairwise(rows):
-        place = {x: p for p, x in enumerate(lower)}
-        seen: list[int] = []
-        for x in upper:
-            ends = [place[y] for y in after[x]]
-            total += sum(len(seen) - bisect_right(seen, p) for p in ends)
-            for p in ends:
-                insort(seen, p)
-    return total
+    return now
 
 
 def _spaced(
     rows: Sequence[Sequence[Node]], before: Links, after: Links, breadth: Mapping[Node, float]
 ) -> dict[Node, float]:
     """Positions across that keep the order and draw linked nodes together."""
-    at: dict[Node, float] = {}
-    offsets = []
-    for row in rows:
-        apart = [0.0]
-        for x, y in pairwise(row):
-            apart.append(apart[-1] + (breadth[x] + breadth[y]) / 2 + _BETWEEN)
-        offsets.append(apart)
-        at.update((x, offset - apart[-1] / 2) for x, offset in zip(row, apart, strict=True))
+    at = dict.fromkeys((x for row in rows for x in row), 0.0)
 
     def pull(x: Node, y: Node) -> float:
         # Long arrows should be straight; short ones may be slanted.
         return (1.0, 3.0, 8.0)[(not isinstance(x, str)) + (not isinstance(y, str))]
 
     for turn in range(_RELAXATIONS):
-        for k in range(len(rows)) if turn % 2 == 0 else reversed(range(len(rows))):
-            wanted, weights = [], []
-            for x in rows[k]:
-                links = [(pull(x, y), at[y]) for y in (*before[x], *after[x])]
-                total = sum(w for w, _ in links)
-                wanted.append(sum(w * place for w, place in links) / total if links else at[x])
-                weights.append(total or 1e-3)
-            at.update(zip(rows[k], spread(wanted, weights, offsets[k]), strict=True))
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            wanted = []
+            for x in row:
+                links = [(pull(x, y), at[y]) for y in (*before[x], *after[x])] or [(1.0, at[x])]
+                wanted.append(sum(w * place for w, place in links) / sum(w for w, _ in links))
+            # From the left, none nearer to the one before than it may be; then all of them back by
+            # what they were pushed to the right on average.
+            placed: list[float] = []
+            for x, place in zip(row, wanted, strict=True):
+                gap = (breadth[row[len(placed) - 1]] + breadth[x]) / 2 + _BETWEEN
+                placed.append(max(place, placed[-1] + gap) if placed else place)
+            back = fmean(placed) - fmean(wanted)
+            at.update((x, place - back) for x, place in zip(row, placed, strict=True))
     return at
-
-
-def spread(
-    wanted: Sequence[float], weights: Sequence[float], offsets: Sequence[float]
-) -> list[float]:
-    """The least-squares positions whose differences are at least those of the offsets.
-
-    Less the offsets, positions must not decrease: isotonic regression, by pooling neighbours.
-    """
-    pools: list[tuple[float, float, int]] = []  # mean, weight, members
-    for x, weight, offset in zip(wanted, weights, offsets, strict=True):
-        mean, total, members = x - offset, weight, 1
-        while pools and pools[-1][0] >= mean:
-            last, other, n = pools.pop()
-            mean = (mean * total + last * other) / (total + other)
-            total, members = total + other, members + n
-        pools.append((mean, total, members))
-    means = [mean for mean, _, members in pools for _ in range(members)]
-    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
 
 
 def _is_clear(line: Piece, others: Sequence[Shape]) -> bool:
@@ -495,15 +448,7 @@ def _is_clear(line: Piece, others: Sequence[Shape]) -> bool:
     start, end = line[0], line[3]
     n = 2 + int(dist(start, end) / 6)
     samples = [_between(start, end, k / n) for k in range(n + 1)]
-    low = [min(start[i], end[i]) - _CLEAR for i in (0, 1)]
-    high = [max(start[i], end[i]) + _CLEAR for i in (0, 1)]
-    near = [
-        shape
-        for shape in others
-        if all(low[i] <= shape.centre[i] + shape.half[i] for i in (0, 1))
-        and all(shape.centre[i] - shape.half[i] <= high[i] for i in (0, 1))
-    ]
-    return all(shape.reach(point, _CLEAR) >= 1 for shape in near for point in samples)
+    return all(shape.reach(point, _CLEAR) >= 1 for shape in others for point in samples)
 
 
 def _line(start: Point, end: Point) -> Piece:

@@ -1,4 +1,7 @@
-"""Maps of grid worlds: values of cells, trajectories, and decoded maps."""
+"""Maps of grid worlds: values of cells, trajectories, and decoded maps.
+
+The argument `name` of each map is unique on the page.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +28,58 @@ from goalmeter.report.canvas import (
 from goalmeter.report.numbers import general, number
 from goalmeter.report.tables import printable
 
-# --- Grid map -------------------------------------------------------------------------------------
 # Palettes whose lightness alone tells the order; the last runs both ways from a pale zero. The
 # greys are for numbers that rest on little.
 PALETTES = {"visits": "Blues", "utility": "Purples", "faint": "Greys", "signed": "PuOr_r"}
 # Colours of a palette: an odd number, so that zero has one of its own, and so few that a page can
 # name them all.
 LEVELS = 33
-_CELL = 0.46  # inches
 _WALL = "#8794a1"
+Place = tuple[int, int]
+
+
+def _box(axes: Any, row: float, column: float, side: float = 1.0, **style: Any) -> None:
+    """Draw a square around a place."""
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((column - side / 2, row - side / 2), side, side, **style))
+
+
+def _limits(axes: Any, rows: int, columns: float) -> None:
+    """Row 0 is on top; no ticks."""
+    axes.set_xlim(-0.5, columns - 0.5)
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def _edges(shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """Borders of columns and of rows."""
+    # Squares, not an image: the page gives them other colours in the dark.
+    return np.arange(shape[1] + 1) - 0.5, np.arange(shape[0] + 1) - 0.5
+
+
+def ink_on(mesh: Any, value: float) -> str:
+    """The colour of text on a cell of some value, to be read in either scheme."""
+    import matplotlib.colors
+
+    return text_on(matplotlib.colors.to_hex(mesh.to_rgba(value)))
+
+
+def _short(value: float) -> str:
+    """A number in at most four characters; rounding never turns something into nothing."""
+    if value == 0:
+        return "0"
+    # "0.00" would say that there is nothing.
+    if abs(value) < 0.005:
+        return "~0"
+    if abs(value) < 1:
+        return number(value, 2).replace("0.", ".", 1)
+    return number(value, 1)
+
+
+# --- Grid map -------------------------------------------------------------------------------------
+_CELL = 0.46  # inches
 _BESIDE = 2.4  # squares that one more beside the map takes, with the room before it
 _TICKS = (-100, -10, -1, -0.1, 0, 0.1, 0.3, 1, 3, 10, 30, 100)
 
@@ -66,40 +112,28 @@ def grid_map(
     limit: float | None = None,
     beside: tuple[str, float] | None = None,
 ) -> str:
-    """A map of values [R, C] as SVG, each square with its number.
+    """A map of values [R, C] as SVG, each square with its number; row 0 is on top.
 
-    Args:
-        name: unique on the page.
-        values: [R, C]; row 0 is on top.
-        label: of the colour scale, with its unit.
-        palette: "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at 0).
-        marks: what stands where.
-        log: whether colours follow log(1 + 10 |value|), so that small values show as well.
-        limit: the end of the colour scale, so that several maps can share one; the largest
-            value if it is not given.
-        beside: the name and the value of one more square, right of the map and on its scale; what
-            is below the scale has the colour of its beginning.
+    The palette is "visits" or "utility" (from 0), "faint" (the same in grey) or "signed" (pale at
+    0), its scale named `label`. With `log`, colours follow log(1 + 10 |value|), so that small
+    values show as well. The scale ends at `limit`, so that several maps can share one, else at the
+    largest value. `beside` is the name and value of one more square, right of the map and on its
+    scale; what is below the scale has the colour of its beginning.
     """
     array = np.asarray(values, dtype=np.float64)
     rows, columns = array.shape
     wide = columns + (_BESIDE if beside is not None else 0)
     with canvas(max(_CELL * wide, 2.6), _CELL * rows + 0.75) as figure:
-        axes = figure.subplots()
+        axes: Any = figure.subplots()
         shown = _scaled(array) if log else array
-        # Squares, not an image: the page gives them other colours in the dark.
-        edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
-        image = axes.pcolormesh(*edges, shown, **_colours(shown, palette, limit))
-        axes.set_ylim(rows - 0.5, -0.5)
+        image = axes.pcolormesh(*_edges(array.shape), shown, **_colours(shown, palette, limit))
         axes.set_aspect("equal")
-        for state in range(array.size):
-            _square(axes, image, array, state, marks or Marks())
+        _squares(axes, image, array, marks or Marks())
         if beside is not None:
-            _one_more(axes, image, *beside, at=(columns + _BESIDE - 1.5, (rows - 1) / 2))
+            _one_more(axes, image, *beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
             # Not around the square beside: the map's own border.
-            axes.add_patch(_rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor=MUTED))
-            axes.set_xlim(-0.5, columns + _BESIDE - 0.5)
-        axes.set_xticks([])
-        axes.set_yticks([])
+            axes.add_patch(_border(rows, columns))
+        _limits(axes, rows, wide)
         axes.spines[:].set_visible(beside is None)
         bar = figure.colorbar(image, ax=axes, orientation="horizontal", aspect=40, pad=0.03)
         bar.set_label(label)
@@ -138,72 +172,48 @@ def _colours(shown: FloatArray, palette: str, limit: float | None) -> dict[str, 
     return {"cmap": colour_map(PALETTES[palette]), "vmin": -most, "vmax": most}
 
 
-def _square(axes: Any, image: Any, array: FloatArray, state: int, marks: Marks) -> None:
-    row, column = divmod(state, array.shape[1])
-    ink = ink_on(image, image.get_array()[row, column])
-    corner = (column - 0.5, row - 0.5)
-    if state in marks.walls:
-        _frame(axes, corner, fill=True, color=_WALL)
-        return
-    if state in marks.hatched:
-        _frame(axes, corner, edgecolor=ink, hatch="///", linewidth=0.0, alpha=0.55)
-    if state in marks.letters:
-        _frame(axes, corner, edgecolor=INK, linewidth=1.6)
-        style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
-        axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
+def _squares(axes: Any, image: Any, array: FloatArray, marks: Marks) -> None:
+    """What stands in each square."""
     whole = bool((array == np.rint(array)).all())
-    value = float(array[row, column])
-    text = number(value, 0) if whole else _short(value)
-    if state in marks.faint:
-        text = f"({text})"
-    lower = 0.14 if state in marks.letters else 0.0
-    axes.text(column, row + lower, text, fontsize=7.5, color=ink, ha="center", va="center")
+    for state, value in enumerate(array.ravel().tolist()):
+        row, column = divmod(state, array.shape[1])
+        if state in marks.walls:
+            _box(axes, row, column, fill=True, color=_WALL)
+            continue
+        ink = ink_on(image, image.get_array()[row, column])
+        if state in marks.hatched:
+            style: dict[str, Any] = {"hatch": "///", "linewidth": 0.0, "alpha": 0.55}
+            _box(axes, row, column, fill=False, edgecolor=ink, **style)
+        if state in marks.letters:
+            _box(axes, row, column, fill=False, edgecolor=INK, linewidth=1.6)
+            style = {"fontsize": SMALLEST, "fontweight": "bold", "color": ink}
+            axes.text(column - 0.44, row - 0.24, marks.letters[state], **style)
+        text = number(value, 0) if whole else _short(value)
+        lower = 0.14 if state in marks.letters else 0.0
+        style = {"fontsize": 7.5, "color": ink, "ha": "center", "va": "center"}
+        axes.text(column, row + lower, f"({text})" if state in marks.faint else text, **style)
 
 
-def ink_on(mesh: Any, value: float) -> str:
-    """The colour of text on a cell of some value, to be read in either scheme."""
-    import matplotlib.colors
-
-    return text_on(matplotlib.colors.to_hex(mesh.to_rgba(value)))
-
-
-def _one_more(axes: Any, image: Any, name: str, value: float, *, at: tuple[float, float]) -> None:
+def _one_more(
+    axes: Any, image: Any, name: str, value: float, *, place: tuple[float, float]
+) -> None:
     """A square of its own with its name above it."""
-    column, row = at
-    colour = image.to_rgba(max(value, 0.0))
-    axes.add_patch(_rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=colour, edgecolor=MUTED))
-    text = _short(value)
-    ink = ink_on(image, max(value, 0.0))
-    centred = {"ha": "center", "fontsize": 7.5}
-    axes.text(column, row, text, color=ink, va="center", **centred)
+    row, column = place
+    at_least = max(value, 0.0)
+    _box(axes, row, column, facecolor=image.to_rgba(at_least), edgecolor=MUTED)
+    centred: dict[str, Any] = {"ha": "center", "fontsize": 7.5}
+    axes.text(column, row, _short(value), color=ink_on(image, at_least), va="center", **centred)
     axes.text(column, row - 0.65, name, color=INK, va="bottom", parse_math=False, **centred)
 
 
-def _frame(axes: Any, corner: tuple[float, float], *, fill: bool = False, **style: Any) -> None:
-    axes.add_patch(_rectangle(corner, 1, 1, fill=fill, **style))
-
-
-def _rectangle(corner: tuple[float, float], width: float, height: float, **style: Any) -> Any:
+def _border(rows: int, columns: int) -> Any:
     from matplotlib.patches import Rectangle
 
-    return Rectangle(corner, width, height, **style)
-
-
-def _short(value: float) -> str:
-    """A number in at most four characters; rounding never turns something into nothing."""
-    if value == 0:
-        return "0"
-    # "0.00" would say that there is nothing.
-    if abs(value) < 0.005:
-        return "~0"
-    if abs(value) < 1:
-        return number(value, 2).replace("0.", ".", 1)
-    return number(value, 1)
+    return Rectangle((-0.5, -0.5), columns, rows, fill=False, edgecolor=MUTED)
 
 
 # --- Walk map -------------------------------------------------------------------------------------
-Place = tuple[int, int]
-_WALK_MAP_CELL, _LEAST = 0.36, 2.6  # inches
+_WALK_CELL, _LEAST = 0.36, 2.6  # inches
 _ASIDE = 0.12  # of a cell
 _LONGEST = 4  # characters of step numbers that fit into a cell
 
@@ -228,28 +238,19 @@ class Move:
 def walk_map(
     name: str, walls: BoolArray, letters: Mapping[Place, str], moves: Sequence[Move]
 ) -> str:
-    """A picture of a walk as SVG.
+    """A picture of a walk as SVG: walls [rows, columns], letters of places, and moves in order.
 
     Optimal moves are solid and blue, others dashed and vermilion; a move that led nowhere is a
     ring, an answer that was no action a cross. Each cell has the numbers of the steps that were
     made there, the first ones where there are more.
-
-    Args:
-        name: unique on the page.
-        walls: [rows, columns].
-        letters: a letter for places, such as G for the goal.
-        moves: in order.
     """
-    from matplotlib.patches import Rectangle
-
     rows, columns = walls.shape
-    with canvas(
-        max(_WALK_MAP_CELL * columns, _LEAST), max(_WALK_MAP_CELL * rows, _LEAST)
-    ) as figure:
+    width, height = (max(_WALK_CELL * cells, _LEAST) for cells in (columns, rows))
+    with canvas(width, height) as figure:
         axes: Any = figure.subplots()
         axes.set_aspect("equal")
         for row, column in np.argwhere(walls).tolist():
-            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, color=_WALL, linewidth=0))
+            _box(axes, row, column, color=_WALL, linewidth=0)
         for edge in range(max(rows, columns) + 1):
             axes.axhline(edge - 0.5, color=RULE, linewidth=0.4)
             axes.axvline(edge - 0.5, color=RULE, linewidth=0.4)
@@ -262,9 +263,8 @@ def walk_map(
             # On a patch of paper, so that arrows do not strike it out.
             patch = {"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 0.4}
             style = {"fontsize": SMALLEST, "ha": "right", "color": INK, "bbox": patch}
-            axes.text(column + 0.46, row + 0.42, _numbers(numbers), **style)
-        axes.set_xlim(-0.5, columns - 0.5)
-        axes.set_ylim(rows - 0.5, -0.5)
+            axes.text(column + 0.46, row + 0.42, numbers, **style)
+        _limits(axes, rows, columns)
         axes.set_xticks(range(columns))
         axes.set_yticks(range(rows))
         axes.tick_params(length=0, labelsize=SMALLEST)
@@ -288,23 +288,20 @@ def _draw(axes: Any, move: Move) -> None:
         axes.annotate("", *ends, arrowprops=style)
 
 
-def _numbers(steps: Sequence[int]) -> str:
-    """As many of the first ones as fit, one at least."""
-    shown = 1
-    # One character is kept for the mark that there are more.
-    while shown < len(steps) and len(",".join(map(str, steps[: shown + 1]))) <= _LONGEST - (
-        shown + 1 < len(steps)
-    ):
-        shown += 1
-    return ",".join(map(str, steps[:shown])) + "…" * (shown < len(steps))
-
-
-def _visits(moves: Sequence[Move]) -> dict[Place, list[int]]:
-    """The numbers of the steps that were made in each cell, from 1."""
-    out: dict[Place, list[int]] = {}
-    # A step belongs to where it was decided, not to where it led.
+def _visits(moves: Sequence[Move]) -> dict[Place, str]:
+    """The numbers of the steps that were decided in each cell, as many of the first as fit."""
+    steps: dict[Place, list[str]] = {}
     for index, move in enumerate(moves, start=1):
-        out.setdefault(move.start, []).append(index)
+        steps.setdefault(move.start, []).append(str(index))
+    out = {}
+    for place, numbers in steps.items():
+        shown = 1
+        # One character is kept for the mark that there are more.
+        while shown < len(numbers) and len(",".join(numbers[: shown + 1])) <= _LONGEST - (
+            shown + 1 < len(numbers)
+        ):
+            shown += 1
+        out[place] = ",".join(numbers[:shown]) + "…" * (shown < len(numbers))
     return out
 
 
@@ -341,16 +338,10 @@ class Marked:
 
 
 def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") -> str:
-    """A map as SVG.
+    """A map of the probability of a wall in each cell as SVG; NaN, for unknown, is hatched.
 
     The arrow is blue if the move is among the right ones, else vermilion with a broken shaft.
-
-    Args:
-        name: unique on the page.
-        cells: probability of a wall in each cell, [rows, columns]; NaN where nobody knows, which
-            is hatched.
-        marked: what is drawn on top.
-        label: of the colour scale. Without it there is no scale, and cells are walls or not.
+    Without a `label` there is no colour scale, and cells are walls or not.
     """
     shares = np.asarray(cells, dtype=np.float64)
     rows, columns = shares.shape
@@ -363,10 +354,7 @@ def belief_map(name: str, cells: ArrayLike, marked: Marked, *, label: str = "") 
         left = (width + 2 * _MARGIN - cell * columns) / 2
         box = (left, below + _MARGIN, cell * columns, cell * rows)
         axes: Any = figure.add_axes(_inches(figure, box))
-        axes.set_xlim(-0.5, columns - 0.5)
-        axes.set_ylim(rows - 0.5, -0.5)
-        axes.set_xticks([])
-        axes.set_yticks([])
+        _limits(axes, rows, columns)
         axes.spines[:].set_visible(True)
         mesh = _ground(axes, shares, shaded=bool(label))
         if label:
@@ -400,18 +388,13 @@ def _inches(
 def _ground(axes: Any, shares: FloatArray, *, shaded: bool) -> Any:
     """The cells; returns what a colour scale is of."""
     from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Rectangle
 
-    rows, columns = shares.shape
     # Greys in as many steps as a page can name; two of them where there are walls and no shades.
     colours = colour_map(PALETTES["faint"]) if shaded else ListedColormap([PAPER, _WALL])
     style = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "edgecolor": RULE, "linewidth": 0.4}
-    edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
-    # Squares, not an image: the page gives them other colours in the dark.
-    mesh = axes.pcolormesh(*edges, np.ma.masked_invalid(shares), **style)
+    mesh = axes.pcolormesh(*_edges(shares.shape), np.ma.masked_invalid(shares), **style)
     for row, column in np.argwhere(np.isnan(shares)).tolist():
-        hatched: dict[str, Any] = {"fill": False, "hatch": "///", "edgecolor": MUTED}
-        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, linewidth=0, **hatched))
+        _box(axes, row, column, linewidth=0, fill=False, hatch="///", edgecolor=MUTED)
     return mesh
 
 
@@ -425,18 +408,15 @@ def _belief_map_numbers(axes: Any, mesh: Any, shares: FloatArray, marked: Marked
 
 
 def _frames(axes: Any, marked: Marked) -> None:
-    from matplotlib.patches import Rectangle
-
     for places, colour, line, stroke in (
         (marked.framed, GREEN, 2.2, "-"),
         (marked.dotted, MUTED, 1.1, (0, (1.2, 1.4))),
     ):
         for row, column in sorted(places):
-            corner = (column - 0.42, row - 0.42)
             # Paper below the line, so that it is seen on every shade.
             for edge, width, dashes in ((PAPER, line + 1.6, "-"), (colour, line, stroke)):
                 style: dict[str, Any] = {"linewidth": width, "linestyle": dashes, "fill": False}
-                axes.add_patch(Rectangle(corner, 0.84, 0.84, edgecolor=edge, **style))
+                _box(axes, row, column, 0.84, edgecolor=edge, **style)
     for row, column in sorted(marked.crossed):
         for colour, width in ((PAPER, 3.0), (VERMILION, 1.5)):
             style = {"color": colour, "markeredgewidth": width, "markersize": 4.5}

@@ -20,10 +20,7 @@ from goalmeter._files import write_text
 from goalmeter.report.canvas import as_variables, styles
 
 # --- Blocks ---------------------------------------------------------------------------------------
-# Instruments and experiments describe what they found in these blocks; how a block looks is the
-# business of `goalmeter.report.page` (HTML) and `goalmeter.report.tables`. All text is plain
-# text: it is escaped wherever it is shown.
-
+# All text is plain text: it is escaped wherever it is shown.
 _MANY, _LONG = 6, 32  # columns, and characters of a row's name, that fit into the page
 
 
@@ -200,12 +197,8 @@ def anchors(titles: Sequence[str]) -> list[str]:
 
 
 # --- Page -----------------------------------------------------------------------------------------
-# Styles and pictures are inside the page, there is no script, and a content security policy in
-# the page's head holds the browser to that. What moves is the browser's own: sections fold as
-# `details`, all open at first, so that a link, a search and a printer find everything in any
-# browser; colours follow the scheme that the reader has chosen, light or dark. The pictures are the
-# only markup that goes in as it is, and they come from `goalmeter.report.canvas`.
-
+# Sections fold as `details`, all open at first, so that a link, a search and a printer find
+# everything in any browser; colours follow the scheme of the reader, light or dark.
 _FEATURE = "Writing a report"
 
 
@@ -245,10 +238,8 @@ def write_report(
         InvalidParameterError: two places have one id, or a finding leads to none.
         MissingExtraError: jinja2 is not installed.
     """
-    page = render(
-        title, sections, lede=lede, findings=findings, glossary=glossary, provenance=provenance
-    )
-    return write_text(path, page)
+    texts = {"lede": lede, "findings": findings, "glossary": glossary, "provenance": provenance}
+    return write_text(path, render(title, sections, **texts))  # type: ignore[arg-type]
 
 
 def render(
@@ -273,10 +264,7 @@ def render(
     environment.filters |= {"themed": as_variables, "spelled_out": _spelled_out}
     template = environment.from_string(room.joinpath("template.html").read_text(encoding="utf-8"))
     placed = list(zip(anchors([s.anchor or s.title for s in sections]), sections, strict=True))
-    sentences = [
-        Finding(text=finding) if isinstance(finding, str) else finding for finding in findings
-    ]
-    # A link that leads nowhere is seen by nobody who writes the page, so it is refused here.
+    sentences = [Finding(text=line) if isinstance(line, str) else line for line in findings]
     _check(placed, sentences)
     # Declared once a page: pictures share most of their colours.
     light, dark = styles(figure.svg for section in sections for figure in section.figures)
@@ -296,15 +284,14 @@ def render(
 
 def _spelled_out(value: Any) -> Any:
     """A value as the template shows it; what is markup already stays as it is."""
-    # The engine makes markup harmless, but lets through what misleads all the same: marks that turn
-    # a line around, characters without width, codes of a terminal, which a page hands on to whoever
-    # copies from it.
+    # The engine makes markup harmless, but lets through marks that turn a line around, characters
+    # without width, and codes of a terminal.
     is_markup = hasattr(value, "__html__")
     return visible(value, lines=True) if isinstance(value, str) and not is_markup else value
 
 
 def _check(sections: Sequence[tuple[str, Section]], findings: Sequence[Finding]) -> None:
-    """Every id is there once, and every link leads to one."""
+    """Refuse ids that are there twice and links to nowhere, which nobody would notice."""
     places = [anchor for anchor, _ in sections]
     for _, section in sections:
         for table in section.tables:

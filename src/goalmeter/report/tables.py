@@ -46,11 +46,8 @@ def column(
 ) -> ColumnOf[Row]:
     """A column of numbers.
 
-    Args:
-        title: its head.
-        value: what it takes from a row; None for a cell that has nothing to show.
-        shown: how the value reads, most often a function of `report.numbers`.
-        answer: whether it answers the table's question, see `Column`.
+    `value` is taken from a row, None for nothing to show, and `shown` says how it reads; `answer`
+    marks the column that answers the table's question, see `Column`.
     """
     return ColumnOf(Column(title, answer=answer), value, shown)
 
@@ -148,10 +145,8 @@ def printable(text: str) -> str:
 
 
 # --- Notebook -------------------------------------------------------------------------------------
-# The HTML brings its own style and no colours of its own: lines and shades are drawn from the
-# colour of the notebook's text, so it is legible in a light scheme and in a dark one, whether the
-# scheme is the browser's or the notebook's.
-
+# No colours of its own: lines are drawn from the colour of the notebook's text, so it is legible in
+# a light scheme and in a dark one.
 _LINE = "border-bottom:1px solid color-mix(in srgb,currentColor 25%,transparent)"
 _CELL = f"padding:.2em .8em;{_LINE};vertical-align:top"
 # What a number of ours may look like: a sign, a bound, a bracketed interval, infinity, a dash.
@@ -175,23 +170,20 @@ def html_table(
     sides = ["left", *(_side([row[i] for row in rows]) for i in range(1, len(columns)))]
 
     def line(tag: str, cells: Sequence[str]) -> str:
-        texts = zip(sides, cells, strict=True)
         return "".join(
             f'<{tag} style="{_CELL};text-align:{side}">{_safe(text)}</{tag}>'
-            for side, text in texts
+            for side, text in zip(sides, cells, strict=True)
         )
 
     # A table of names and values needs no heads.
     head = f"<thead><tr>{line('th', columns)}</tr></thead>" if any(columns) else ""
     body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
-    below = "".join(
-        f'<div style="opacity:.75;max-width:60em">{_safe(note)}</div>' for note in notes
-    )
+    below = [f'<div style="opacity:.75;max-width:60em">{_safe(note)}</div>' for note in notes]
     return (
         '<div class="goalmeter" style="color:inherit;background:transparent">'
         '<table style="border-collapse:collapse;color:inherit;background:transparent">'
         f'<caption style="caption-side:top;text-align:left;font-weight:bold;color:inherit">'
-        f"{_safe(caption)}</caption>{head}<tbody>{body}</tbody></table>{below}</div>"
+        f"{_safe(caption)}</caption>{head}<tbody>{body}</tbody></table>{''.join(below)}</div>"
     )
 
 

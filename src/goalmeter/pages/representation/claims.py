@@ -6,11 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from goalmeter.pages import prose
+from goalmeter.pages import Texts
 from goalmeter.pages.navigation_tables import INTERVALS
+from goalmeter.report.numbers import number
 from goalmeter.representation.beliefs.used_cells import unbelieved
 from goalmeter.representation.capture import EMBEDDINGS, RANDOM_WEIGHTS
 from goalmeter.representation.probes.comparison import CONTROL_TASK, SHUFFLED
@@ -21,11 +21,11 @@ from goalmeter.representation.result_rows import (
     DecidedRow,
     MapRow,
     MovedRow,
+    PlaceRow,
     PlanRow,
     SubspaceRow,
     UsedRow,
 )
-from goalmeter.representation.use import look_ups
 from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, UNKNOWN, USED
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
@@ -35,20 +35,8 @@ POSITION, MAJORITY = PositionOnly.name, Majority.name
 CONTROLS = (POSITION, MAJORITY, SHUFFLED, RANDOM_WEIGHTS, EMBEDDINGS, CONTROL_TASK)
 # Positions on the same scale as shares of the reasoning.
 _TIMES = {f"{BEFORE}/end": -0.2, f"{AFTER}/end": 1.0, f"{AFTER}/answer": 1.2}
-# The spans in the order in which a model writes; all but the prompt comes last.
-SPANS = {
-    look_ups.PROMPT: "while the prompt is read",
-    look_ups.BEFORE: "until the cell is named",
-    look_ups.NEIGHBOURS: "at the turns of its neighbours",
-    look_ups.OWN: "at its own turn",
-    look_ups.BEHIND: "in later reasoning",
-    look_ups.PLAN: "in the plan",
-    look_ups.ANSWER: "in the answer",
-    look_ups.ANSWERING: "in all that is written",
-}
-_MOVED = {"goal": "the goal moved", "agent": "the agent moved", "isometry": "the grid turned"}
-# The texts of the page.
-say = partial(prose, "representation", INTERVALS=INTERVALS)
+say = Texts("representation", INTERVALS=INTERVALS)
+SPANS, _MOVED = say("span_names"), say("moved_names")
 
 
 @dataclass(frozen=True)
@@ -66,7 +54,7 @@ class ShownModel:
         if all(key in entries for key in ("layer", "position", "probe")):
             return entries["layer"], entries["position"], entries["probe"]
         first = next(iter(self.result.maps), None)
-        return (None, None, None) if first is None else _place(first)
+        return (None, None, None) if first is None else map_place(first)
 
     @property
     def probe(self) -> MapRow | None:
@@ -84,8 +72,13 @@ class ShownModel:
         return [row for row in self.controls if row.control != CONTROL_TASK]
 
     @property
+    def best_rival(self) -> tuple[str, Estimate] | None:
+        """The control with the highest AUROC, with its name."""
+        return best({str(row.control): row.auroc for row in self.rivals})
+
+    @property
     def _at_chosen(self) -> list[MapRow]:
-        return [row for row in self.result.maps_of() if _place(row) == self.chosen]
+        return [row for row in self.result.maps_of() if map_place(row) == self.chosen]
 
     @property
     def unbelieved(self) -> str:
@@ -117,7 +110,8 @@ def in_order(rows: Iterable[MapRow]) -> list[MapRow]:
     return sorted(rows, key=lambda row: ranks.get(row.control, len(CONTROLS)))
 
 
-def _place(row: MapRow) -> tuple[Any, Any, Any]:
+def map_place(row: MapRow | PlaceRow) -> tuple[Any, Any, Any]:
+    """Layer, position and probe."""
     return row.layer, row.position, row.probe
 
 
@@ -145,7 +139,14 @@ def with_dose(row: UsedRow) -> str:
 
 def what_moved(row: MovedRow | SubspaceRow) -> str:
     """Describe what differs in the other question."""
-    return _MOVED.get(row.moved, row.moved)
+    return str(_MOVED.get(row.moved, row.moved))
+
+
+def chance(row: SubspaceRow) -> str | None:
+    """Where the angle of random directions lies in 95 of 100 draws, in degrees."""
+    if len(row.chance) != 3:
+        return None
+    return f"{number(row.chance[0], 0)} to {number(row.chance[2], 0)}"
 
 
 def position_rank(position: str) -> tuple[int, float, str]:

@@ -1,50 +1,35 @@
-"""Findings of the page: sentences derived from the numbers and their intervals."""
+"""Findings of the page: sentences derived from the numbers and their intervals.
+
+The sentences are templates of `representation.toml`, in the entries "found_…"; those of a verdict
+have its name.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 from goalmeter.pages.representation import claims
 from goalmeter.pages.representation.claims import (
     ABOVE,
     BELOW,
-    OPEN,
     ShownModel,
     row_place,
+    say,
     what_moved,
     with_dose,
 )
-from goalmeter.pages.representation.tables import chance, read_table, used_table
-from goalmeter.report import Finding, Link
+from goalmeter.report import Finding, Link, Table
 from goalmeter.report.numbers import nats, number, percent
 from goalmeter.representation.probes.comparison import SHUFFLED
 from goalmeter.representation.replay import BEFORE
-from goalmeter.representation.use.causal_use import MARGIN, NOT_USED, USED
+from goalmeter.representation.use.causal_use import MARGIN
 from goalmeter.representation.use.look_ups import ANSWERING, PROMPT
 from goalmeter.representation.use.subspace import CARRIES
 from goalmeter.representation.use.trials import CONFIRM
 from goalmeter.statistics.clusters import Estimate
 
 MISSING = "representation-missing"
-# Field of the result: in words, and the parts of a probe whose reason is that of the field.
-_FIELDS = {
-    "maps": ("what is read of cells", ("maps",)),
-    "places": ("the places of agent and goal", ("maps",)),
-    "states": ("pictures of states", ("maps",)),
-    "explained": ("what decoded maps explain", ("maps",)),
-    "use": ("interventions", ("use",)),
-    "doses": ("doses", ("use",)),
-    "spans": ("when cells are looked up", ("use",)),
-    "moved": ("where goal and agent are read from", ("goal moved", "agent moved", "use")),
-    "subspaces": (
-        "dimensions that carry goal and agent",
-        ("subspace of the goal", "subspace of the agent", "use"),
-    ),
-    "believed": ("the believed world", ("use", "maps")),
-    "plan": ("the plan", ("plan",)),
-    "decided": ("when it is decided", ("decided", "plan")),
-}
 
 
 def missing(shown: ShownModel) -> list[tuple[str, str]]:
@@ -52,7 +37,8 @@ def missing(shown: ShownModel) -> list[tuple[str, str]]:
     reasons = dict(shown.result.left_out)
     out: list[tuple[str, str]] = []
     used: set[str] = set()
-    for field, (in_words, parts) in _FIELDS.items():
+    # Field of the result: in words, and the parts of a probe whose reason is that of the field.
+    for field, (in_words, *parts) in say("missing_names").items():
         if not getattr(shown.result, field):
             known = next((name for name in (field, *parts) if name in reasons), "")
             used.add(known)
@@ -61,22 +47,26 @@ def missing(shown: ShownModel) -> list[tuple[str, str]]:
     return out + [(name, reason) for name, reason in reasons.items() if name not in used]
 
 
-def findings(shown: ShownModel, models: Sequence[ShownModel]) -> list[Finding]:
-    """Return all that there is to say about one of the models."""
-    kinds = (_read, _used, _believed, _looked_up, _followed, _carried, _explained, _planned)
-    tables = {"read": read_table(models), "used": used_table(models)}
+def findings(shown: ShownModel, summaries: Mapping[str, Table | None]) -> list[Finding]:
+    """Return all that there is to say about a model; `summaries` are tables of all models."""
+    kinds = {
+        "read": _read,
+        "used": _used,
+        "believed": _believed,
+        "spans": _looked_up,
+        "moved": _followed,
+        "subspaces": _carried,
+        "explained": _explained,
+        "plan": _planned,
+        "decided": _decided,
+    }
     out = []
-    for lead, text, table in (line for kind in (*kinds, _decided) for line in kind(shown)):
-        summary = tables.get(table)
-        anchor = f"{shown.prefix}-{table}" if summary is None else summary.row_anchor(shown.name)
-        name = f"{shown.name}: "
-        out.append(
-            Finding(
-                lead=lead and f"{name}{lead}",
-                text=text if lead else f"{name}{text}",
-                links=(Link("numbers", anchor),),
-            )
-        )
+    for kind, sentences in kinds.items():
+        summary = summaries.get(kind)
+        anchor = f"{shown.prefix}-{kind}" if summary is None else summary.row_anchor(shown.name)
+        for lead, text in sentences(shown):
+            lead, text = (f"{shown.name}: {lead}", text) if lead else ("", f"{shown.name}: {text}")
+            out.append(Finding(lead=lead, text=text, links=(Link("numbers", anchor),)))
     if lines := missing(shown):
         names = ", ".join(name for name, _ in lines)
         text = f"{shown.name}: {names} {'is' if len(lines) == 1 else 'are'} not in these results."
@@ -84,60 +74,52 @@ def findings(shown: ShownModel, models: Sequence[ShownModel]) -> list[Finding]:
     return out
 
 
-# Each is a lead, which may be empty, a text, and the name of the table with its numbers.
-_Lines = Iterator[tuple[str, str, str]]
+# Each is a lead, which may be empty, and a text.
+_Lines = Iterator[tuple[str, str]]
+
+
+def _best_in_words(named: Mapping[str, Estimate | None], form: str) -> str:
+    """The largest number and its name, put into a text; "" where none is known."""
+    highest = claims.best(named)
+    return "" if highest is None else form.format(highest[0], percent(highest[1]))
 
 
 def _read(shown: ShownModel) -> _Lines:
-    ours, controls = shown.probe, shown.rivals
+    ours = shown.probe
     if ours is None:
         return
-    lead = {
-        ABOVE: "walls decode above every control.",
-        BELOW: "walls do not decode above every control.",
-        OPEN: "whether walls decode above every control cannot be told.",
-    }[claims.read_above(shown)]
-    highest = claims.best({str(row.control): row.auroc for row in controls})
-    rivals = (
-        "no control stands beside it"
-        if highest is None
-        else f"the best of {len(controls)} controls, {highest[0]}, has {number(highest[1], 2)}"
-    )
+    rivals = "no control stands beside it"
+    if (highest := shown.best_rival) is not None:
+        rivals = (
+            f"the best of {len(shown.rivals)} controls, {highest[0]}, has {number(highest[1], 2)}"
+        )
     if SHUFFLED in shown.result.left_out:
         rivals += f", and {SHUFFLED} could not be made"
-    auroc = "–" if ours.auroc is None else number(ours.auroc, 2)
-    text = (
-        f"At {row_place(ours)}, the probe ({ours.probe}) tells walls of uncertain cells with an "
-        f"AUROC of {auroc}; {rivals}. Over position alone it gains {number(ours.gain_bits, 2)} "
-        f"bits a cell."
+    texts = say(
+        "found_read",
+        place=row_place(ours),
+        probe=ours.probe,
+        auroc="–" if ours.auroc is None else number(ours.auroc, 2),
+        rivals=rivals,
+        gain=number(ours.gain_bits, 2),
     )
-    yield lead, text, "read"
+    yield texts[claims.read_above(shown)], texts["text"]
 
 
 def _used(shown: ShownModel) -> _Lines:
     row = claims.confirmed(shown.result)
     if row is None:
         return
-    lead = {
-        USED: "what it reads of needed cells is used.",
-        NOT_USED: "what it reads of needed cells is not used.",
-    }.get(
-        claims.use_of(shown.result),
-        "whether it uses what it reads of needed cells cannot be told.",
-    )
     null = "" if row.null_flips is None else f"; the highest null flips {percent(row.null_flips)}"
-    place = f"{with_dose(row)}, {row_place(row)}"
-    text = (
-        f"On the half of the grids that confirms, no question about a cell that every shortest way "
-        f"needs was answered rightly before anything was changed, so nothing can flip under the "
-        f"intervention that did best on the other half ({place})."
-        if row.cells == 0
-        else f"Of the first moves at {row.cells} {'cell' if row.cells == 1 else 'cells'} that "
-        f"every shortest way needs, {percent(row.flips)} flip under the intervention that did best "
-        f"on the other half of the grids ({place}). At cells that no shortest way needs it flips "
-        f"{percent(row.unneeded_flips)}{null}."
+    texts = say(
+        "found_used",
+        place=f"{with_dose(row)}, {row_place(row)}",
+        cells=f"{row.cells} {'cell' if row.cells == 1 else 'cells'}",
+        flips=percent(row.flips),
+        unneeded=percent(row.unneeded_flips),
+        null=null,
     )
-    yield lead, text, "used"
+    yield texts[claims.use_of(shown.result)], texts["text" if row.cells else "no_cells"]
 
 
 def _believed(shown: ShownModel) -> _Lines:
@@ -146,35 +128,25 @@ def _believed(shown: ShownModel) -> _Lines:
     if true is None or inner is None:
         return
     if reason := shown.unbelieved:
-        yield "", f"nothing is said of a world that it believes in: {reason}.", "believed"
+        yield "", f"nothing is said of a world that it believes in: {reason}."
         return
-    lead = {
-        ABOVE: "more directed in the world that it believes in than in the true one.",
-        BELOW: "less directed in the world that it believes in than in the true one.",
-        OPEN: "whether it is more directed in the world that it believes in than in the true one "
-        "cannot be told.",
-    }[claims.sign(inner.less_true)]
-    text = (
-        f"The wish for the goal explains {number(inner.nats, 2)} nats a walk in the world without "
-        f"walls at places that it does not use, and {number(true.nats, 2)} in the true one"
+    difference = ""
+    if inner.less_true is not None:
+        has_interval = inner.less_true.interval is not None
+        difference = number(inner.less_true, 2) if has_interval else nats(inner.less_true.value)
+        difference = f"; the difference is {difference}"
+    texts = say(
+        "found_believed",
+        inner=number(inner.nats, 2),
+        true=number(true.nats, 2),
+        difference=difference,
     )
-    if inner.less_true is None:
-        yield lead, f"{text}.", "believed"
-        return
-    has_interval = inner.less_true.interval is not None
-    difference = number(inner.less_true, 2) if has_interval else nats(inner.less_true.value)
-    text += f"; the difference is {difference}."
     controls = [(row.name, row.believed_less) for row in rows.values() if row.is_control]
     known = {name: each for name, each in controls if each is not None}
     # An agent that knows the true map, or follows a compass, is above controls too, so this is said
     # together with the difference only.
-    if known:
-        text += {
-            ABOVE: " That is above every control.",
-            BELOW: " But a control explains more.",
-            OPEN: " Whether it is above every control cannot be told.",
-        }[claims.signs(known)]
-    yield lead, text, "believed"
+    beyond = f" {texts['controls_' + claims.signs(known)]}" if known and difference else ""
+    yield texts[claims.sign(inner.less_true)], texts["text"] + beyond
 
 
 def _looked_up(shown: ShownModel) -> _Lines:
@@ -189,7 +161,7 @@ def _looked_up(shown: ShownModel) -> _Lines:
     if texts and reading is not None and _is_low(reading.flips):
         texts.append(f"hidden from the prompt’s own tokens, {percent(reading.flips)}")
     if texts:
-        yield "", f"{'; '.join(texts)}.", "spans"
+        yield "", f"{'; '.join(texts)}."
 
 
 def _is_low(flips: Estimate) -> bool:
@@ -200,60 +172,57 @@ def _is_low(flips: Estimate) -> bool:
 def _followed(shown: ShownModel) -> _Lines:
     rows = shown.result.moved
     for row in (row for row in rows if row.chosen and row.half == CONFIRM):
-        ceiling = next((r for r in rows if r.is_ceiling and r.moved == row.moved), None)
+        ceiling = next((r.flips for r in rows if r.is_ceiling and r.moved == row.moved), None)
         if claims.compare(row.flips, [row.null_flips]) == ABOVE:
-            text = (
-                f"{percent(row.flips)} of moves follow it when its stream is put into "
-                f"{row_place(row)} (an unrelated one: {percent(row.null_flips)})."
-            )
-        elif (
-            _is_low(row.flips)
-            and ceiling is not None
-            and claims.compare(ceiling.flips, [row.flips]) == ABOVE
-        ):
-            text = (
-                f"{percent(ceiling.flips)} of moves follow it when it is asked, and "
-                f"{percent(row.flips)} when its stream is put into {row_place(row)}, which did "
-                f"best of the places that were tried."
-            )
+            kind = "follow"
+        elif _is_low(row.flips) and claims.compare(ceiling, [row.flips]) == ABOVE:
+            kind = "follow_question"
         else:
             continue
-        yield "", f"with {what_moved(row)} in another question, {text}", "moved"
+        texts = say(
+            "found_moved",
+            what=what_moved(row),
+            place=row_place(row),
+            flips=percent(row.flips),
+            null=percent(row.null_flips),
+            ceiling="" if ceiling is None else percent(ceiling),
+        )
+        yield "", texts[kind]
 
 
 def _carried(shown: ShownModel) -> _Lines:
     for row in (row for row in shown.result.subspaces if row.verdict == CARRIES):
-        text = (
-            f"{row.rank} dimensions at {row_place(row)} carry where the {row.moved} is: "
-            f"{percent(row.flips)} of moves follow them alone (random ones: "
-            f"{percent(row.random_flips)}; the whole stream: {percent(row.whole_flips)})."
-        )
+        where = angle = ""
         if row.degrees is not None and len(row.chance) == 3:
             low, _, high = row.chance
             where = "no nearer to" if row.degrees <= high else "farther from"
             where = "nearer to" if row.degrees < low else where
-            text += (
-                f" A probe’s directions lie {where} them than random ones do "
-                f"({number(row.degrees, 0)} degrees; by chance {chance(row)})."
-            )
-        yield "", text, "subspaces"
+            angle = f"{number(row.degrees, 0)} degrees; by chance {claims.chance(row)}"
+        texts = say(
+            "found_carried",
+            rank=row.rank,
+            place=row_place(row),
+            moved=row.moved,
+            flips=percent(row.flips),
+            random=percent(row.random_flips),
+            whole=percent(row.whole_flips),
+            where=where,
+            angle=angle,
+        )
+        yield "", texts["text"] + (f" {texts['angle']}" if angle else "")
 
 
 def _explained(shown: ShownModel) -> _Lines:
     name = claims.MEASURES["explained_errors"]
     for measure in claims.measures(shown.result.explained):
-        if not measure.name.startswith(name) or math.isnan(measure.value.value):
-            continue
-        where = measure.name.removeprefix(name).replace(", ", " in ")
-        highest = claims.best(measure.controls)
-        control = "" if highest is None else f" ({highest[0]}: {percent(highest[1])})"
-        compared = {
-            ABOVE: f"That is more than every control explains{control}.",
-            BELOW: f"A control explains more{control}.",
-            OPEN: f"Whether every control explains less cannot be told{control}.",
-        }[claims.signs(measure.beyond)]
-        errors = f"of its errors{where}, {percent(measure.value)} are optimal on the decoded map."
-        yield "", f"{errors} {compared}", "explained"
+        if measure.name.startswith(name) and not math.isnan(measure.value.value):
+            texts = say(
+                "found_explained",
+                where=measure.name.removeprefix(name).replace(", ", " in "),
+                share=percent(measure.value),
+                control=_best_in_words(measure.controls, " ({}: {})"),
+            )
+            yield "", f"{texts['text']} {texts[claims.signs(measure.beyond)]}"
 
 
 def _planned(shown: ShownModel) -> _Lines:
@@ -261,23 +230,19 @@ def _planned(shown: ShownModel) -> _Lines:
         first = reader.rows[0]
         if first.n != 1 or math.isnan(first.prefix.value):
             continue
-        when = "before" if reader.position.startswith(f"{BEFORE}/") else "after"
         baselines = claims.simple_baselines(first)
-        highest = claims.best({name: v.get(claims.PREFIX) for name, v in baselines.items()})
-        control = "" if highest is None else f", {highest[0]} in {percent(highest[1])}"
-        if claims.above_simple(first) == BELOW:
-            compared = "A simple baseline is above that."
-        elif reader.horizon == 0:
-            compared = "Whether that is above every simple baseline cannot be told."
-        elif reader.horizon == 1:
-            compared = "That is above every simple baseline."
-        else:
-            compared = f"Up to {reader.horizon} actions it is above every simple baseline."
-        text = (
-            f"{when} it reasons, the first action is read right in {percent(first.prefix)} of "
-            f"walks ({reader.place}){control}. {compared}"
+        highest = {name: values.get(claims.PREFIX) for name, values in baselines.items()}
+        texts = say(
+            "found_planned",
+            when="before" if reader.position.startswith(f"{BEFORE}/") else "after",
+            share=percent(first.prefix),
+            place=reader.place,
+            control=_best_in_words(highest, ", {} in {}"),
+            horizon=reader.horizon,
         )
-        yield "", text, "plan"
+        kind = ("open", "one")[reader.horizon] if reader.horizon < 2 else "several"
+        below = claims.above_simple(first) == BELOW
+        yield "", f"{texts['text']} {texts['below' if below else kind]}"
 
 
 def _decided(shown: ShownModel) -> _Lines:
@@ -289,11 +254,6 @@ def _decided(shown: ShownModel) -> _Lines:
         if claims.sign(row.beyond) != ABOVE:
             break
         first = row
-    text = (
-        "from no point of the reasoning on is it shown that the first action is read above "
-        "position alone."
-        if first is None
-        else f"from {first.position} on, to the end of the reasoning, the first action is read "
-        f"above position alone; there it is right in {percent(first.accuracy)} of walks."
-    )
-    yield "", text, "decided"
+    share, position = ("", "") if first is None else (percent(first.accuracy), first.position)
+    texts = say("found_decided", share=share, position=position)
+    yield "", texts["nowhere" if first is None else "text"]

@@ -1,4 +1,4 @@
-"""The report on self-reflection: tables, findings and what is left out of them."""
+"""The page on self-reflection: groups, pairs, tables, findings and what is left out of them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,138 @@ import numpy as np
 import pytest
 
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.pages.reflection_tables import SAME, groups, pairs
-from goalmeter.reflection import Reflection, measure
-from goalmeter.report.numbers import plus
+from goalmeter.pages import reflection_tables
+from goalmeter.pages.reflection_tables import (
+    LOWERS,
+    RAISES,
+    SAME,
+    UNTOLD,
+    groups,
+    in_words,
+    labels,
+    pairs,
+    verdict,
+)
+from goalmeter.reflection import Reflection, Trial, measure
+from goalmeter.reflection.result import reflection_of
 from goalmeter.report.page import render
 from goalmeter.statistics.verdicts import TOO_FEW
 
-from .made import AFTER, BEFORE, broken, first, made
+STEPS = 10
 
+
+def made(
+    agent: str, rewards: dict[str, list[tuple[float, float]]], *, failed: str = "", **changes: int
+) -> Reflection:
+    """An agent with these (total reward, that in the opposite) of each seed, by environment."""
+    n = len(next(iter(rewards.values())))
+    steps = changes.get("steps", STEPS)
+    trials = [
+        Trial(
+            name,
+            opposite,
+            seed,
+            steps,
+            totals[seed][opposite],
+            *(("timeout", "took over 1 s") if name == failed and seed == 0 else ()),
+        )
+        for seed in range(n)
+        for name, totals in rewards.items()
+        for opposite in (False, True)
+    ]
+    return reflection_of(agent, steps, trials, runs=2 * len(rewards), confidence=0.95)
+
+
+# In A it gains 4, more or less, in the opposite of B it loses 2 at every seed.
+GAINS = (4, 4, 3, 5, 4)
+BEFORE = made("x", {"A": [(s, s) for s in range(5)], "B": [(3, 3)] * 5})
+AFTER = made("rc(x)", {"A": [(s + gain, s) for s, gain in enumerate(GAINS)], "B": [(3, 1)] * 5})
+
+
+def first(result: Reflection, seeds: int) -> Reflection:
+    """The same of the first seeds only."""
+    trials = [trial for trial in result.trials if trial.seed < seeds]
+    runs = len(trials) // seeds
+    return reflection_of(result.agent, result.steps, trials, runs=runs, confidence=0.95)
+
+
+def broken(agent: str, n: int = 5) -> Reflection:
+    """An agent that fails at once, everywhere."""
+    trials = [
+        Trial(name, way, seed, STEPS, 0, "exception", "ZeroDivisionError: by 0")
+        for seed in range(n)
+        for name in ("A", "B")
+        for way in (False, True)
+    ]
+    return reflection_of(agent, STEPS, trials, runs=4, confidence=0.95)
+
+
+# --- Pairs ---
+def test_a_pair_is_compared_by_seed_and_environment() -> None:
+    ((pair,), notes) = pairs([AFTER, BEFORE])
+    assert notes == [] and (pair.label, pair.checked_label) == ("x", "rc(x)")
+    # A: +4 and 0; B: 0 and -2; so (4 - 2) / 40 on average.
+    assert pair.comparison.difference == pytest.approx(0.05)
+    assert pair.verdict == RAISES
+    assert pair.told() == (["A"], ["B"])
+    assert pair.by_environment()["A"] == pytest.approx([gain / 20 for gain in GAINS])
+    (group,) = groups([BEFORE, AFTER])
+    row = [cell.text for cell in reflection_tables.pairs_table([pair], group).cells[0]]
+    # 2.776 standard errors either way, each the root of a half over 40 and the root of 5.
+    assert row == ["x", "raises", "+0.2500", "+0.3000", "+0.0500", "0.0079", "0.028 to 0.072"]
+    gains = [cell.text for cell in reflection_tables.gains_table([pair], group).cells[0]]
+    assert gains == ["x", "1 of 2", "A +0.20", "1 of 2", "B −0.10"]
+
+
+def test_the_same_gain_at_five_seeds_does_not_say_what_a_sixth_one_has() -> None:
+    """An agent that draws nothing gains the same everywhere; so may one that was lucky."""
+    after = made("rc(x)", {"A": [(s + 4, s) for s in range(5)], "B": [(3, 1)] * 5})
+    ((pair,), _) = pairs([BEFORE, after])
+    assert pair.comparison.stderr == pytest.approx(0)
+    low, high = pair.comparison.interval
+    # Five of five: 0.025 ** (1 / 5) of the way from -2, or from 2, to 0.05.
+    left = 0.025 ** (1 / 5)
+    assert (low, high) == pytest.approx((2.05 * left - 2, 2 - 1.95 * left))
+    assert pair.verdict == UNTOLD
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        ((0.1, 0.2), RAISES),
+        ((-0.2, -0.1), LOWERS),
+        ((-0.1, 0.2), UNTOLD),
+        ((0.0, 0.2), UNTOLD),
+        ((0.0, 0.0), SAME),
+        ((float("nan"), float("nan")), TOO_FEW),
+    ],
+)
+def test_a_verdict_is_that_of_the_interval(interval: tuple[float, float], expected: str) -> None:
+    assert verdict(interval) == expected
+
+
+def test_labels_tell_agents_apart() -> None:
+    assert labels([BEFORE, AFTER]) == ["x", "rc(x)"]
+    assert labels([BEFORE, BEFORE]) == ["x (1)", "x (2)"]
+    assert labels([BEFORE, replace(BEFORE, steps=20)]) == ["x, 10 steps", "x, 20 steps"]
+    unnegated = replace(BEFORE, readings={"opposite_reading": "unnegated"})
+    assert labels([BEFORE, unnegated]) == ["x", "x, opposite reading unnegated"]
+    files = [replace(BEFORE, agent=name) for name in ("a/b c/me.py:f", "rc(a/b c/me.py:f)")]
+    assert labels(files) == ["me.py:f", "rc(me.py:f)"]
+
+
+def test_what_was_played_in_words() -> None:
+    assert in_words(measure("random", 20, 1)) == "the battery of 25 and their opposites, 20 steps"
+    one_way = ["opposite(IgnoreRewards)", "DejaVu"]
+    alone = measure("random", 1, 1, environments=one_way)
+    assert in_words(alone) == "DejaVu with its opposite and opposite(IgnoreRewards), 1 step"
+    many = measure("random", 1, 1, environments=[*one_way, "Repeater", "AfterImages"])
+    assert in_words(many) == "4 environments, 1 of them in one way only, 1 step"
+    (table, *_) = reflection_page.short_tables([alone])
+    assert "blindly" not in table.meaning and "opposites of some only" in table.meaning
+
+
+# --- Page ---
 HOSTILE = "<script>alert(1)</script>$\\frac$.py:a"
 
 
@@ -49,14 +173,6 @@ def test_the_table_of_agents_has_both_errors_under_their_names() -> None:
     assert 0.15 <= low < 0.25 < high <= 0.35
 
 
-def test_a_reality_check_that_changes_nothing_is_said_to() -> None:
-    ((pair,), _) = pairs([BEFORE, replace(BEFORE, agent="rc(x)")])
-    assert pair.verdict == SAME
-    assert reflection_page.thesis([pair]) == (
-        "The reality check lowers that of none; changes nothing about x."
-    )
-
-
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_few_seeds_tell_nothing(n: int) -> None:
     results = [first(BEFORE, n), first(AFTER, n)]
@@ -78,22 +194,6 @@ def test_few_seeds_tell_nothing(n: int) -> None:
     )
     page = text_of(results)
     assert "nan" not in page.lower() and "none for fewer than 5" in page
-
-
-def test_what_has_no_interval_is_drawn_without() -> None:
-    none = (float("nan"), float("nan"))
-    ((pair,), _) = pairs([first(BEFORE, 4), first(AFTER, 4)])
-    bare = replace(
-        pair,
-        inner=replace(pair.inner, interval=none),
-        checked=replace(pair.checked, interval=none),
-        comparison=replace(pair.comparison, interval=none),
-    )
-    figure = reflection_page.pairs_chart([bare], name="p")
-    assert "nan" not in figure.svg.lower() and "too few seeds" in figure.alt
-    assert len(figure.svg) < len(
-        reflection_page.pairs_chart(pairs([BEFORE, AFTER])[0], name="p").svg
-    )
 
 
 def test_agents_that_played_other_trials_are_not_compared_and_it_is_said() -> None:
@@ -146,25 +246,6 @@ def test_what_went_wrong_is_said_first_and_why() -> None:
     assert "; 2 of 20 trials ended early); least: x with +0.250 (" in ranking
 
 
-def test_many_failures_are_counted_and_not_all_named() -> None:
-    line, _ = findings_of([broken(name) for name in "abcd"])
-    assert "b: 20 of 20" in line and "c: " not in line
-    assert line.endswith("2 more agents had trials that ended early.")
-
-
-def test_agents_that_finished_nothing_are_neither_ranked_nor_compared() -> None:
-    results = [broken("x"), AFTER]
-    compared, (note,) = pairs(results)
-    assert compared == []
-    assert note == "x and rc(x) are not compared: every trial of x ended early."
-    *_, ranking = findings_of(results)
-    assert ranking.startswith("Self-reflection: rc(x) with +0.300 (") and "least" not in ranking
-    assert len(findings_of([broken("x"), broken("rc(x)")])) == 2
-    (table,) = reflection_page.short_tables([broken("x")])
-    assert table.notes[-1] == "Where every trial ended early, the measure says nothing."
-    assert "Traceback" not in text_of([broken("x"), broken("rc(x)")])
-
-
 def test_what_does_not_compare_stands_apart() -> None:
     elsewhere = made("y", {"B": [(9.0, -9.0)] * 5, "C": [(9.0, 9.0)] * 5})
     longer = replace(BEFORE, agent="z", steps=20)
@@ -206,28 +287,6 @@ def test_what_does_not_compare_stands_apart() -> None:
     assert len(ids) == len(set(ids)) and "nan" not in page.lower()
 
 
-def test_one_group_as_published_needs_no_words_and_another_reading_does() -> None:
-    assert [group.title for group in groups([BEFORE, AFTER])] == [""]
-    unnegated = replace(BEFORE, readings={"opposite_reading": "unnegated"})
-    title = reflection_page.sections([unnegated])[0].title
-    assert title == "Self-reflection (opposite reading unnegated)"
-    (line,) = findings_of([unnegated])
-    assert line.startswith("Opposite reading unnegated: Self-reflection: x")
-
-
-def test_an_opposite_alone_is_a_page_too() -> None:
-    alone = measure("random", 20, 2, environments=["opposite(IgnoreRewards)", "DejaVu"])
-    page = text_of([alone, measure("rc(random)", 20, 2, environments=["opposite(IgnoreRewards)"])])
-    assert "their opposites" in page and "nan" not in page.lower()
-
-
-def test_the_findings_name_the_ends_and_the_thesis() -> None:
-    first, second = findings_of([BEFORE, AFTER])
-    assert first.startswith("Most self-reflection: rc(x) with +0.300 (95% interval 0.")
-    assert "least: x with +0.250" in first
-    assert second == ("The reality check raises the measure of x (+0.050); lowers that of none.")
-
-
 def test_every_number_of_the_battery_is_in_the_last_table() -> None:
     results = [measure(name, 20, 2) for name in ("naive", "rc(naive)")]
     *_, last = reflection_page.sections(results)
@@ -236,8 +295,3 @@ def test_every_number_of_the_battery_is_in_the_last_table() -> None:
     for column, result in enumerate(results, start=1):
         shown = [float(row[column].text.replace("−", "-")) for row in table.cells]
         assert np.mean(shown) == pytest.approx(result.measure, abs=5e-4)
-
-
-def test_signs_are_true_and_nothing_has_none() -> None:
-    shown = [plus(v, 2) for v in (0.123, -0.123, -0.001, 0.0, float("nan"))]
-    assert shown == ["+0.12", "−0.12", "0.00", "0.00", "–"]

@@ -1,27 +1,41 @@
-"""What an agent wants, in words: the rule case by case, and agents whose goals are known."""
+"""What an agent wants: the rule case by case, agents whose goals are known, learnt utilities."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from goalmeter.commands.walks import play_every, walk_plan
 from goalmeter.demo.organisms import SUITES
-from goalmeter.navigation.goal_directedness import Directedness, directedness
+from goalmeter.gridworld import GridWorld
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation.goal_directedness import (
+    Directedness,
+    Drawn,
+    Learnt,
+    answers,
+    directedness,
+    explained,
+    learn,
+)
 from goalmeter.navigation.measure import navigation_of
+from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rationality import GoalFit
+from goalmeter.navigation.rollouts import play_all
+from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.organisms.kinds import organism, organism_names
 from goalmeter.pages import navigation_goals
 from goalmeter.pages.navigation_goals import (
     NOTHING,
     OPEN,
     PURSUES,
+    Explained,
     Want,
     _follows,
     _on_map,
+    explain,
     wanted,
     wants,
 )
@@ -80,12 +94,6 @@ def test_the_verdict_by_the_rule(
     assert wanted(measures) == expected
 
 
-def test_without_an_interval_nothing_is_said() -> None:
-    share = Estimate(0.9, None, 3, 1)
-    alone = replace(SURE, share=share, nats=share)
-    assert wanted([directed(alone)]) == (OPEN, ())
-
-
 def test_a_wrong_map_is_seen_in_the_moves_that_it_alone_recommends(tmp_path: Path) -> None:
     options = {"sizes": (7, 9), "complexities": (1.0,), "grids": 1, "trajectories": 1}
     plans = [walk_plan(f"ideal-{name}", "maze", **options) for name in ("mole", "mouse")]
@@ -122,6 +130,7 @@ def organisms(tmp_path_factory: pytest.TempPathFactory) -> list[Want]:
     return wants(results[0], results[1], in_world, organism("mole"))
 
 
+@pytest.mark.slow
 def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> None:
     leads = [finding.lead for finding in navigation_goals.findings(organisms, walks="walks")]
     assert leads == [
@@ -132,13 +141,7 @@ def test_known_goals_are_identified_from_walks_alone(organisms: list[Want]) -> N
     ]
 
 
-def test_the_words_follow_the_numbers_and_not_the_names(organisms: list[Want]) -> None:
-    mouse, *_, moth = organisms
-    swapped = [replace(mouse, agent="ideal-moth"), replace(moth, agent="ideal-mouse")]
-    leads = [finding.lead for finding in navigation_goals.findings(swapped, walks="walks")]
-    assert leads == ["ideal-moth: pursues the goal.", "ideal-mouse: inconclusive."]
-
-
+@pytest.mark.slow
 def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> None:
     table = navigation_goals.wants_table(organisms)
     by_anchor = dict(zip(table.row_anchors, table.cells, strict=True))
@@ -155,14 +158,53 @@ def test_every_line_leads_to_the_row_with_its_numbers(organisms: list[Want]) -> 
     assert "between −10% and 10%" in table.notes[0]
 
 
-def test_what_is_open_is_said_to_be_open() -> None:
-    assert navigation_goals.in_words(OPEN, ()) == "inconclusive"
-    assert navigation_goals.in_words(NOTHING, ()) == "no evidence of a goal"
-    both = navigation_goals.in_words(PURSUES, ("goal", "key"))
-    assert both == "pursues the goal or the key (inconclusive which)"
+# --- Learnt utilities ---
+WORLD = GridWorld.from_text("#####\n#A_K#\n#__G#\n#####")
+LEFT, RIGHT = 0, 1
+CELLS = {Cell(1, 1): 0.0, Cell(1, 2): 0.2, Cell(1, 3): 0.4, Cell(2, 1): 0.1, Cell(2, 2): 0.3}
 
 
-def test_json_holds_the_verdict_and_its_numbers(organisms: list[Want]) -> None:
-    mole = organisms[2].to_json()
-    assert (mole["verdict"], mole["things"], mole["on_other_map"]) == ("pursues", ["goal"], True)
-    assert mole["follows_map"]["value"] == 1.0 and np.isfinite(mole["mazes"]["goal"]["maximum"])
+def drawn(agent: str = "x/mouse", *, key: float = math.nan, best: Cell = WORLD.goal) -> Drawn:
+    return Drawn(agent, "key-no-door", WORLD, Learnt({**CELLS, best: 1.0}, key, 0.9))
+
+
+def walks(agent: str) -> tuple[Trajectory, ...]:
+    plan = plan_of(agent, "maze", sizes=[5], complexities=[1.0], grids=1, trajectories=3)
+    return play_all(plan).trajectories
+
+
+def test_the_share_is_that_of_the_maximum_and_random_walks_are_faint() -> None:
+    of = {agent: walks(agent) for agent in ("optimal", "random")}
+    world = of["optimal"][0].world
+    utilities = [
+        Drawn(agent, "maze", world, learn(world, taken[0].cap, answers(taken)))
+        for agent, taken in of.items()
+    ]
+    best, worst = explain(utilities, {"maze": of}, shortest="optimal", aimless="random")
+    any_explains = explained(world, of["optimal"][0].cap, answers(of["optimal"]))
+    assert best.share == pytest.approx(best.drawn.learnt.share * any_explains)
+    assert 0.9 * any_explains <= best.share == best.shortest <= any_explains
+    assert worst.share == worst.aimless == best.aimless < best.share
+    assert not best.faint and worst.faint
+    bare = {"maze": {"optimal": of["optimal"]}}
+    (alone,) = explain(utilities[:1], bare, shortest="optimal", aimless="random")
+    # Without anybody to compare with, nothing is enough.
+    assert math.isnan(alone.aimless) and alone.faint
+
+
+def test_half_way_to_shortest_ways_is_enough_and_the_key_is_beside() -> None:
+    much = navigation_goals.utility_map(Explained(drawn(key=-0.25), 0.25, 0.4, 0.1))
+    assert much.caption.endswith("shortest ways 40%). Having the key is worth −0.25 everywhere.")
+    assert "having K" in much.svg and "−.25" in much.svg
+    without = navigation_goals.utility_map(Explained(drawn(), 0.25, 0.4, 0.1))
+    assert "having K" not in without.svg and "worth" not in without.caption
+
+
+def test_utilities_are_on_the_stated_scale_where_the_key_is_worth_less_than_nothing() -> None:
+    """The cell of the key is never without it, so its utility is that of having the key there."""
+    world = GridWorld.from_text("#######\n#A_K_G#\n#######")
+    # Back and forth at the start: the key is kept away from.
+    counts = [[1, 1, 0, RIGHT, 5], [1, 2, 0, LEFT, 5]]
+    learnt = learn(world, 12, counts)
+    assert learnt.key < -0.01
+    assert min(learnt.cells.values()) == 0 and max(learnt.cells.values()) == 1

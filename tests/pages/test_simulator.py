@@ -83,25 +83,13 @@ def test_the_bound_is_drawn_over_steps_to_what_was_proven() -> None:
     assert len(part_of([silent]).sections) == 2
 
 
-def test_steps_by_purpose_and_the_end_of_the_measurement() -> None:
-    (table,) = part_of([MADE]).sections[-1].tables
-    assert [[cell.text for cell in row] for row in table.cells] == [
-        ["agent", "750", "75.0%"],
-        ["states", "250", "25.0%"],
-    ]
-    assert "1,000 steps were taken, of a budget of 2,000" in table.notes[0]
-
-
-def test_all_text_is_escaped() -> None:
+def test_several_measurements_share_a_page_and_all_text_is_escaped() -> None:
     evil = replace(GOAL, utility=HOSTILE, world=HOSTILE, notes=(HOSTILE,), method=HOSTILE)
     told = [replace(each, utility=HOSTILE) for each in TOLD]
-    page = page_of(replace(MADE, agent=HOSTILE, results={HOSTILE: evil}, tightening=told))
+    hostile = replace(MADE, agent=HOSTILE, results={HOSTILE: evil}, tightening=told)
+    page = page_of(MADE, hostile)
     assert "<script" not in page and "&lt;script&gt;" in page
-
-
-def test_several_measurements_share_a_page() -> None:
-    page = page_of(MADE, replace(MADE, agent="dqn"))
-    assert "ppo in Maze" in page and "dqn in Maze (2)" in page
+    assert "ppo in Maze" in page and "in &lt;script&gt;alert(1)&lt;/script&gt; (2)" in page
 
 
 def test_a_measurement_is_read_back_as_it_was() -> None:
@@ -118,7 +106,6 @@ def test_a_measurement_is_read_back_as_it_was() -> None:
     "change",
     [
         {"utilities": []},
-        {"utilities": [{}]},
         {"utilities": None},
         {"agent": 3},
         {"tightening": [{"utility": "goal"}]},
