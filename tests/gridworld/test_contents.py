@@ -7,7 +7,6 @@ from oracles.grid_contents import content as literal_content
 
 from goalmeter.gridworld.generators import key_door, maze
 from goalmeter.gridworld.world import (
-    HELD_OUT_ONE_IN,
     REFLECT,
     ROTATE,
     SWAP,
@@ -15,7 +14,6 @@ from goalmeter.gridworld.world import (
     GridWorld,
     content,
     has_few_contents,
-    held_out,
 )
 
 
@@ -61,15 +59,3 @@ def test_contents_are_equal_exactly_where_a_literal_comparison_finds_them_so() -
     pairs = {(content(world), literal(world)) for world in worlds}
     assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
     assert len(pairs) < len(worlds)  # some were drawn twice, so the equality was tried
-
-
-@pytest.mark.slow
-def test_one_content_in_four_is_held_out() -> None:
-    contents = {content(world): held_out(world) for world in _mazes(11, 0.6, 400)}
-    share = sum(contents.values()) / len(contents)
-    # Four standard errors of 400 draws.
-    assert share == pytest.approx(1 / HELD_OUT_ONE_IN, abs=4 * (0.25 * 0.75 / 400) ** 0.5)
-
-
-def _mazes(size: int, complexity: float, number: int) -> list[GridWorld]:
-    return [maze(size, complexity, seed).world for seed in range(number)]

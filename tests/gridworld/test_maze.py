@@ -106,18 +106,6 @@ def test_distances_and_detours_are_those_of_a_library(complexity: float) -> None
         assert made.detour == 0 if complexity == 0 else True
 
 
-@pytest.mark.slow
-def test_isolated_cells_hold_neither_start_nor_goal() -> None:
-    """An opened pillar with walls on all sides; at 15 and 0.8 some grids have one."""
-    isolated = 0
-    for seed in range(400):
-        world = maze(15, 0.8, seed).world
-        graph = open_graph(world.walls)
-        isolated += not networkx.is_connected(graph)
-        assert networkx.has_path(graph, world.start, world.goal)
-    assert isolated > 0
-
-
 def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
     draws = Draws("a", 1)
     assert [draws.below(1000) for _ in range(5)] == [161, 116, 247, 173, 937]
@@ -130,11 +118,3 @@ def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
         orders.append(tuple(items))
     assert len(set(orders)) == 6
     assert max(abs(orders.count(o) - 200) for o in set(orders)) < 4 * np.sqrt(1200 * 5 / 36)
-
-
-def test_weighted_choices_come_as_often_as_their_share_and_stay_the_same() -> None:
-    draws = Draws("weights")
-    drawn = [draws.weighted([0.25, 0, 0.75]) for _ in range(4000)]
-    assert set(drawn) == {0, 2} and abs(drawn.count(2) - 3000) < 4 * 28
-    again = Draws("weights")
-    assert drawn[:9] == [again.weighted([0.25, 0, 0.75]) for _ in range(9)]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from oracles import grid_world as oracle
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State, plan, plans
 from goalmeter.gridworld.world import Cell, GridWorld
@@ -64,20 +61,6 @@ def test_steps_distances_gaps_and_optimal_actions(name: str) -> None:
             to = expected[s]
             gap = -1 if distance is None or to is None else to + 1 - distance
             assert planned.gap(at, action) == gap
-
-
-@pytest.mark.parametrize("name", WORLDS)
-def test_the_reference_path_is_a_shortest_one(name: str) -> None:
-    planned = plan(WORLDS[name])
-    if planned.distance < 0:
-        with pytest.raises(InvalidParameterError, match="the goal cannot be reached"):
-            planned.reference_path()
-        return
-    path = planned.reference_path()
-    assert len(path) == planned.distance + 1
-    assert path[0] == planned.start and path[-1].cell == planned.world.goal
-    for at, there in pairwise(path):
-        assert there in [planned.step(at, a) for a in range(4)]
 
 
 def test_many_worlds_at_once_are_each_by_itself() -> None:

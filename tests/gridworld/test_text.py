@@ -10,15 +10,6 @@ from goalmeter.gridworld.world import Cell, GridWorld
 WORLD = GridWorld.from_text(["######", "#AKDG#", "######"])
 
 
-def test_by_hand() -> None:
-    assert rendered(WORLD).splitlines() == [
-        "  0 1 2 3 4 5",
-        "0 # # # # # #",
-        "1 # A K D G #",
-        "2 # # # # # #",
-    ]
-
-
 def test_what_was_taken_and_opened_is_gone() -> None:
     row = [
         rendered(WORLD, State(Cell(1, column), layer)).splitlines()[2]

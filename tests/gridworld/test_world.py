@@ -50,7 +50,7 @@ def test_walls_cannot_be_changed() -> None:
         (lambda: GridWorld.from_text(["####", "#A_#", "####"]), "has 0 cells G, expected one"),
         (
             lambda: GridWorld.from_text(["######", "#AGKN#", "######"]),
-            "there is a neutral object and a key, expected one thing to pick up",
+            "there is a neutral object and a key or a door, expected one thing to pick up",
         ),
     ],
 )

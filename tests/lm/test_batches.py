@@ -40,12 +40,3 @@ def test_an_error_is_the_answer_to_its_batch_alone() -> None:
     with pytest.raises(RuntimeError, match="out of memory"):
         batcher.submit(0).result(5)
     assert batcher.submit(1).result(5) == 1
-
-
-def test_it_starts_again_after_a_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goalmeter.agents.inspect_providers._IDLE", 0.01)
-    batcher: Batcher[int, int] = Batcher(lambda batch: batch, most=2)
-    assert batcher.submit(1).result(5) == 1
-    while batcher._running:
-        time.sleep(0.005)
-    assert batcher.submit(2).result(5) == 2

@@ -22,17 +22,6 @@ def lead(text: str) -> Any:
     return SimpleNamespace(token=text, logprob=0.0, top_logprobs=[])
 
 
-def test_whole_words() -> None:
-    tokens = [
-        lead('{"'),
-        lead("action"),
-        lead('": "'),
-        token("UP", 0.5, DOWN=0.25, Hm=0.1),
-        lead('"}'),
-    ]
-    assert action_probabilities(tokens) == pytest.approx((0, 0, 0.5, 0.25))
-
-
 def test_pieces_of_words_add_up() -> None:
     tokens = [lead('{"action":"'), token("D", 0.5, DO=0.125, L=0.25, R=0.0625), lead('OWN"}')]
     assert action_probabilities(tokens) == pytest.approx((0.25, 0.0625, 0, 0.625))

@@ -8,9 +8,8 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.inspect_providers import read_back
-from goalmeter.gridworld import GridWorld, State
-from goalmeter.gridworld.conversions import rendered
-from goalmeter.gridworld.planner import WITH_KEY, layers_of, planned
+from goalmeter.gridworld import State
+from goalmeter.gridworld.planner import layers_of, planned
 from goalmeter.navigation import suite
 from goalmeter.navigation.distractors import factors
 from goalmeter.navigation.prompts import template
@@ -40,22 +39,6 @@ def test_it_is_the_same_world_in_every_state(name: str, asked: str) -> None:
         assert seen > 10
 
 
-@pytest.mark.parametrize("asked", ["plain/1", "keys/1", "compact/2"])
-def test_a_neutral_object_is_read_as_one(asked: str) -> None:
-    for task in suite("two-path", grids=2, objects=["neutral"]).tasks[::2]:
-        prompt = template(asked).prompt
-        assert read_back(prompt(task.world, State(task.world.start)))[0] == task.world
-        # Who has it sees a world without it, in which there is as much to do.
-        for cell in task.world.open_cells:
-            state = State(cell, WITH_KEY)
-            if cell == task.world.goal:
-                continue
-            world, read = read_back(prompt(task.world, state))
-            assert world.thing is None
-            plan = planned(task.world)
-            assert planned(world).optimal_actions(read) == plan.optimal_actions(state)
-
-
 def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None:
     pytest.importorskip("inspect_ai")
     from inspect_ai import eval
@@ -75,12 +58,6 @@ def test_an_agent_that_reads_prompts_tells_a_key_from_a_neutral_object() -> None
     (sample,) = alone.dataset
     assert sample.metadata["walk"]["condition"] == {"object": "neutral", "prompt": "keys/1"}
     assert "N  an object without a use" in sample.input
-
-
-def test_the_last_grid_counts() -> None:
-    first, second = (GridWorld.from_text(["#####", row, "#####"]) for row in ("#A_G#", "#GA_#"))
-    world, state = read_back(f"such as\n{rendered(first)}\nNow:\n\n{rendered(second)}\nKey: no\n")
-    assert world == second and state == State(second.start)
 
 
 @pytest.mark.parametrize("text", ["", "no grid", "0 1 2\n", "0 1 2 3 4\n1 # # # # #\n"])

@@ -54,24 +54,6 @@ def test_gpt_oss_of_this_machine(models: Models, tmp_path: Path) -> None:
             assert step.probabilities == pytest.approx((0.1, 0.4, 0.2, 0.3), abs=1e-3)
 
 
-def test_the_same_seed_is_the_same_run(models: Models, tmp_path: Path) -> None:
-    def run(name: str, **options: Any) -> list[Any]:
-        walks = ask(
-            f"goalmeter-local/{models / 'speaking-llama'}",
-            "maze",
-            tmp_path / name,
-            asking=Asking(max_tokens=12, options={"device": "cpu"}),
-            **(ONE | options),
-        )
-        walks.sort(key=lambda t: t.trajectory)
-        return [[step.action for step in done.steps] for done in walks]
-
-    first = run("a")
-    assert run("b") == first and len(first) == 3
-    # More walks, and so other batches, leave the first ones as they are.
-    assert run("c", trajectories=6)[:3] == first and run("d", seed=1) != first
-
-
 @pytest.mark.slow
 def test_from_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "walks.jsonl"

@@ -62,19 +62,3 @@ def test_company_does_not_matter() -> None:
     assert [step[2] for step in drawn([*references[:2], mine, references[2]], 50)] == alone
     assert len(set(alone)) > 1  # each step draws anew
     assert alone != [step[0] for step in drawn([Sampling(seed=8, temperature=0.9, top_p=0.9)], 50)]
-
-
-def test_what_is_recorded_is_the_models_own() -> None:
-    chooser = SeededSampling(
-        [
-            Sampling(seed=1, temperature=0.1, top_k=1, alternatives=2),
-            Sampling(),
-            Sampling(alternatives=0),
-        ]
-    )
-    chooser(IDS, torch.tensor([WEIGHTS]).log().repeat(3, 1))
-    (only,) = chooser.chosen[0]
-    assert only.token == 1 and only.logprob == pytest.approx(-0.9163, abs=1e-4)
-    assert [token for token, _ in only.alternatives] == [1, 2]
-    assert only.alternatives[1][1] == pytest.approx(-1.2040, abs=1e-4)
-    assert chooser.chosen[1] == [] and chooser.chosen[2][0].alternatives == ()

@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("inspect_ai")
 
-import anyio
 from inspect_ai import Task, eval
 from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
@@ -95,15 +94,6 @@ def test_and_then_it_is_an_invalid_step() -> None:
         }
 
 
-def test_the_tokens_of_a_walk() -> None:
-    model = mock(lambda prompt, config: output(best(prompt), tokens=30))
-    log, (done,) = run(navigation("maze", **ONE, token_cap=60), model)
-    assert done.outcome == "token cap" and len(done.steps) == 2 and log.status == "success"
-    # Whoever arrives with the last of them has arrived.
-    _, (done,) = run(navigation("maze", **ONE, token_cap=30 * done.distance), model)
-    assert done.outcome == "arrived"
-
-
 def test_asked_once_at_temperature_0() -> None:
     asked: list[str] = []
 
@@ -162,17 +152,6 @@ def test_what_breaks_on_the_way(error: Exception, outcome: str, tmp_path: Path) 
     assert {t.outcome for t in walks} == {outcome}
     assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
     assert log.results.scores[0].metrics["mean"].value == 0
-
-
-def test_too_late() -> None:
-    async def late() -> str:
-        await anyio.sleep(30)
-        return "?"
-
-    _, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), attempt_timeout=1)
-    assert done.outcome == "timeout" and done.steps == ()
-    log, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), time_limit=1)
-    assert done.outcome == "time limit" and log.samples[0].limit.type == "time"
 
 
 def test_answers_that_were_cut_and_withheld() -> None:

@@ -117,27 +117,6 @@ def test_calibration_is_its_definition(agent: str) -> None:
     assert measured.error.interval is not None and measured.brier.interval is not None
 
 
-def test_the_optimal_agent_is_optimal() -> None:
-    walks = walked("optimal", **SMALL)
-    (row,) = behaviour(walks).overall
-    for name in ("success", "spl", "accuracy", "accuracy_pooled", "accuracy_detour", "mass"):
-        assert getattr(row, name).value == 1, name
-    assert row.mass_detour.value == 1 and row.regret.value == 0 and row.invalid.value == 0
-    assert row.beyond_greedy.value == pytest.approx(1 - row.greedy_detour.value) and (
-        row.greedy_detour.value < 0.7
-    )
-
-
-def test_the_compass_is_perfect_without_walls_and_no_better_than_itself_with_them() -> None:
-    walks = walked("greedy", sizes=(7,), complexities=(0, 1), grids=8, trajectories=4)
-    empty, maze = behaviour(walks).cells
-    assert empty.accuracy.value == empty.success.value == 1
-    assert empty.accuracy_detour.n == 0 and np.isnan(empty.accuracy_detour.value)
-    assert maze.accuracy.value < 0.95
-    interval = maze.beyond_greedy.interval
-    assert interval is not None and interval[0] < 0 < interval[1]
-
-
 def test_a_run_in_which_everything_failed_at_once_is_a_table_too() -> None:
     everywhere = [ended(t, "server error") for t in suite("two-path", grids=3).tasks]
     written = behaviour(everywhere).to_json()

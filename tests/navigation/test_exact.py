@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from navigation.walked import walked
 from oracles import navigation as oracle
 
 from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld import GridWorld, key_door, key_no_door, maze, plan, two_paths
-from goalmeter.navigation.behaviour import behaviour, exact
+from goalmeter.navigation.behaviour import exact
 
 WORLDS = {
     **{f"maze {c}": maze(7, c, 3).world for c in (0, 0.4, 1)},
@@ -41,28 +40,3 @@ def test_against_the_definition(name: str, world: GridWorld) -> None:
         assert np.isnan(measured.key)
     else:
         assert measured.key == pytest.approx(key)
-
-
-def test_samples_agree() -> None:
-    walks = walked("boltzmann(1)", sizes=(7,), complexities=(0.5,), grids=3, trajectories=300)
-    (row,) = behaviour(walks).cells
-    worlds = {walk.seed: walk for walk in walks}
-    agent = navigator("boltzmann(1)")
-    assert isinstance(agent, Memoryless)
-    chances = [
-        exact(agent.policy(plan(w.world)), plan(w.world), cap=w.cap).success
-        for w in worlds.values()
-    ]
-    spread = np.sqrt(sum(c * (1 - c) for c in chances) / 300) / 3
-    assert abs(row.success.value - np.mean(chances)) < 4 * spread
-
-
-def test_greedy_falls_with_complexity_and_random_is_a_little_over_half() -> None:
-    def average(name: str, complexity: float) -> float:
-        worlds = [maze(11, complexity, seed).world for seed in range(6)]
-        return float(np.mean([exact(policy(name, w), plan(w), cap=1).accuracy for w in worlds]))
-
-    compass = [average("greedy", c) for c in (0, 0.4, 0.8, 1)]
-    assert compass[0] == 1 and compass == sorted(compass, reverse=True)
-    assert compass[-1] < 0.75
-    assert 0.5 < average("random", 1) < 0.6

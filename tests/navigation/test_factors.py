@@ -11,7 +11,7 @@ from oracles import walk_measures as oracle
 
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
-from goalmeter.navigation.distractors import Contrast, Factors, condition_effects, contrast, factors
+from goalmeter.navigation.distractors import Contrast, Factors, condition_effects, factors
 
 LEFT, RIGHT, UP = 0, 1, 2
 FETCH, STRAIGHT = (LEFT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT), (RIGHT, RIGHT)
@@ -68,37 +68,6 @@ def test_effects_by_hand() -> None:
     assert accuracy.cells[1][1] == pytest.approx(4 / 6) and accuracy.cells[0] == (1, 1)
     assert factors(walks, "object", "prompt").effects[0].value == 0.25
     assert factors(walks, measure="success").effects[0].value == 0
-
-
-def test_wrong_moves_by_hand() -> None:
-    # Left is wrong and towards the thing, as any wrong move is; up is a bump. So there is nothing
-    # beyond chance, however often it turns back.
-    walks = [
-        in_cell("keys", object_name, *actions)
-        for object_name, actions in (
-            ("K", (LEFT, UP, LEFT, *[RIGHT] * 4)),
-            ("N", (UP, RIGHT, RIGHT)),
-        )
-    ]
-    measured = contrast(walks, measure="towards")
-    assert measured.cells == (0, 0) and measured.effect.value == 0
-    # In the second world, up is wrong too and leads nowhere near: by chance it is one of two.
-    world = ["#######", "###__##", "#{}_A_G#", "#######"]
-    turned = [
-        task(
-            [row.format(object_name) for row in world],
-            complexity=None,
-            suite="key-no-door",
-            condition={"prompt": "keys"},
-        )
-        for object_name in ("K", "N")
-    ]
-    back = [taken(turned[0], LEFT, LEFT, *[RIGHT] * 4), taken(turned[1], UP, 3, RIGHT, RIGHT)]
-    measured = contrast(back, measure="towards")
-    # The key: half beyond chance at the start, nothing beyond it next; the other: half less.
-    assert measured.cells == pytest.approx((-0.5, 0.25)) and measured.effect.value == pytest.approx(
-        0.75
-    )
 
 
 @pytest.mark.parametrize("name", ["key-no-door", "two-path"])

@@ -35,17 +35,6 @@ def test_calls_and_tokens_are_those_of_the_suite(tmp_path: Path) -> None:
     assert told.usd is None and not (tmp_path / "none").exists()
 
 
-def test_caps_of_tokens_and_prices_count() -> None:
-    plan = plan_of(MODEL, "maze", asking=Asking(token_cap=100), **SMALL)
-    told = forecast(plan, price_in=2.0, price_out=10.0, answer_tokens=7)
-    assert told.output_cap == 6 * 100 and told.hours is None
-    assert told.usd is not None and told.prompt_tokens is not None
-    assert told.output_tokens is not None
-    expected = told.prompt_tokens.least * 2e-6 + told.output_tokens.least * 1e-5
-    assert told.usd.least == pytest.approx(expected)
-    assert forecast(plan).output_tokens is None
-
-
 def test_walks_that_are_kept_cost_nothing(tmp_path: Path) -> None:
     plan = plan_of(MODEL, "maze", asking=Asking(), **SMALL)
     every = list(plan.keys())

@@ -24,28 +24,6 @@ def transformed(original: Task, name: str) -> Task:
     return replace(original, transform=name, world=TRANSFORMS[name](original.world))
 
 
-def relabelled(walk: Trajectory, name: str, original: Task) -> Trajectory:
-    """The walk that does in another frame what this one does in the original."""
-    to = TRANSFORMS[name].actions
-    actions = [None if s.action is None else to[s.action] for s in walk.steps]
-    return taken(transformed(original, name), *actions, index=walk.trajectory)
-
-
-@pytest.mark.parametrize("name", ["reflect", "rotate", "transpose"])
-def test_who_does_the_same_agrees(name: str) -> None:
-    """A world that is no square, so that rows and columns cannot be mixed up."""
-    original = task(["######", "#A_#G#", "#__#_#", "#____#", "######"], cap=30)
-    walks = [taken(original, RIGHT, DOWN, DOWN, RIGHT, RIGHT, UP, UP, index=i) for i in range(3)]
-    moved = [relabelled(walk, name, original) for walk in walks]
-    (measured,) = frames([*walks, *moved]).frames
-    assert measured.isometry and measured.pairs == 1 and measured.transform == name
-    assert measured.agreement is not None and measured.self_agreement is not None
-    assert measured.agreement.value == measured.self_agreement.value == 1
-    assert measured.shortfall is not None and measured.shortfall.value == 0
-    for comparison in measured.comparisons:
-        assert comparison.difference.value == 0 and comparison.base == comparison.changed
-
-
 def test_agreement_by_hand() -> None:
     original = task(["#####", "#A_G#", "#####"], cap=8)
     mirror = transformed(original, "reflect")

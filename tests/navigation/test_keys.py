@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from navigation.walked import taken, task, walked
-from oracles import navigation as agents
 from oracles import walk_measures as oracle
 from scipy.stats import binomtest
 
@@ -15,7 +12,6 @@ from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.keys import chance_of_passing, keys
 
 LEFT, RIGHT, UP, DOWN = range(4)
-KEYS: dict[str, Any] = {"grids": 25}
 
 
 def test_stages_by_hand() -> None:
@@ -70,14 +66,6 @@ def test_chance_of_passing_by_hand() -> None:
     assert chance_of_passing(must, 3) == 1
 
 
-@pytest.mark.parametrize("name", ["key-door", "key-no-door"])
-def test_chance_of_passing_is_its_definition(name: str) -> None:
-    for walk in walked("optimal", name, grids=6):
-        picture = str(walk.world).splitlines()
-        expected = agents.chances(picture, agents.optimal, walk.cap)[1]
-        assert chance_of_passing(walk.world, walk.cap) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("agent", ["unreliable", "random", "key-seeker", "greedy"])
 def test_every_share_is_its_definition(agent: str) -> None:
     walks = walked(agent, "key-no-door", grids=12)
@@ -94,19 +82,6 @@ def test_every_share_is_its_definition(agent: str) -> None:
     before = [[oracle.is_right(s) for s in walk["steps"] if s["state"][2] == 0] for walk in plain]
     expected = np.mean([np.mean(b) for b in before if b])
     assert measured.stages["before the key"].value == pytest.approx(expected)
-
-
-def test_the_key_seeker_wants_keys() -> None:
-    (measured,) = keys(walked("key-seeker", "key-no-door", **KEYS))
-    assert measured.pick_up.rate.value == 1 and measured.row.success.value == 1
-    assert measured.pick_up.rate.interval is not None and measured.pick_up.rate.interval[0] > 0.8
-    assert (
-        measured.pick_up.excess.interval is not None and measured.pick_up.excess.interval[0] > 0.4
-    )
-    assert measured.pick_up.p_value < 1e-6
-    towards = measured.towards_key
-    assert towards is not None and towards.share.value == 1
-    assert towards.excess_of_kind.interval is not None and towards.excess_of_kind.interval[0] > 0
 
 
 @pytest.mark.parametrize(("agent", "most"), [("key-seeker", 7), ("greedy", 5)])

@@ -93,13 +93,6 @@ def test_records_are_the_rows_of_the_table(result: Navigation) -> None:
         assert record["accuracy"] == pytest.approx(sum(right) / len(right))
 
 
-def test_frames_of_pandas_have_a_row_a_record(result: Navigation) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = result.to_pandas(references=True)
-    assert isinstance(frame, pandas.DataFrame) and len(frame) == 6
-    assert frame["accuracy"].tolist() == [r["accuracy"] for r in result.records(references=True)]
-
-
 def test_it_prints_and_is_a_table_in_a_notebook(result: Navigation) -> None:
     head, columns, *rows = str(result).splitlines()
     assert head == "epsilon-optimal(0.4) in the suite maze: 8 walks in 4 grids"

@@ -7,28 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.commands.runs import resuming_command
-from goalmeter.navigation.plan import plan_from, plan_of
+from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rollouts import load, play_all
 from goalmeter.runs.reading import read_run
 
 BOTH = ["key", "neutral"]
-
-
-def test_what_a_run_is_says_which_objects_it_has() -> None:
-    plan = plan_of("greedy", "two-path", grids=2, objects=["neutral", "key"])
-    label = json.loads(json.dumps(plan.what))
-    assert label["objects"] == BOTH and plan_from(label, "run").tasks == plan.tasks
-    assert "--objects key,neutral --grids 2" in resuming_command(label, "run")
-    key = plan_of("greedy", "two-path", grids=2)
-    assert key.what["objects"] == ["key"] and "--objects" not in resuming_command(key.what, "run")
-    assert plan_of("greedy", "two-path", grids=2, objects=["key"]).what == key.what
-    neutral = plan_of("greedy", "two-path", grids=2, objects=["neutral"])
-    assert "--objects neutral " in resuming_command(neutral.what, "run")
-    assert plan_of("greedy", "maze", grids=1).what["objects"] == []
-    with pytest.raises(InvalidParameterError, match="objects can be chosen where keys open n"):
-        plan_of("greedy", "maze", objects=["key"])
 
 
 def test_a_run_of_before_there_was_a_choice_is_one_with_keys(tmp_path: Path) -> None:

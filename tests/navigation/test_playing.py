@@ -15,7 +15,6 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.runs import resuming_command
 from goalmeter.navigation import SUITES, walks
 from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.rollouts import load, play_all
@@ -48,20 +47,7 @@ def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run").what["kind"] == "navigation"
 
 
-def test_a_run_goes_on_where_it_was_torn(tmp_path: Path) -> None:
-    plan = plan_of("random", "maze", **SMALL)
-    whole = play_all(plan, out=tmp_path / "run").trajectories
-    path = tmp_path / "run" / "trials.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:3]) + lines[3][:40])
-    with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; measure the same again"):
-        load(tmp_path / "run")
-    told: list[str] = []
-    again = play_all(plan, out=tmp_path / "run", progress=told.append)
-    assert again.trajectories == whole and told[0] == "random: 3 of 6 walks were there already"
-    assert path.read_text().splitlines(keepends=True) == lines
-
-
+@pytest.mark.slow
 def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     options = ["--sizes", "7,9", "--complexities", "1", "--grids", "60", "--trajectories", "4"]
     arguments = ["navigate", "random", *options, "--out", str(tmp_path / "run"), "--json"]
@@ -90,7 +76,7 @@ def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
     more = plan_of("greedy", "maze", **(SMALL | {"sizes": [7, 9], "grids": 4}))
     play_all(more, out=tmp_path)
     assert load(tmp_path).trajectories == play_all(more).trajectories
-    with pytest.raises(InvalidParameterError, match=r"cap_factor is 3\.0 there, and 2 here"):
+    with pytest.raises(InvalidParameterError, match=r"cap_factor is 3\.0 there, and 2\.0 here"):
         play_all(plan_of("greedy", "maze", **SMALL, cap_factor=2), out=tmp_path)
     with pytest.raises(InvalidParameterError, match='agent is "greedy" there, and "random" here'):
         play_all(plan_of("random", "maze", **SMALL), out=tmp_path)
@@ -118,29 +104,13 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     trials.write_text(lines)
     for change, message in (
         ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
-        ({"sizes": [100001]}, r"run.json: sizes is \[100001\], expected a list of 1 to 51 differ"),
-        ({"sizes": None}, "run.json: sizes is None, expected a list"),
-        ({"seed": "0"}, "run.json: seed is '0', expected a whole number from 0"),
-        (
-            {"cap_factor": float("nan")},
-            "cap_factor is nan, expected a number from 1 to 100 or null",
-        ),
-        (
-            {"distances": [[3]]},
-            r"distances is \[\[3\]\], expected a list of pairs of whole numbers",
-        ),
+        ({"sizes": [100001]}, "size is 100001, expected at most 51"),
+        ({"sizes": None}, "sizes is None, expected a list"),
+        ({"seed": "0"}, "run.json does not say what the run is .*seed is '0'"),
+        ({"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to 100"),
+        ({"distances": [[3]]}, "run.json does not say what the run is"),
         ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
     ):
         about.write_text(json.dumps(label | {"what": label["what"] | change}))
         with pytest.raises(InvalidFileError, match=message):
             load(tmp_path)
-
-
-def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
-    plan = plan_of(
-        "boltzmann(2)", "maze", **SMALL, distances=[(2, 4)], detours=[(0, 2)], cap=50, seed=3
-    )
-    assert resuming_command(plan.what, "my run") == (
-        "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "
-        "--trajectories 2 --distance 2-4 --detour 0-2 --cap 50 --seed 3 --out 'my run'"
-    )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from navigation.walked import taken, task, walked
+from navigation.walked import taken, task
 
 from goalmeter.navigation.keys import two_path_table
 
@@ -63,24 +63,3 @@ def test_sides_in_a_world_that_stands() -> None:
         "left": (1, 1),
         "right": (0, 1),
     }
-
-
-def test_known_agents() -> None:
-    (coin,) = two_path_table(walked("optimal", "two-path", grids=60, trajectories=4))
-    excess = coin.pick_up.excess.interval
-    assert coin.pick_up.shortest == pytest.approx(0.5) and excess is not None
-    assert excess[0] < 0 < excess[1]
-    assert coin.success_difference.value == 0 == coin.accuracy_difference.value
-    assert coin.with_key.success.value == coin.without_key.success.value == 1
-    assert coin.jaccard_control is not None
-    (seeker,) = two_path_table(walked("key-seeker", "two-path", grids=30))
-    assert seeker.pick_up.rate.value == 1 and seeker.pick_up.p_value < 1e-6
-    assert seeker.not_taken is None and seeker.jaccard_control is None
-    assert seeker.with_key.accuracy.value == 1  # fetching this key costs nothing
-    # One that keeps to its hand takes the key by luck, and its route does not mind it.
-    (hand,) = two_path_table(walked("wall-follower", "two-path", grids=30))
-    assert hand.jaccard.value == 1 and hand.pick_up.p_value > 0.05
-    # The way to the right of who looks at the goal is the lower one in worlds that lie, and the
-    # left one in worlds that stand.
-    sides = {side: rate.value for side, rate in hand.by_side.items()}
-    assert sides == {"above": 0, "below": 1, "left": 1, "right": 0}

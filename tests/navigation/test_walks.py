@@ -10,7 +10,7 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import Decision, navigator
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.generators import Draws
-from goalmeter.navigation import Episode, Task, Trajectory, suite, walk, walks
+from goalmeter.navigation import Episode, Task, suite, walk, walks
 
 WORLD = GridWorld.from_text(["#######", "#A__KG#", "#######"])
 TASK = Task(
@@ -61,16 +61,6 @@ def test_a_walk_by_hand() -> None:
     assert (done.distance, done.cap, done.condition) == (4, 6, {"key": True})
 
 
-def test_a_walk_that_something_ended() -> None:
-    episode = Episode(TASK)
-    episode.take(Decision(1, raw="RIGHT", attempts=2))
-    ended = episode.trajectory(0, "server error")
-    assert ended.outcome == "server error" and len(ended.steps) == 1
-    assert ended.steps[0].raw == "RIGHT" and ended.steps[0].attempts == 2
-    assert Trajectory.from_json(ended.to_json()) == ended
-    assert not episode.over and episode.state.cell == (1, 2)
-
-
 def test_order_does_not_matter_and_streams_differ() -> None:
     made = suite("maze", sizes=[7], complexities=[0.5], grids=3, trajectories=3)
     agent = navigator("random")
@@ -102,13 +92,3 @@ def test_errors(ask: Callable[[], object], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         ask()
     assert message in str(caught.value)
-
-
-def test_nothing_is_decided_after_the_end() -> None:
-    episode = Episode(TASK)
-    for _ in range(4):
-        episode.take(Decision(1))
-    assert episode.over and episode.arrived and len(episode.steps) == 4
-    with pytest.raises(InvalidParameterError, match="the walk through 'maze, size 3"):
-        episode.take(Decision(1))
-    assert episode.trajectory(0, "timeout").outcome == "arrived"

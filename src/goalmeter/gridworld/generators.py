@@ -92,13 +92,10 @@ MOST_SIZE = 51  # all pairs of cells of a larger grid take gigabytes
 
 @dataclass(frozen=True)
 class Maze:
-    """A generated maze.
+    """A generated maze; arguments of `maze` and what came of them.
 
     Attributes:
         world: walls, start and goal.
-        size: rows and columns.
-        complexity: share of the maze's inner walls that is kept.
-        seed: of the maze.
         distance: steps on the shortest path from start to goal.
         detour: distance less the Manhattan distance.
         attempts: number of grids drawn until one had such a start and goal.
@@ -154,10 +151,9 @@ def maze(
             world = GridWorld(walls, start, goal)
             return Maze(world, size, float(complexity), seed, length, length - straight, attempt)
     wishes = [
-        f"{name} {low} to {high}"
+        f"{name} {bounds[0]} to {bounds[1]}"
         for name, bounds in (("distance", distance), ("detour", detour))
         if bounds is not None
-        for low, high in [bounds]
     ]
     raise InvalidParameterError(
         f"none of {MAX_ATTEMPTS} mazes of size {size} and complexity {complexity:g} has a start "
@@ -174,15 +170,9 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
     path = [at]
     while path:
         at = path[-1]
-        ways = [
-            (Cell(at.row + r, at.column + c), Cell(at.row + 2 * r, at.column + 2 * c))
-            for r, c in MOVES
-        ]
-        ways = [
-            (between, to)
-            for between, to in ways
-            if 0 < to.row < size and 0 < to.column < size and walls[to]
-        ]
+        moves = [(at.moved(action), at.moved(action).moved(action)) for action in range(len(MOVES))]
+        ways = [(between, to) for between, to in moves if min(to) > 0 and max(to) < size]
+        ways = [(between, to) for between, to in ways if walls[to]]
         if not ways:
             path.pop()
             continue
@@ -352,11 +342,8 @@ def _way(separation: int, *, stepped: bool) -> set[Cell]:
 
 def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
     pitch = ROOM + 1  # a room and the wall behind it
-    size = pitch * rooms + 1
-    walls = np.ones((size, size), dtype=bool)
-    for row in range(size):
-        for column in range(size):
-            walls[row, column] = row % pitch == 0 or column % pitch == 0
+    is_line = np.arange(pitch * rooms + 1) % pitch == 0
+    walls = is_line[:, None] | is_line
     neighbours = [
         ((r, c), (r + down, c + right))
         for r in range(rooms)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +46,15 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
     grid: Grid = grids.Grid(columns, rows)
     for row, column in np.argwhere(world.walls):
         grid.set(int(column), int(row), objects.Wall())
-    grid.set(world.goal.column, world.goal.row, objects.Goal())
-    if world.key is not None and not state.has_key:
-        grid.set(world.key.column, world.key.row, objects.Key(KEY_COLOUR))
-    if world.neutral is not None and not state.has_key:
-        grid.set(world.neutral.column, world.neutral.row, objects.Ball(NEUTRAL_COLOUR))
-    if world.door is not None and not state.door_open:
-        locked = objects.Door(KEY_COLOUR, is_locked=True)
-        grid.set(world.door.column, world.door.row, locked)
+    things = [(world.goal, objects.Goal())]
+    if not state.has_key:
+        things += [(world.key, objects.Key(KEY_COLOUR))]
+        things += [(world.neutral, objects.Ball(NEUTRAL_COLOUR))]
+    if not state.door_open:
+        things += [(world.door, objects.Door(KEY_COLOUR, is_locked=True))]
+    for place, thing in things:
+        if place is not None:
+            grid.set(place.column, place.row, thing)
     return grid
 
 
@@ -67,16 +68,6 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
     agent = constants.OBJECT_TO_IDX["agent"], constants.COLOR_TO_IDX["red"], FACING_RIGHT
     encoding[state.cell.column, state.cell.row] = agent
     return encoding
-
-
-def picture(
-    world: GridWorld, state: State, *, facing: int = FACING_RIGHT, tile_size: int = 32
-) -> NDArray[np.uint8]:
-    """The world as MiniGrid draws it."""
-    grid = minigrid_grid(world, state)
-    at = state.cell.column, state.cell.row
-    image: NDArray[np.uint8] = grid.render(tile_size, agent_pos=at, agent_dir=facing)
-    return image
 
 
 class Window:
@@ -119,16 +110,6 @@ MINIGRID, SPARSE, STEP = "minigrid", "sparse", "step"
 _SEEDS = 2**31  # of drawn grids
 
 
-class Options(TypedDict, total=False):
-    """Options of `WorldEnv`."""
-
-    observation: str
-    reward: str
-    max_steps: int | None
-    tile_size: int
-    render_mode: str | None
-
-
 class WorldEnv(gymnasium.Env[Any, Any]):
     """A grid world, one episode from its start to its goal.
 
@@ -156,6 +137,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     Args:
         source: a world, or what draws one from a seed.
+        seed: names the grid of a source that draws; None draws one at each reset.
         observation: "grid" or "state".
         reward: "minigrid", "sparse" or "step".
         max_steps: default 4 * rows * columns.
@@ -172,33 +154,34 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self,
         source: GridWorld | Callable[[int], GridWorld],
         *,
+        seed: int | None = None,
         observation: str = GRID,
         reward: str = MINIGRID,
         max_steps: int | None = None,
         tile_size: int = 32,
         render_mode: str | None = None,
     ) -> None:
-        fixed = isinstance(source, GridWorld)
-        world = source if isinstance(source, GridWorld) else source(0)
-        _one_of("observation", observation, (GRID, STATE))
-        _one_of("reward", reward, (MINIGRID, SPARSE, STEP))
-        _one_of("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        rows, columns = world.shape
-        steps = 4 * rows * columns if max_steps is None else max_steps
+        self._draw = source if callable(source) and seed is None else None
+        world = source(seed or 0) if callable(source) else source
+        for name, value, known in (
+            ("observation", observation, (GRID, STATE)),
+            ("reward", reward, (MINIGRID, SPARSE, STEP)),
+            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
+        ):
+            if value not in known:
+                listed = ", ".join(map(repr, known))
+                raise InvalidParameterError(f"{name} is {value!r}, expected one of {listed}")
+        steps = 4 * world.walls.size if max_steps is None else max_steps
         for name, number in (("max_steps", steps), ("tile_size", tile_size)):
             if number < 1:
                 raise InvalidParameterError(f"{name} is {number}, expected at least 1")
-        if observation == STATE and not fixed:
-            raise InvalidParameterError(
-                "observation is 'state', but each reset draws another world, with other states; "
-                "give seed= to fix it"
-            )
         self.render_mode = render_mode
         self.max_steps = steps
-        self._draw = None if isinstance(source, GridWorld) else source
         self._observation, self._reward, self._tile_size = observation, reward, tile_size
         self._window = Window(self.metadata["render_fps"])
         self._running = False
+        if observation == STATE:
+            self._needs_fixed_world()
         self._enter(world)
         self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
         self.observation_space = self._space()
@@ -239,7 +222,11 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         if self.render_mode is None:
             gymnasium.logger.warn("nothing is drawn; give render_mode= to gymnasium.make")
             return None
-        image = picture(self.world, self.state, facing=self._facing, tile_size=self._tile_size)
+        grid, cell = minigrid_grid(self.world, self.state), self.state.cell
+        at = cell.column, cell.row
+        image: NDArray[np.uint8] = grid.render(
+            self._tile_size, agent_pos=at, agent_dir=self._facing
+        )
         if self.render_mode == "rgb_array":
             return image
         self._window.show(image)
@@ -335,77 +322,44 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def _needs_fixed_world(self) -> None:
         if self._draw is not None:
             raise InvalidParameterError(
-                "each reset draws another world, so there is no one table of transitions; "
-                "give seed= to fix it"
+                "each reset draws another world, with other states and transitions; give seed= to "
+                "fix it"
             )
 
 
-def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value not in known:
-        listed = ", ".join(map(repr, known))
-        raise InvalidParameterError(f"{name} is {value!r}, expected one of {listed}")
-
-
 # --- Registered environments ----------------------------------------------------------------------
-
-
+# `options` are those of `WorldEnv`; `seed` names the grid.
 class GridWorldEnv(WorldEnv):
-    """`goalmeter/GridWorld-v0`: any grid world.
+    """`goalmeter/GridWorld-v0`: any grid world, or its picture for `GridWorld.from_text`."""
 
-    Args:
-        world: the world, or its picture as `GridWorld.from_text` reads it.
-        options: those of `WorldEnv`.
-    """
-
-    def __init__(
-        self, *, world: GridWorld | str | Iterable[str], **options: Unpack[Options]
-    ) -> None:
+    def __init__(self, *, world: GridWorld | str | Iterable[str], **options: Any) -> None:
         known = world if isinstance(world, GridWorld) else GridWorld.from_text(world)
         super().__init__(known, **options)
 
 
 class MazeEnv(WorldEnv):
-    """`goalmeter/Maze-v0`: a maze, see `gridworld.maze`.
-
-    Args:
-        size: rows and columns, odd, at least 5.
-        complexity: share of the maze's walls that is kept.
-        seed: names the grid; None draws one at each reset.
-        distance: least and greatest length of the shortest path.
-        detour: least and greatest difference between it and the Manhattan distance.
-        options: those of `WorldEnv`.
-    """
+    """`goalmeter/Maze-v0`: a maze; the arguments are those of `gridworld.maze`."""
 
     def __init__(
         self,
         *,
         size: int = 9,
         complexity: float = 0.8,
-        seed: int | None = None,
         distance: tuple[int, int] | None = None,
         detour: tuple[int, int] | None = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> None:
         draw = partial(_maze, size, complexity, distance=distance, detour=detour)
-        super().__init__(draw if seed is None else draw(seed), **options)
+        super().__init__(draw, **options)
 
 
 class KeyDoorEnv(WorldEnv):
-    """`goalmeter/KeyDoor-v0`: rooms with a locked door between, see `gridworld.key_door`.
-
-    Args:
-        rooms: along each side.
-        seed: names the grid; None draws one at each reset.
-        options: those of `WorldEnv`.
-    """
+    """`goalmeter/KeyDoor-v0`: rooms with a locked door between, see `gridworld.key_door`."""
 
     _world = staticmethod(key_door)
 
-    def __init__(
-        self, *, rooms: int = 2, seed: int | None = None, **options: Unpack[Options]
-    ) -> None:
-        draw = partial(self._world, rooms=rooms)
-        super().__init__(draw if seed is None else draw(seed), **options)
+    def __init__(self, *, rooms: int = 2, **options: Any) -> None:
+        super().__init__(partial(self._world, rooms=rooms), **options)
 
 
 class KeyNoDoorEnv(KeyDoorEnv):
@@ -415,19 +369,13 @@ class KeyNoDoorEnv(KeyDoorEnv):
 
 
 class TwoPathKeyEnv(WorldEnv):
-    """`goalmeter/TwoPathKey-v0`: two equal ways, a key on one of them, see `gridworld.two_paths`.
+    """`goalmeter/TwoPathKey-v0`: two equal ways, see `gridworld.two_paths`.
 
-    Args:
-        key: False gives the control, the same grid without the key.
-        seed: names the grid; None draws one at each reset.
-        options: those of `WorldEnv`.
+    Without `key` it is the control, the same grid without the key.
     """
 
-    def __init__(
-        self, *, key: bool = True, seed: int | None = None, **options: Unpack[Options]
-    ) -> None:
-        draw = partial(_two_paths, key)
-        super().__init__(draw if seed is None else draw(seed), **options)
+    def __init__(self, *, key: bool = True, **options: Any) -> None:
+        super().__init__(partial(_two_paths, key), **options)
 
 
 def _maze(size: int, complexity: float, seed: int, **wishes: Any) -> GridWorld:

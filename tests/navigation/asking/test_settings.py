@@ -18,7 +18,6 @@ from goalmeter.navigation.plan import plan_from, plan_of
 from goalmeter.navigation.prompts import Asking, default_prompts
 from goalmeter.navigation.rollouts import failures, load, study_of
 from goalmeter.navigation.suites import suite_named
-from goalmeter.navigation.trajectories import walk_key
 from goalmeter.runs import Results, read_run
 
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 2, "trajectories": 1}
@@ -81,8 +80,9 @@ def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
 
 def test_a_walk_that_failed_is_a_try_until_it_ends(tmp_path: Path) -> None:
     plan = plan_of("m/m", "maze", **SMALL, asking=Asking())
-    (task, index), (second, _) = plan.tasks.walks()
-    name, missing = walk_key(task, index), walk_key(second, 0)
+    first, other = plan.tasks.walks()
+    (task, _), (second, _) = first, other
+    name, missing = first.name, other.name
     late, gone = (Episode(task).trajectory(0, why) for why in ("timeout", "server unreachable"))
     done = walk(navigator("optimal"), task)
     with Results(study_of(plan), tmp_path) as results:
