@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from navigation.walked import Unreliable
 
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidParameterError
@@ -58,17 +57,6 @@ def test_what_a_run_keeps_is_the_same_object(tmp_path: Path) -> None:
         gm.navigation.load(tmp_path / "run")
     gm.navigation.measure("random", **SMALL, out=tmp_path / "run")
     assert gm.navigation.load(tmp_path / "run").to_json() == result.to_json()
-
-
-def test_an_agent_of_ones_own_walks_here(tmp_path: Path) -> None:
-    result = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
-    assert result.agent == "unreliable" and result.overall[0].invalid.value > 0
-    again = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
-    assert again.to_json() == result.to_json()
-    with pytest.raises(
-        InvalidParameterError, match="on is 'processes:2', expected 'here': other processes"
-    ):
-        gm.navigation.measure(Unreliable(), **SMALL, on="processes:2")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +25,14 @@ from goalmeter.navigation import (
 from goalmeter.navigation.suite_definition import LabelledWorld, Scale
 
 
-def test_the_paper_s_scale() -> None:
-    cell = suite("maze", paper=True, sizes=[7], complexities=[1])
-    assert len(cell.tasks) == 10 and len(cell) == 100
-    made = suite("maze", paper=True, grids=1)
-    assert len(made.tasks) == 5 * 6 and len(made) == 300
-    assert {task.size for task in made.tasks} == {7, 9, 11, 13, 15}
-    assert {task.complexity for task in made.tasks} == {0, 0.2, 0.4, 0.6, 0.8, 1}
-    for task in made.tasks:
-        assert task.cap == ceil(1.5 * task.distance)
-    for name in ("key-door", "key-no-door", "two-path"):
-        few = suite(name, paper=True, grids=3)
-        assert {task.cap for task in few.tasks} == {30}
-        assert few.trajectories == 1
-
-
 def test_held_out_grids_are_the_next_ones_that_no_lesson_had() -> None:
-    made = suite("maze", sizes=[7, 9], complexities=[0, 0.6], grids=4, held_out=True, seed=2)
-    for size, complexity in ((7, 0), (7, 0.6), (9, 0), (9, 0.6)):
+    made = suite("maze", sizes=[7, 9], complexities=[0.6], grids=3, held_out=True, seed=2)
+    for size, complexity in ((7, 0.6), (9, 0.6)):
         tasks = [t for t in made.tasks if (t.size, t.complexity) == (size, complexity)]
-        every = [(seed, maze(size, complexity, seed).world) for seed in range(2000000, 2000100)]
-        expected = [(seed, world) for seed, world in every if held_out(world)][:4]
+        every = [(seed, maze(size, complexity, seed).world) for seed in range(2000000, 2000030)]
+        expected = [(seed, world) for seed, world in every if held_out(world)][:3]
         assert [(task.seed, task.world) for task in tasks] == expected
-        assert [task.grid for task in tasks] == [0, 1, 2, 3]
+        assert [task.grid for task in tasks] == [0, 1, 2]
     for name in ("key-door", "key-no-door"):
         tasks = suite(name, grids=5, held_out=True).tasks
         assert all(held_out(task.world) for task in tasks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from math import floor
 from random import Random
@@ -140,24 +140,22 @@ def maze(
         #_#___#
         #######
     """
-    _check(size, complexity, distance, detour)
+    bounds = (("distance", distance), ("detour", detour))
+    wishes = {name: ends for name, ends in bounds if ends is not None}
+    _check(size, complexity, wishes)
     draws = Draws("maze", size, repr(float(complexity)), seed)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         walls = carved(size, complexity, draws)
-        pair = _pair(walls, draws, distance, detour)
+        pair = _pair(walls, draws, wishes)
         if pair is not None:
             start, goal, length = pair
             straight = abs(start.row - goal.row) + abs(start.column - goal.column)
             world = GridWorld(walls, start, goal)
             return Maze(world, size, float(complexity), seed, length, length - straight, attempt)
-    wishes = [
-        f"{name} {bounds[0]} to {bounds[1]}"
-        for name, bounds in (("distance", distance), ("detour", detour))
-        if bounds is not None
-    ]
+    asked = " and ".join(f"{name} {low} to {high}" for name, (low, high) in wishes.items())
     raise InvalidParameterError(
         f"none of {MAX_ATTEMPTS} mazes of size {size} and complexity {complexity:g} has a start "
-        f"and a goal with {' and '.join(wishes)}; ask for less, or for larger grids"
+        f"and a goal with {asked}; ask for less, or for larger grids"
     )
 
 
@@ -188,16 +186,16 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
 
 
 def _pair(
-    walls: BoolArray, draws: Draws, distance: tuple[int, int] | None, detour: tuple[int, int] | None
+    walls: BoolArray, draws: Draws, wishes: Mapping[str, tuple[int, int]]
 ) -> tuple[Cell, Cell, int] | None:
     """A start, a goal and the steps between them, uniform over all valid pairs."""
     cells = np.argwhere(~walls)
     lengths = distances_from(walls, cells)[:, cells[:, 0], cells[:, 1]]
     straight = np.abs(cells[:, None] - cells[None]).sum(axis=2)
+    values = {"distance": lengths, "detour": lengths - straight}
     good = lengths > 0  # -1 is out of reach, 0 the cell itself
-    for values, bounds in ((lengths, distance), (lengths - straight, detour)):
-        if bounds is not None:
-            good &= (values >= bounds[0]) & (values <= bounds[1])
+    for name, (low, high) in wishes.items():
+        good &= (values[name] >= low) & (values[name] <= high)
     pairs = np.argwhere(good)
     if not len(pairs):
         return None
@@ -206,9 +204,7 @@ def _pair(
     return start, goal, int(lengths[first, second])
 
 
-def _check(
-    size: int, complexity: float, distance: tuple[int, int] | None, detour: tuple[int, int] | None
-) -> None:
+def _check(size: int, complexity: float, wishes: Mapping[str, tuple[int, int]]) -> None:
     if size < 5 or size % 2 == 0:
         raise InvalidParameterError(f"size is {shown(size)}, expected an odd number, at least 5")
     if size > MOST_SIZE:
@@ -220,11 +216,9 @@ def _check(
         raise InvalidParameterError(
             f"complexity is {shown(complexity)}, expected a share in [0, 1]"
         )
-    for name, bounds in (("distance", distance), ("detour", detour)):
-        if bounds is not None and not bounds[0] <= bounds[1]:
-            raise InvalidParameterError(
-                f"{name} is {bounds[0]} to {bounds[1]}, expected the least first"
-            )
+    for name, (low, high) in wishes.items():
+        if not low <= high:
+            raise InvalidParameterError(f"{name} is {low} to {high}, expected the least first")
 
 
 # --- Key worlds -----------------------------------------------------------------------------------

@@ -70,35 +70,6 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
     return encoding
 
 
-class Window:
-    """A window on the screen, opened by the first picture."""
-
-    def __init__(self, pictures_per_second: int) -> None:
-        self._pace = pictures_per_second
-        self._screen: Any = None
-        self._clock: Any = None
-
-    def show(self, image: NDArray[np.uint8]) -> None:
-        """Show a picture [height, width, 3]."""
-        pygame = require("pygame", extra="worlds", feature="A window")
-        across = image.transpose(1, 0, 2)
-        if self._screen is None:
-            pygame.display.init()
-            pygame.display.set_caption("goalmeter")
-            self._screen = pygame.display.set_mode(across.shape[:2])
-            self._clock = pygame.time.Clock()
-        self._screen.blit(pygame.surfarray.make_surface(across), (0, 0))
-        pygame.event.pump()
-        self._clock.tick(self._pace)
-        pygame.display.flip()
-
-    def close(self) -> None:
-        """Close it, if it was opened."""
-        if self._screen is not None:
-            self._screen = None
-            require("pygame", extra="worlds", feature="A window").display.quit()
-
-
 # --- Environment ----------------------------------------------------------------------------------
 if TYPE_CHECKING:
     import gymnasium
@@ -142,11 +113,11 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         reward: "minigrid", "sparse" or "step".
         max_steps: default 4 * rows * columns.
         tile_size: pixels along the side of a cell.
-        render_mode: None, "rgb_array" or "human".
+        render_mode: None or "rgb_array"; `gymnasium.make` shows a window for "human".
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["human", "rgb_array"],
+        "render_modes": ["rgb_array"],
         "render_fps": 10,
     }
 
@@ -178,13 +149,22 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self.render_mode = render_mode
         self.max_steps = steps
         self._observation, self._reward, self._tile_size = observation, reward, tile_size
-        self._window = Window(self.metadata["render_fps"])
         self._running = False
         if observation == STATE:
             self._needs_fixed_world()
         self._enter(world)
         self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
-        self.observation_space = self._space()
+        spaces, (rows, columns) = gymnasium.spaces, world.shape
+        self.observation_space = (
+            spaces.Discrete(len(self._index))
+            if observation == STATE
+            else spaces.Dict(
+                image=spaces.Box(0, 255, (columns, rows, 3), np.uint8),
+                position=spaces.MultiDiscrete([rows, columns]),
+                has_key=spaces.Discrete(2),
+                door_open=spaces.Discrete(2),
+            )
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -195,8 +175,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
             self._enter(self._draw(int(self.np_random.integers(_SEEDS)) if seed is None else seed))
         self.state, self._facing, self._steps = State(self.world.start), FACING_RIGHT, 0
         self._running = True
-        if self.render_mode == "human":
-            self.render()
         return self.observation(self.state), self._info()
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -212,29 +190,19 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         terminated = self.state.cell == self.world.goal
         truncated = not terminated and self._steps >= self.max_steps
         self._running = not (terminated or truncated)
-        if self.render_mode == "human":
-            self.render()
         reward = self._rewarded(terminated)
         return self.observation(self.state), reward, terminated, truncated, self._info()
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The picture [height, width, 3] for "rgb_array"; shown in a window for "human"."""
+        """The picture [height, width, 3]."""
         if self.render_mode is None:
             gymnasium.logger.warn("nothing is drawn; give render_mode= to gymnasium.make")
             return None
         grid, cell = minigrid_grid(self.world, self.state), self.state.cell
-        at = cell.column, cell.row
         image: NDArray[np.uint8] = grid.render(
-            self._tile_size, agent_pos=at, agent_dir=self._facing
+            self._tile_size, agent_pos=(cell.column, cell.row), agent_dir=self._facing
         )
-        if self.render_mode == "rgb_array":
-            return image
-        self._window.show(image)
-        return None
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        self._window.close()
+        return image
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -271,20 +239,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self._index = {state: number for number, state in enumerate(states)}
         # Encoded once: MiniGrid goes through the grid cell by cell.
         self._images: dict[State, NDArray[np.uint8]] = {}
-
-    def _space(self) -> gymnasium.Space[Any]:
-        spaces = gymnasium.spaces
-        if self._observation == STATE:
-            return spaces.Discrete(len(self._index))
-        rows, columns = self.world.shape
-        return spaces.Dict(
-            {
-                "image": spaces.Box(0, 255, (columns, rows, 3), np.uint8),
-                "position": spaces.MultiDiscrete([rows, columns]),
-                "has_key": spaces.Discrete(2),
-                "door_open": spaces.Discrete(2),
-            }
-        )
 
     def observation(self, state: State) -> Any:
         """What an agent sees in a state of the present world, as `step` returns it."""

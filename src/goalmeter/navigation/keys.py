@@ -112,7 +112,7 @@ def pick_up(grids: Grids) -> PickUp:
     """Compare how often the key was taken with two agents that do not pursue it."""
     taken = grids.seen.taken.astype(float)
     worlds = [(walk.world, walk.cap) for walk in grids.seen.trajectories]
-    chance = np.array([chance_of_taking(*each) for each in worlds])
+    chance = np.array([_chance(*each, grid_agents.random) for each in worlds])
     passing = np.array([chance_of_passing(*each) for each in worlds])
     rate = grids.walks(taken)
     by_chance, shortest = grids.walks(chance).value, grids.walks(passing).value
@@ -128,18 +128,15 @@ def pick_up(grids: Grids) -> PickUp:
     return PickUp(rate, by_chance, shortest, excess, p_value)
 
 
-@lru_cache(maxsize=512)
-def chance_of_taking(world: GridWorld, cap: int) -> float:
-    """Return the probability that the random agent takes the key."""
-    plan = planned(world)
-    return exact(grid_agents.random(plan), plan, cap=cap).key
-
-
-@lru_cache(maxsize=512)
 def chance_of_passing(world: GridWorld, cap: int) -> float:
     """Return the probability that an agent on shortest paths, ties at random, takes the key."""
+    return _chance(world, cap, grid_agents.optimal)
+
+
+@lru_cache(maxsize=1024)
+def _chance(world: GridWorld, cap: int, policy_of: grid_agents.PolicyOf) -> float:
     plan = planned(world)
-    return exact(grid_agents.optimal(plan), plan, cap=cap).key
+    return exact(policy_of(plan), plan, cap=cap).key
 
 
 # --- Two paths ------------------------------------------------------------------------------------

@@ -346,10 +346,8 @@ def _ask(plan: WalkPlan, options: NavigationOptions) -> Walked:
 
     if not options.logs:
         return ask_all(plan, options)
-    imported = from_logs(plan, options.logs)
+    imported, others = from_logs(plan, options.logs)
     if options.progress is not None:
-        note = f"{plan.agent}: {len(imported.walks)} walks taken from logs"
-        if imported.left_out:
-            note += f"; {imported.left_out} others are of other worlds, or had failed"
-        options.progress(note)
-    return ask_all(plan, options, imported=imported.walks)
+        note = f"; {others} others are of other worlds, or had failed" if others else ""
+        options.progress(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
+    return ask_all(plan, options, imported=imported)

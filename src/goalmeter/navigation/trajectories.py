@@ -291,14 +291,7 @@ def made_of(read: Trajectory) -> PlannedWalk:
 
 @dataclass(frozen=True)
 class TaskSet:
-    """Tasks of one suite.
-
-    Attributes:
-        suite: the suite.
-        tasks: in the order of the run.
-        trajectories: number of walks through each task.
-        options: resolved options that the tasks were made of.
-    """
+    """Tasks of one suite in the order of the run, and the number of walks through each."""
 
     suite: Suite
     tasks: tuple[Task, ...]

@@ -1,14 +1,9 @@
-"""Read trajectories from Inspect's logs, and from the file that a task writes.
-
-A repeated walk counts as it ended last.
-"""
+"""Read trajectories from Inspect's logs; a repeated walk counts as it ended last."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,29 +67,6 @@ def _walks_of(read: Iterable[Any]) -> list[Trajectory]:
     return list(walks.values())
 
 
-def written(path: str | Path) -> list[Trajectory]:
-    """Return every walk in the file that a task wrote."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8
-        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
-    walks: dict[str, Trajectory] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # torn, or the empty line behind the last one
-        try:
-            read = Trajectory.from_json(value)
-        except InvalidTrajectoryError as cause:
-            raise InvalidTrajectoryError(f"{path}, line {number}: {cause}") from cause
-        labels = {k: v for k, v in value.items() if k not in ("outcome", "steps")}
-        name = json.dumps(labels, sort_keys=True)
-        walks.pop(name, None)
-        walks[name] = read
-    return list(walks.values())
-
-
 def append(path: str | Path, record: dict[str, Any]) -> None:
     """Append a trajectory to a file, after a line that was cut off."""
     with Path(path).open("a+b") as file:
@@ -155,32 +127,24 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
 
 
 # --- Walks for a run ------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Imported:
-    """Walks of a run from logs by key, and how many others there were or had failed."""
+def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
+    """Return the walks of a plan that are in some of Inspect's logs, by key.
 
-    walks: dict[str, Trajectory]
-    left_out: int
-
-
-def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
-    """Return the walks of a language model's plan that are in some of Inspect's logs.
-
-    Raises InvalidParameterError if the logs are of another model or other settings.
+    Also how many others there were or had failed. Raises InvalidParameterError if the logs are of
+    another model or other settings.
     """
     read = _read_logs(logs)
     for log in read:
         _check_settings(plan, log)
-    wanted, walks, left_out = plan.keys(), {}, 0
-    for trajectory in _walks_of(read):
-        made = made_of(trajectory)
+    wanted, every = plan.keys(), _walks_of(read)
+    walks = {
+        made.name: trajectory
+        for trajectory in every
         # Another version may have the same name for another world or cap.
-        is_wanted = wanted.get(made.name) == made
-        if is_wanted and trajectory.outcome not in (INTERRUPTED, *FAILURES):
-            walks[made.name] = trajectory
-        else:
-            left_out += 1
-    return Imported(walks, left_out)
+        if wanted.get((made := made_of(trajectory)).name) == made
+        and trajectory.outcome not in (INTERRUPTED, *FAILURES)
+    }
+    return walks, len(every) - len(walks)
 
 
 def _check_settings(plan: WalkPlan, log: Any) -> None:

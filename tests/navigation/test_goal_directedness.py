@@ -43,7 +43,7 @@ def result_of(agent: str, name: str = "maze", **options: Any) -> Navigation:
 @pytest.fixture(scope="module")
 def loose() -> dict[str, Directedness]:
     """Agents in worlds whose key opens nothing, who share the work."""
-    names = ("optimal", "key-seeker", "random", "greedy")
+    names = ("optimal", "key-seeker", "random")
     return by_agent([result_of(name, "key-no-door", grids=8) for name in names])
 
 
