@@ -22,7 +22,7 @@ from goalmeter._types import FloatArray
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import Plan, State, plan
-from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 
 if TYPE_CHECKING:
     from minigrid.core.grid import Grid
@@ -46,7 +46,7 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
     grid: Grid = grids.Grid(columns, rows)
     for row, column in np.argwhere(world.walls):
         grid.set(int(column), int(row), objects.Wall())
-    things = [(world.goal, objects.Goal())]
+    things: list[tuple[Cell | None, Any]] = [(world.goal, objects.Goal())]
     if not state.has_key:
         things += [(world.key, objects.Key(KEY_COLOUR))]
         things += [(world.neutral, objects.Ball(NEUTRAL_COLOUR))]

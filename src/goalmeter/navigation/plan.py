@@ -116,7 +116,8 @@ class WalkPlan:
     @property
     def what(self) -> dict[str, Any]:
         """Identity of the run, as in run.json; numbers are lists, which may grow."""
-        return {"kind": KIND, "agent": self.agent} | self.worlds | self._asked
+        asked = {} if self.asking is None else self.asking.to_json()
+        return {"kind": KIND, "agent": self.agent} | self.worlds | asked
 
     @property
     def worlds(self) -> dict[str, Any]:
@@ -127,10 +128,6 @@ class WalkPlan:
             out["prompts"] = list(dict.fromkeys(condition[PROMPT] for condition in shown))
             out["history"] = shown[0].get(HISTORY, 0)
         return out
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        return {} if self.asking is None else self.asking.to_json()
 
     def keys(self) -> dict[str, PlannedWalk]:
         """Return the walks by key, in the order of the suite."""

@@ -136,7 +136,7 @@ class SuiteOptions:
             ValueError: grids or walks are not counted from 0.
         """
         names = [each.name for each in fields(SuiteOptions) if each.name != "paper"]
-        read = {n: value.get(n) if n in _ABSENT else value[n] for n in names}
+        read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in names}
         for name in SEVERAL:
             if name in value and not isinstance(value[name], list):
                 raise ValueError(f"{name} is {value[name]!r}, expected a list")

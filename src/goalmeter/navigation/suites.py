@@ -74,7 +74,8 @@ PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     """Yield each maze in each stratum, as it was generated and in each changed frame."""
-    strata = list(product(options.distances or [None], options.detours or [None]))
+    none: list[Bounds | None] = [None]
+    strata = list(product(options.distances or none, options.detours or none))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
     for size, complexity in product(options.sizes or (), options.complexities or ()):
         drawn = [

@@ -77,7 +77,9 @@ class Step:
                 f"action is {entry['action']!r} and invalid is {entry.get('invalid')!r}; a step "
                 f"without an action says why there is none, any other does not"
             )
-        read = {n: tuple(v) if isinstance(v, list) else v for n, v in entry.items()}
+        read: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
+        }
         if entry.get("probabilities") is not None:
             read["probabilities"] = tuple(map(float, entry["probabilities"]))
         return cls(**(read | {"state": State(Cell(row, column), layer)}))
@@ -204,6 +206,13 @@ _MOST = 2**63
 _WHOLE = Field("a whole number", lambda v: is_whole(v, -_MOST, _MOST))
 _AT_LEAST_1 = Field("a whole number of at least 1", lambda v: is_whole(v, 1, _MOST))
 _TEXT = Field("text of whole characters", _is_text)
+
+
+def _or_null(field: Field) -> Field:
+    return Field(field.expected, lambda v: v is None or field.accepts(v), required=False)
+
+
+_TOKENS = Field("whole numbers", _are_whole)
 _OF_STEP = {
     "state": Field(
         f"3 whole numbers, the last, the layer, from 0 to {LAYERS - 1}",
@@ -211,15 +220,15 @@ _OF_STEP = {
     ),
     "action": Field("0 to 3 or null", lambda v: v is None or is_whole(v, 0, len(MOVES) - 1)),
     "optimal": Field("different actions, 0 to 3, in order", _are_actions),
-} | {
-    name: Field(expected, lambda v, fits=fits: v is None or fits(v), required=False)
-    for name, expected, fits in (
-        ("probabilities", "4 numbers from 0 to 1 that add up to at most 1", _are_probabilities),
-        *((text, _TEXT.expected, _is_text) for text in ("raw", "reasoning", "prompt", "invalid")),
-        ("prompt_tokens", "whole numbers", lambda v: is_whole(v, 0, _MOST) or _are_whole(v)),
-        ("answer_tokens", "whole numbers", _are_whole),
-        ("attempts", _AT_LEAST_1.expected, _AT_LEAST_1.accepts),
-    )
+    "probabilities": _or_null(
+        Field("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities)
+    ),
+    **dict.fromkeys(("raw", "reasoning", "prompt", "invalid"), _or_null(_TEXT)),
+    "prompt_tokens": _or_null(
+        Field(_TOKENS.expected, lambda v: is_whole(v, 0, _MOST) or _are_whole(v))
+    ),
+    "answer_tokens": _or_null(_TOKENS),
+    "attempts": _or_null(_AT_LEAST_1),
 }
 _OF_TRAJECTORY = {
     "suite": _TEXT,
