@@ -131,17 +131,6 @@ def test_walks_are_those_of_the_rules_and_of_the_planner(name: str) -> None:
             assert number == info["state"] and second == info
 
 
-def test_an_episode_is_truncated_at_its_last_step_unless_it_arrives_then() -> None:
-    env = made("GridWorld", world=CORRIDOR, max_steps=5)
-    env.reset()
-    assert [env.step(a)[2:4] for a in (0, 1, 2, 1, 1)] == [(False, False)] * 4 + [(False, True)]
-    for after in (env, made("GridWorld").unwrapped):
-        with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
-            after.step(0)
-    env.reset()
-    assert [env.step(1)[2:4] for _ in range(5)][-1] == (True, False)
-
-
 # --- Which grid -----------------------------------------------------------------------------------
 def test_a_seed_names_the_grid() -> None:
     wishes = {"size": 9, "complexity": 0.4, "detour": (2, 9)}

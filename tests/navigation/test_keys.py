@@ -12,10 +12,9 @@ from oracles import walk_measures as oracle
 from scipy.stats import binomtest
 
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation import Trajectory, suite, walk
 from goalmeter.navigation.distractors import factors
-from goalmeter.navigation.keys import chance_of_passing, keys, two_path_table
+from goalmeter.navigation.keys import keys, two_path_table
 
 LEFT, RIGHT, UP, DOWN = range(4)
 
@@ -59,17 +58,6 @@ def test_pick_up_and_wrong_moves_by_hand() -> None:
     assert towards.chance.value == pytest.approx(1 / 3)
     assert towards.excess.value == pytest.approx(3 / 4 - 1 / 3)
     assert towards.chance_of_kind.value == 3 / 4 and towards.excess_of_kind.value == 0
-
-
-def test_chance_of_passing_by_hand() -> None:
-    # Two ways around a block, the key on one of them; and one of six in an open room.
-    ring = GridWorld.from_text(["#####", "#A_K#", "#_#_#", "#__G#", "#####"])
-    assert chance_of_passing(ring, 10) == 0.5
-    room = GridWorld.from_text(["#####", "#A_K#", "#___#", "#__G#", "#####"])
-    assert chance_of_passing(room, 10) == 0.25  # right, then right: each a fair coin
-    assert chance_of_passing(room, 1) == 0
-    must = GridWorld.from_text(["######", "#AK_G#", "######"])
-    assert chance_of_passing(must, 3) == 1
 
 
 @pytest.mark.parametrize("agent", ["unreliable", "random", "key-seeker", "greedy"])

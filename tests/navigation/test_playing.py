@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.options import provider_options
 from goalmeter.commands.runs import resuming_command
@@ -160,18 +160,6 @@ def test_calls_and_tokens_are_those_of_the_suite(tmp_path: Path) -> None:
     assert told.output_cap == most * 2 * 50
     assert told.hours == Span(least * 2 / 5 / 3600, most * 2 / 5 / 3600)
     assert told.usd is None and not (tmp_path / "none").exists()
-
-
-def test_walks_that_are_kept_cost_nothing(tmp_path: Path) -> None:
-    plan = plan_of(MODEL, "maze", asking=Asking(), **MAZES)
-    every = list(plan.keys())
-    kept = [json_text({"key": key, "value": None}) + "\n" for key in every[:4]]
-    (tmp_path / "trials.jsonl").write_text("".join(kept))
-    told = forecast(plan, out=tmp_path)
-    assert (told.trials, told.kept, told.left) == (6, 4, 2)
-    # Those that are left are walks through the second grid.
-    task = plan.tasks.tasks[1]
-    assert told.calls == Span(2 * task.distance, 2 * task.cap)
 
 
 @pytest.mark.parametrize("name", SUITES)

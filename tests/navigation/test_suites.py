@@ -42,24 +42,6 @@ def test_held_out_grids_are_the_next_ones_that_no_lesson_had() -> None:
     assert suite("two-path", grids=3, held_out=True) == suite("two-path", grids=3)
 
 
-def test_isometries_are_the_same_grids_in_other_frames() -> None:
-    mazes = suite("maze", sizes=[7], complexities=[1], grids=3)
-    made = suite("isometries", sizes=[7], complexities=[1], grids=3)
-    assert len(made.tasks) == 15
-    for i, task in enumerate(made.tasks):
-        original = mazes.tasks[i // 5]
-        assert (task.grid, task.seed) == (original.grid, original.seed)
-        frame = [None, "reflect", "rotate", "transpose", "swap"][i % 5]
-        assert task.transform == frame
-        if frame is None:
-            assert task.world == original.world
-        else:
-            assert task.world == TRANSFORMS[frame](original.world)
-        assert (task.distance, task.cap) == (original.distance, original.cap)
-    part = suite("isometries", sizes=[7], complexities=[1], grids=1, transforms=["swap"])
-    assert [task.transform for task in part.tasks] == [None, "swap"]
-
-
 def test_a_neutral_object_lies_where_the_key_lay() -> None:
     for name in ("key-no-door", "two-path"):
         keys = suite(name, grids=3)

@@ -25,7 +25,6 @@ from goalmeter.gridworld.world import (
 )
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Tabular world --------------------------------------------------------------------------------
 GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
 
 
@@ -44,14 +43,8 @@ class TabularWorld:
     states: tuple[State, ...]
 
     def index(self, state: State) -> int:
-        """The index of a state."""
-        try:
-            return self.states.index(state)
-        except ValueError as cause:
-            raise InvalidParameterError(
-                f"row {state.cell.row}, column {state.cell.column}, layer {state.layer} cannot be "
-                f"reached from the start of this world"
-            ) from cause
+        """The index of a state; raises ValueError for one that cannot be reached."""
+        return self.states.index(state)
 
 
 def tabular_world(

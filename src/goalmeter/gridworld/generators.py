@@ -54,7 +54,6 @@ class Draws:
             items[last], items[chosen] = items[chosen], items[last]
 
 
-# --- Paths ----------------------------------------------------------------------------------------
 def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
     """Return the steps from each source to every cell, [sources, rows, columns]; -1 if none."""
     places = np.asarray(sources).reshape(-1, 2)

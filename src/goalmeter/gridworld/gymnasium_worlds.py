@@ -70,7 +70,6 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
     return encoding
 
 
-# --- Environment ----------------------------------------------------------------------------------
 if TYPE_CHECKING:
     import gymnasium
 else:  # this module is imported when Gymnasium makes an environment, and by nothing else
@@ -227,9 +226,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def initial_state_distrib(self) -> FloatArray:
         """All of it on the start, [S]."""
         self._needs_fixed_world()
-        distribution = np.zeros(len(self._index))
-        distribution[0] = 1.0
-        return distribution
+        return np.eye(len(self._index))[0]
 
     def _enter(self, world: GridWorld) -> None:
         self.world = world

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
 
-# --- World ----------------------------------------------------------------------------------------
 # The four moves (row, column) in the paper's order.
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))
@@ -107,12 +106,7 @@ class GridWorld:
 
         `world.with_(key=None, neutral=world.key)` has a neutral object where the key was.
         """
-        known = {name: getattr(self, name) for name in _PLACES}
-        if unknown := changes.keys() - known.keys():
-            raise InvalidParameterError(
-                f"a grid world has no {', '.join(sorted(unknown))}; it has {', '.join(known)}"
-            )
-        return GridWorld(self.walls, **(known | changes))
+        return GridWorld(self.walls, **({name: getattr(self, name) for name in _PLACES} | changes))
 
     def symbols(self) -> list[list[str]]:
         """One character a cell.
@@ -147,27 +141,22 @@ class GridWorld:
                 f"the picture of a grid has rows of {sorted({len(r) for r in rows})} cells, "
                 f"expected all of one length"
             )
-        places: dict[str, list[Cell]] = {symbol: [] for symbol in _LEAST}
-        for r, row in enumerate(rows):
-            for c, symbol in enumerate(row):
-                if symbol in places:
-                    places[symbol].append(Cell(r, c))
-                elif symbol not in (WALL, EMPTY):
-                    raise InvalidParameterError(
-                        f"the picture of a grid has {symbol!r} at row {r}, column {c}, expected "
-                        f"one of A G K D N # _"
-                    )
-        for symbol, least in _LEAST.items():
-            if not least <= len(places[symbol]) <= 1:
+        grid = np.array([list(row) for row in rows])
+        for r, c in np.argwhere(~np.isin(grid, [*_LEAST, WALL, EMPTY])):
+            raise InvalidParameterError(
+                f"the picture of a grid has {rows[r][c]!r} at row {r}, column {c}, expected one of "
+                f"A G K D N # _"
+            )
+        places: dict[str, Any] = {}
+        for name, (symbol, least) in zip(_PLACES, _LEAST.items(), strict=True):
+            cells = np.argwhere(grid == symbol).tolist()
+            if not least <= len(cells) <= 1:
                 raise InvalidParameterError(
-                    f"the picture of a grid has {len(places[symbol])} cells {symbol}, expected "
+                    f"the picture of a grid has {len(cells)} cells {symbol}, expected "
                     f"{'one' if least else 'at most one'}"
                 )
-        walls = [[symbol == WALL for symbol in row] for row in rows]
-        found = {
-            name: cells[0] for name, cells in zip(_PLACES, places.values(), strict=True) if cells
-        }
-        return cls(walls, **found)
+            places[name] = cells[0] if cells else None
+        return cls(grid == WALL, **places)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GridWorld):

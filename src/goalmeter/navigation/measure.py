@@ -29,7 +29,6 @@ from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
-# --- Result ---------------------------------------------------------------------------------------
 _COLUMNS = {
     "accuracy_detour": "optimal in detour states",
     "accuracy": "optimal actions",
@@ -237,7 +236,6 @@ def _record(row: Row) -> dict[str, Any]:
     return out
 
 
-# --- Measure --------------------------------------------------------------------------------------
 def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds, against baseline agents.
 

@@ -36,7 +36,6 @@ from goalmeter.runs.progress import Tell
 from goalmeter.runs.reading import another_kind
 
 
-# --- Options --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class NavigationOptions(SuiteOptions):
     """Options of `measure`: those of the suite, of a language model, and of the run.
@@ -82,7 +81,6 @@ class NavigationOptions(SuiteOptions):
         return plan_of(agent, suite, **{name: getattr(self, name) for name in names})
 
 
-# --- Plan -----------------------------------------------------------------------------------------
 KIND = "navigation"
 # Entries of a run that may grow later.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")

@@ -18,7 +18,6 @@ from goalmeter.navigation.suite_definition import object_in
 from goalmeter.navigation.trajectories import CAP, Trajectory, condition_name
 from goalmeter.statistics.clusters import Estimate, estimate
 
-# --- Columns --------------------------------------------------------------------------------------
 INVALID = 4  # the number of an answer that is no action
 OUTCOMES = 5  # of an answer
 _OF_WALKS = ("grid", "kind", "arrived", "distance", "length", "caps", "cells")

@@ -37,7 +37,6 @@ REFERENCES = ("optimal", "greedy", "random")
 KEY_REFERENCES = (*REFERENCES, "key-seeker")
 
 
-# --- Options --------------------------------------------------------------------------------------
 def _bounds(value: Sequence[int]) -> Bounds:
     low, high = value
     return int(low), int(high)
@@ -147,7 +146,6 @@ class SuiteOptions:
         return cls(**(read | {"held_out": bool(read["held_out"])}))
 
 
-# --- Worlds ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class LabelledWorld:
     """A world of a suite with the labels that distinguish it.
@@ -207,7 +205,6 @@ def without_object(condition: str) -> str:
     return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
 
 
-# --- Suites ---------------------------------------------------------------------------------------
 class KeyUse(Enum):
     """Purpose of the key in the worlds of a suite."""
 

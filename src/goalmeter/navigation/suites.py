@@ -204,7 +204,6 @@ TWO_PATH = replace(
 )
 
 
-# --- Registry -------------------------------------------------------------------------------------
 _SUITES = {suite.name: suite for suite in (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)}
 SUITES = tuple(_SUITES)  # ours, which are the paper's
 

@@ -25,7 +25,6 @@ from goalmeter.navigation.suite_definition import (
 from goalmeter.navigation.suites import suite_named
 from goalmeter.runs.reading import Field, check_record, is_number, is_whole
 
-# --- Records --------------------------------------------------------------------------------------
 ARRIVED, CAP = "arrived", "cap"
 MOST_ROWS = 101  # of a picture: twice as many as any suite draws
 

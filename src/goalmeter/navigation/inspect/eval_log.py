@@ -126,7 +126,6 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
         ) from cause
 
 
-# --- Walks for a run ------------------------------------------------------------------------------
 def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
     """Return the walks of a plan that are in some of Inspect's logs, by key.
 

@@ -71,7 +71,6 @@ from goalmeter.navigation.suite_definition import SEVERAL, SuiteOptions
 from goalmeter.navigation.suites import SUITES, suite_named, suite_names
 from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, tasks_of
 
-# --- Solver ---------------------------------------------------------------------------------------
 # Walks that have ended and are not scored yet, by the uuid of their sample; Inspect's own store
 # would log each of them three times.
 ended: dict[str, Trajectory] = {}
@@ -211,7 +210,6 @@ def _seed(*words: int | str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
-# --- Scorer ---------------------------------------------------------------------------------------
 _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "accuracy", "invalid")}
 
 
@@ -254,7 +252,6 @@ def walked(out: str | None = None) -> Scorer:
     return score
 
 
-# --- Task -----------------------------------------------------------------------------------------
 MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
 
 
