@@ -91,7 +91,7 @@ MOST_SIZE = 51  # all pairs of cells of a larger grid take gigabytes
 
 @dataclass(frozen=True)
 class Maze:
-    """A generated maze; arguments of `maze` and what came of them.
+    """A generated maze.
 
     Attributes:
         world: walls, start and goal.

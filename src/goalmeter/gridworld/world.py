@@ -12,6 +12,7 @@ import numpy as np
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, BoolArray
 
+# --- World ----------------------------------------------------------------------------------------
 # The four moves (row, column) in the paper's order.
 ACTIONS = ("LEFT", "RIGHT", "UP", "DOWN")
 MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))

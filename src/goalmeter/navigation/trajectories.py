@@ -299,7 +299,10 @@ def made_of(read: Trajectory) -> PlannedWalk:
 
 @dataclass(frozen=True)
 class TaskSet:
-    """Tasks of one suite in the order of the run, and the number of walks through each."""
+    """Tasks of one suite.
+
+    They are in the order of the run; `trajectories` is the number of walks through each.
+    """
 
     suite: Suite
     tasks: tuple[Task, ...]
