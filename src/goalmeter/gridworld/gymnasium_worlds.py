@@ -226,7 +226,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def initial_state_distrib(self) -> FloatArray:
         """All of it on the start, [S]."""
         self._needs_fixed_world()
-        return np.eye(len(self._index))[0]
+        return np.asarray(np.eye(len(self._index))[0])
 
     def _enter(self, world: GridWorld) -> None:
         self.world = world

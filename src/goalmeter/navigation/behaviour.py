@@ -229,7 +229,8 @@ def behaviour(
         """Trajectories of kinds that differ in some labels only, in order of appearance."""
         kinds: dict[_Labels, list[int]] = {}
         for number, kind in enumerate(seen.kinds):
-            labels = kind._replace(**dict.fromkeys(merged))[1:]
+            changes: dict[str, Any] = dict.fromkeys(merged)
+            labels = kind._replace(**changes)[1:]
             kinds.setdefault(labels, []).append(number)
         return [(labels, seen.where(np.isin(seen.kind, each))) for labels, each in kinds.items()]
 
@@ -449,11 +450,11 @@ def mixed_model(
     # Terms are constant within a grid, so grids count, not walks. The normal quantiles of the fit
     # are right for many grids only.
     freedom = max(1, len(counts) - len(columns))
-    values, errors = np.asarray(fit.fe_params), np.asarray(fit.bse_fe)
+    slopes, errors = np.asarray(fit.fe_params), np.asarray(fit.bse_fe)
     reach = float(t.ppf(0.5 + confidence / 2, freedom)) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = 2 * t.sf(np.abs(values / errors), freedom)
-    numbers = np.stack([values, errors, values - reach, values + reach, p_values], axis=1).tolist()
+        p_values = 2 * t.sf(np.abs(slopes / errors), freedom)
+    numbers = np.stack([slopes, errors, slopes - reach, slopes + reach, p_values], axis=1).tolist()
     return MixedModel(
         terms=tuple(
             Term(name, value, error, (low, high), p_value)

@@ -23,13 +23,8 @@ from goalmeter.navigation.prompts import (
 )
 from goalmeter.navigation.suite_definition import Suite, SuiteOptions
 from goalmeter.navigation.suites import suite_named
-from goalmeter.navigation.trajectories import (
-    PlannedWalk,
-    TaskSet,
-    Trajectory,
-    made_of,
-    tasks_of,
-)
+from goalmeter.navigation.trajectories import PlannedWalk, TaskSet, Trajectory, tasks_of
+from goalmeter.navigation.trajectories import made_of as made_of
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, left_of
 from goalmeter.runs.progress import Tell

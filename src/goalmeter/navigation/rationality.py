@@ -329,11 +329,11 @@ def _evidence_in(
 ) -> tuple[FloatArray, FloatArray]:
     """Evidence of walks through one world, whole and until the object was taken: [walks, G]."""
     parts = []
-    for row, (seen, index) in enumerate(walks):
+    for place, (seen, index) in enumerate(walks):
         steps = seen.steps_of(index)
-        state, numbers = seen.state[steps], np.arange(steps.stop - steps.start)
-        columns = (np.full_like(numbers, row), numbers, state, seen.action[steps])
-        parts.append((*columns, state < seen.cells[index]))
+        states, numbers = seen.state[steps], np.arange(steps.stop - steps.start)
+        columns = (np.full_like(numbers, place), numbers, states, seen.action[steps])
+        parts.append((*columns, states < seen.cells[index]))
     row, number, state, action, without = map(np.concatenate, zip(*parts, strict=True))
     state = indices_of(tabular, state)
     # Decisions without the object are listed twice, again for the other half of the rows.

@@ -20,9 +20,9 @@ from goalmeter._errors import (
 from goalmeter._files import check_bytes, check_sizes, listed, reading
 from goalmeter.agents.local_models import model_agent
 from goalmeter.navigation.inspect.models import ERROR, FAILURES
-from goalmeter.navigation.plan import WalkPlan, made_of, walk_of
+from goalmeter.navigation.plan import WalkPlan, walk_of
 from goalmeter.navigation.prompts import Asking
-from goalmeter.navigation.trajectories import Episode, Trajectory
+from goalmeter.navigation.trajectories import Episode, Trajectory, made_of
 
 # Key of the trajectory in the metadata of a score, and the name of the scorer.
 TRAJECTORY, SCORER = "trajectory", "walked"
