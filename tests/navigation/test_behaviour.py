@@ -81,7 +81,7 @@ def test_by_hand() -> None:
     assert [r.greedy.value for r in table.by_distance] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("agent", ["unreliable", "greedy", "boltzmann(2)", "wall-follower"])
+@pytest.mark.parametrize("agent", ["unreliable", "wall-follower"])
 def test_every_measure_is_its_definition(agent: str) -> None:
     walks = walked(agent, **SMALL)
     plain = [walk.to_json() for walk in walks]
@@ -102,7 +102,7 @@ def test_every_measure_is_its_definition(agent: str) -> None:
         assert row.jsd.value == pytest.approx(oracle.table(at)["jsd"])
 
 
-@pytest.mark.parametrize("agent", ["unreliable", "boltzmann(1)", "optimal"])
+@pytest.mark.parametrize("agent", ["unreliable", "optimal"])
 def test_calibration_is_its_definition(agent: str) -> None:
     walks = walked(agent, **SMALL)
     plain = [walk.to_json() for walk in walks]
@@ -166,7 +166,7 @@ def policy(name: str, world: GridWorld) -> np.ndarray:
 
 
 @pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
-@pytest.mark.parametrize("name", ["optimal", "greedy", "random", "key-seeker", "boltzmann(1.5)"])
+@pytest.mark.parametrize("name", ["greedy", "key-seeker", "boltzmann(1.5)"])
 def test_against_the_definition(name: str, world: GridWorld) -> None:
     picture, agent = str(world).splitlines(), agents.AGENTS[name]
     measured = exact(policy(name, world), plan(world), cap=8)

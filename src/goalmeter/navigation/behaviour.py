@@ -323,16 +323,7 @@ class Exact:
 
 
 def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
-    """Return the exact values of a policy [states, 4], as `Memoryless.policy` gives it.
-
-    Example: a compass in a maze without walls.
-        >>> from goalmeter.agents.grid_agents import navigator
-        >>> from goalmeter.gridworld import maze, plan
-        >>> room = plan(maze(7, 0, seed=1).world)
-        >>> found = exact(navigator("greedy").policy(room), room, cap=room.distance)
-        >>> found.accuracy, found.success
-        (1.0, 1.0)
-    """
+    """Return the exact values of a policy [states, 4], as `Memoryless.policy` gives it."""
     rows = np.asarray(policy, dtype=float)
     world, successors = plan.world, plan.plans.successors[plan.index]
     inside = _states_that_count(plan)

@@ -71,16 +71,14 @@ class Directedness:
 
         The intervals of the difference and of the larger one must exclude 0.
         """
-        interval = None if self.difference is None else self.difference.interval
-        if interval is None or interval[0] <= 0 <= interval[1]:
+        low, high = (self.difference and self.difference.interval) or (0.0, 0.0)
+        if low <= 0 <= high:
             return None
-        name, larger = (
-            (GOAL_UTILITY, self.goal_without)
-            if interval[0] > 0
-            else (self.thing, self.towards_thing)
+        name, fit = (
+            (GOAL_UTILITY, self.goal_without) if low > 0 else (self.thing, self.towards_thing)
         )
-        interval_of_larger = None if larger is None else larger.nats.interval
-        return name if interval_of_larger is not None and interval_of_larger[0] > 0 else None
+        interval = fit and fit.nats.interval
+        return name if interval is not None and interval[0] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""

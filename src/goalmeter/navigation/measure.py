@@ -162,11 +162,7 @@ class Navigation:
         ]
 
     def to_pandas(self, *, references: bool = False) -> Any:
-        """Return `records` as a pandas data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return `records` as a pandas data frame."""
         return data_frame(self.records(references=references))
 
     def __str__(self) -> str:

@@ -308,14 +308,6 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
     """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`).
 
     None without alternatives, without an action, or with a value that is no log-probability.
-
-    Example: two tokens, the second of which decides.
-        >>> from types import SimpleNamespace as N
-        >>> up, down = N(token='UP"}', logprob=-0.5), N(token="DO", logprob=-1.0)
-        >>> decides = N(token='UP"}', logprob=-0.5, top_logprobs=[up, down])
-        >>> lead = N(token='{"action": "', logprob=0.0, top_logprobs=[])
-        >>> [round(p, 3) for p in action_probabilities([lead, decides])]
-        [0.0, 0.0, 0.607, 0.368]
     """
     text = "".join(token.token for token in tokens)
     places = [match.end() for match in _VALUE.finditer(text)]

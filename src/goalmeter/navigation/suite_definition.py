@@ -128,12 +128,7 @@ class SuiteOptions:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
-        """Read the options from run.json, which has other entries too.
-
-        Raises:
-            KeyError: an entry is missing.
-            ValueError: grids or walks are not counted from 0.
-        """
+        """Read the options from run.json; raises KeyError or ValueError if they are invalid."""
         names = [each.name for each in fields(SuiteOptions) if each.name != "paper"]
         read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in names}
         for name in SEVERAL:
@@ -264,15 +259,7 @@ class Suite:
         return self.key is KeyUse.OPENS_NOTHING
 
     def resolve(self, options: SuiteOptions, *, conditions: int = 1) -> SuiteOptions:
-        """Validate options and fill in what is None.
-
-        Args:
-            options: as given by the user.
-            conditions: number of conditions of each world, for the limit of worlds.
-
-        Raises:
-            InvalidParameterError: an option is out of range, or is not one of this suite's.
-        """
+        """Validate options and fill in what is None; each world comes under some conditions."""
         for names, has_them, where in (
             (("complexities", *_STRATA), self.has_complexity, "mazes"),
             (("transforms",), self.has_frames, "suites in several frames"),

@@ -243,9 +243,6 @@ def register_suite(suite: Suite) -> None:
     """Register a suite in this process.
 
     For worker processes, register it by the entry-point group `goalmeter.suites`.
-
-    Raises:
-        InvalidParameterError: there is another suite of that name.
     """
     if suite.name in suite_names() and suite_named(suite.name) != suite:
         raise InvalidParameterError(

@@ -134,12 +134,9 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """Read a trajectory and validate each value by itself.
+        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid.
 
         Whether the steps follow from each other is validated when they are measured.
-
-        Raises:
-            InvalidTrajectoryError: the value is no trajectory.
         """
         entry = _checked(value, "a trajectory", _OF_TRAJECTORY)
         if len(entry["steps"]) > entry["cap"]:
@@ -417,12 +414,7 @@ class Episode:
         return tuple(self._steps)
 
     def take(self, decision: Decision) -> None:
-        """Carry out a decision; without an action it is a step in place.
-
-        Raises:
-            InvalidParameterError: the walk is over, the action is none of the four, or there is
-                neither an action nor a reason why.
-        """
+        """Carry out a decision; without an action it is a step in place."""
         action = decision.action
         if self.over:
             raise InvalidParameterError(f"the walk through {self.task.name!r} is over")

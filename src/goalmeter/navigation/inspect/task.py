@@ -12,20 +12,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    MissingExtraError,
-    how_to_install,
-)
-
-try:
-    import inspect_ai  # noqa: F401
-except ModuleNotFoundError as error:
-    raise MissingExtraError(
-        "Tasks for language models need the package 'inspect_ai', which is not installed; "
-        f"{how_to_install('lm')}"
-    ) from error
 import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -39,6 +25,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 
 # Registers the model names goalmeter/... and goalmeter-local/...
 from goalmeter.agents import inspect_providers as inspect_providers
@@ -217,8 +205,7 @@ _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "acc
 def walked(out: str | None = None) -> Scorer:
     """Score success, accuracy and invalid answers (NaN without steps), with the trajectory.
 
-    Args:
-        out: file to which each trajectory is appended as a line of JSON.
+    Each trajectory is appended as a line of JSON to the file `out`, if any.
     """
     if out is not None and not Path(out).parent.is_dir():
         raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")
@@ -273,9 +260,6 @@ def navigation(
         once: whether each prompt is queried once; None for at temperature 0.
         out: file to which every trajectory is appended as it ends.
         options: fields of `SuiteOptions`, and `attempts`, `token_cap` and `seeded` of `Asking`.
-
-    Raises:
-        InvalidParameterError: an option is unknown or out of range.
     """
     record = suite_named(name)
     asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
