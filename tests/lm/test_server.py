@@ -102,18 +102,10 @@ def test_a_budget_ends_a_run_that_a_larger_one_resumes(
         assert spent_in(tmp_path / "run" / LOGS)["tokens"] == told(stub) - needed
 
 
-@pytest.mark.parametrize(
-    "budget",
-    [
-        {"tokens": -1},
-        {"usd": float("nan"), "price_in": 1.0, "price_out": 1.0},
-        {"usd": 1.0},
-        {"price_in": 1.0},
-    ],
-)
-def test_impossible_budgets_are_refused(budget: dict[str, Any]) -> None:
+@pytest.mark.parametrize("wrong", [{"tokens": -1}, {"usd": 1.0}, {"price_in": 1.0}])
+def test_impossible_budgets_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError):
-        Budget(**budget)
+        Budget(**wrong)
 
 
 def test_the_command_with_a_budget(

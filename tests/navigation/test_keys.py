@@ -123,26 +123,6 @@ def test_two_paths_by_hand() -> None:
     assert table.jaccard_control is not None and table.jaccard_control.value == pytest.approx(1 / 7)
 
 
-def test_sides_in_a_world_that_stands() -> None:
-    lying = task(WITH, condition={"key": True}, **LABELS)
-    turned = [list(row) for row in zip(*WITH, strict=True)]
-    standing = task(["".join(row) for row in turned], seed=1, condition={"key": True}, **LABELS)
-    right = task(["".join(row[::-1]) for row in turned], seed=2, condition={"key": True}, **LABELS)
-    control = task(WITHOUT, condition={"key": False}, **LABELS)
-    walks = [
-        taken(lying, *TOP),
-        taken(standing, LEFT, DOWN, DOWN, DOWN, DOWN, RIGHT),
-        taken(right, LEFT, DOWN, DOWN, DOWN, DOWN, RIGHT),
-        taken(control, *TOP),
-    ]
-    table = two_path_table(walks)[0]
-    assert {side: (e.value, e.n) for side, e in table.by_side.items()} == {
-        "above": (1, 1),
-        "left": (1, 1),
-        "right": (0, 1),
-    }
-
-
 FETCH, STRAIGHT = (LEFT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT), (RIGHT, RIGHT)
 PROMPTS = ({"prompt": "plain"}, {"prompt": "keys"})
 

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +21,6 @@ from goalmeter.navigation.suites import suite_named
 from goalmeter.runs import read_run
 from goalmeter.runs.forecast import Span
 
-SRC = Path(__file__).resolve().parents[2] / "src"
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 3, "trajectories": 2}
 
 
@@ -40,30 +34,6 @@ def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     measured = load(tmp_path / "run")
     assert measured.trajectories == expected and measured.plan.what == plan.what
     assert read_run(tmp_path / "run").what["kind"] == "navigation"
-
-
-@pytest.mark.slow
-def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    options = ["--sizes", "7,9", "--complexities", "1", "--grids", "60", "--trajectories", "4"]
-    arguments = ["navigate", "random", *options, "--out", str(tmp_path / "run"), "--json"]
-    path = tmp_path / "run" / "trials.jsonl"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "goalmeter", *arguments],
-        env=os.environ | {"PYTHONPATH": str(SRC)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not (path.exists() and path.stat().st_size) and process.poll() is None:
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    finished = path.read_bytes().count(b"\n")
-    assert 0 < finished <= 480  # all of them, should this process have slept meanwhile
-    plan = plan_of("random", "maze", sizes=[7, 9], complexities=[1.0], grids=60, trajectories=4)
-    told: list[str] = []
-    measured = play_all(plan, out=tmp_path / "run", progress=told.append)
-    assert told[0] == f"random: {finished} of 480 walks were there already"
-    assert measured.trajectories == play_all(plan).trajectories
 
 
 def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:

@@ -209,15 +209,9 @@ def forecast(
     """Count the queries and tokens that are left of a language model's plan.
 
     The lower numbers are for walks along the shortest path, the upper ones for walks to their caps.
-
-    Args:
-        plan: of a language model.
-        out: run directory that may hold some of the walks.
-        connections: concurrent queries.
-        answer_tokens: tokens of an answer with its reasoning; None leaves output tokens unknown.
-        call_seconds: seconds of a query; None leaves the hours unknown.
-        price_in: US dollars for a million prompt tokens; None leaves the cost unknown.
-        price_out: US dollars for a million output tokens.
+    `out` may hold some of the walks, `connections` are concurrent queries. Without the tokens of an
+    answer, the seconds of a query or the prices of a million tokens, in US dollars, output tokens,
+    hours or cost are unknown.
     """
     asking = plan.asking
     assert asking is not None

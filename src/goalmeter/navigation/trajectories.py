@@ -85,28 +85,44 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Trajectory:
-    """One walk, from the start of a world to its goal or until it was ended.
-
-    The other fields are those of its `Task`.
+class Task(LabelledWorld):
+    """A world to walk through, with the labels that its trajectories carry.
 
     Attributes:
-        trajectory: index among the walks in this world.
+        suite: name of the suite.
+        distance: steps on a shortest path.
+        cap: maximum number of steps.
+    """
+
+    suite: str
+    distance: int
+    cap: int
+
+    @property
+    def name(self) -> str:
+        """Unique name, the same in every run."""
+        parts = [self.suite, f"size {self.size}"]
+        if self.complexity is not None:
+            parts.append(f"complexity {self.complexity!r}")
+        parts.append(f"seed {self.seed}")
+        if self.transform is not None:
+            parts.append(self.transform)
+        if self.condition:
+            parts.append(condition_name(self.condition))
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Trajectory(Task):
+    """One walk, from the start of a world to its goal or until it was ended.
+
+    Attributes:
+        trajectory: index among the walks through its task.
         outcome: "arrived", "cap", or what ended the walk early.
         steps: decisions in order.
     """
 
-    suite: str
-    size: int
-    complexity: float | None
-    grid: int
-    seed: int
-    transform: str | None
-    condition: Mapping[str, Any]
     trajectory: int
-    world: GridWorld
-    cap: int
-    distance: int
     outcome: str
     steps: tuple[Step, ...] = field(repr=False)
 
@@ -126,7 +142,8 @@ class Trajectory:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; the world is its picture, row by row."""
-        return vars(self) | {
+        plain = {name: getattr(self, name) for name in _OF_TRAJECTORY}
+        return plain | {
             "condition": dict(self.condition),
             "world": str(self.world).splitlines(),
             "steps": [step.to_json() for step in self.steps],
@@ -198,7 +215,7 @@ def _are_actions(value: Any) -> bool:
     return _are_whole(value) and value == sorted(set(value) & set(range(len(MOVES))))
 
 
-_MOST = 2**63
+_MOST = 2**128  # seeds of grids are a million times that of the run
 _WHOLE = Field("a whole number", lambda v: is_whole(v, -_MOST, _MOST))
 _AT_LEAST_1 = Field("a whole number of at least 1", lambda v: is_whole(v, 1, _MOST))
 _TEXT = Field("text of whole characters", _is_text)
@@ -248,34 +265,6 @@ _OF_TRAJECTORY = {
 
 
 # --- Tasks ----------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Task(LabelledWorld):
-    """A world to walk through, with the labels that its trajectories carry.
-
-    Attributes:
-        suite: name of the suite.
-        distance: steps on a shortest path.
-        cap: maximum number of steps.
-    """
-
-    suite: str
-    distance: int
-    cap: int
-
-    @property
-    def name(self) -> str:
-        """Unique name, the same in every run."""
-        parts = [self.suite, f"size {self.size}"]
-        if self.complexity is not None:
-            parts.append(f"complexity {self.complexity!r}")
-        parts.append(f"seed {self.seed}")
-        if self.transform is not None:
-            parts.append(self.transform)
-        if self.condition:
-            parts.append(condition_name(self.condition))
-        return ", ".join(parts)
-
-
 class PlannedWalk(NamedTuple):
     """A task and which of the walks through it."""
 
