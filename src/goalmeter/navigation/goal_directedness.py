@@ -77,7 +77,7 @@ class Directedness:
         name, fit = (
             (GOAL_UTILITY, self.goal_without) if low > 0 else (self.thing, self.towards_thing)
         )
-        interval = fit and fit.nats.interval
+        interval = None if fit is None else fit.nats.interval
         return name if interval is not None and interval[0] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
