@@ -79,9 +79,9 @@ def test_walks_of_gpt_oss_have_tokens_reasoning_and_probabilities(
     asking = Asking(max_tokens=40, options={"device": "cpu"}, **settings)  # type: ignore[arg-type]
     suite: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 1, "cap": 4}
     model = f"goalmeter-local/{folder}"
-    walks = ask(model, "maze", tmp_path, asking=asking, trajectories=8, **suite)
+    walks = ask(model, "maze", tmp_path, asking=asking, trajectories=4, **suite)
     steps = [step for done in walks for step in done.steps]
-    assert len(walks) == 8 and all(isinstance(step.prompt_tokens, tuple) for step in steps)
+    assert len(walks) == 4 and all(isinstance(step.prompt_tokens, tuple) for step in steps)
     # The text of an answer in channels has every token in it, so the ids spell it.
     spell = LocalModel(folder, device="cpu").tokenizer.decode
     assert all(spell(step.answer_tokens) == step.raw for step in steps)

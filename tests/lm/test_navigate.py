@@ -17,7 +17,6 @@ from lm.mocks import best, mock
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.options import ModelOptions
-from goalmeter.commands.runs import report_runs
 from goalmeter.navigation.inspect import run as inspect_run
 from goalmeter.navigation.inspect.eval_log import trajectories
 from goalmeter.navigation.inspect.run import ask_all
@@ -50,8 +49,7 @@ def test_a_model_is_shown_as_a_reference_agent_is(tmp_path: Path) -> None:
     again = navigate("goalmeter/optimal", **options, progress=message.append)
     assert again.json == model.json and "4 of 4 walks were there already" in message[0]
     assert len(list(run.glob("inspect/*.eval"))) == 1
-    page = report_runs([run], tmp_path / "report.html")
-    assert page.json["runs"][0]["agent"] == "goalmeter/optimal"
+    assert load(run).plan.agent == "goalmeter/optimal"
 
 
 def test_what_failed_is_made_again_and_stays_on_record(tmp_path: Path) -> None:

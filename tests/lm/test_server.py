@@ -51,7 +51,6 @@ def told(stub: Stubbed) -> int:
     ("model", "outcome", "why"),
     [
         ("broken", "server error", "out of memory"),
-        ("refuses", "request refused", "no such thing"),
         ("slow", "timeout", "Timeout"),
         ("none", "server error", "no choices"),
         ("null", "server error", "null as its content"),
@@ -77,7 +76,13 @@ def test_a_server_that_misbehaves(model: str, outcome: str, why: str, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "budget", [{"tokens": 6000}, {"usd": 0.02, "price_in": 3.0, "price_out": 40.0}]
+    "budget",
+    [
+        {"tokens": 6000},
+        pytest.param(
+            {"usd": 0.02, "price_in": 3.0, "price_out": 40.0}, marks=pytest.mark.slow, id="usd"
+        ),
+    ],
 )
 def test_a_budget_ends_a_run_that_a_larger_one_resumes(
     budget: dict[str, Any], tmp_path: Path
