@@ -8,7 +8,7 @@ import pytest
 
 from goalmeter.gridworld.generators import Draws, carved, key_door, maze, two_paths
 from goalmeter.gridworld.planner import plan
-from goalmeter.gridworld.world import GridWorld
+from goalmeter.gridworld.world import Cell, GridWorld
 
 SIZES = (5, 7, 9, 11, 13, 15)
 COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -110,16 +110,11 @@ def test_choices_are_uniform_and_their_stream_is_fixed() -> None:
 SEEDS = range(20)
 
 
-def graph(world: GridWorld, *shut: object) -> networkx.Graph:
-    out = networkx.Graph()
-    for cell in world.open_cells:
-        if cell not in shut:
-            out.add_node(cell)
-    for cell in list(out):
-        for action in (1, 3):
-            if cell.moved(action) in out:
-                out.add_edge(cell, cell.moved(action))
-    return out
+def graph(world: GridWorld, *shut: Cell) -> networkx.Graph:
+    walls = world.walls.copy()
+    for cell in shut:
+        walls[cell] = True
+    return open_graph(walls)
 
 
 @pytest.mark.parametrize(("rooms", "size"), [(2, 9), (3, 13)])

@@ -114,7 +114,6 @@ def _reward(
     return np.array([float(state.has_key) for state in states])
 
 
-# --- Text -----------------------------------------------------------------------------------------
 # Source: the paper's appendix on prompts, with the layout of its code.
 
 MEANINGS = {
@@ -166,7 +165,6 @@ def compact(world: GridWorld, state: State | None = None) -> str:
     All but the last two lines stay the same while the agent moves and takes nothing, so a server
     can cache them. A shut door counts as open to an agent with the key.
 
-    Example: a room of three cells.
         >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
         Rows: 3
         Columns: 5

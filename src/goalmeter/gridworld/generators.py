@@ -14,7 +14,6 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, IntArray
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# --- Random choices -------------------------------------------------------------------------------
 # A seed has to give the same grid on any machine and version. Python guarantees that of
 # `Random(seed).random()` only, and NumPy of no distribution.
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from minigrid.core.grid import Grid
 
 
-# --- Drawing --------------------------------------------------------------------------------------
 # A cell (row, column) is MiniGrid's (x, y) = (column, row).
 
 _FEATURE = "Drawing a grid world"
@@ -278,7 +277,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
             )
 
 
-# --- Registered environments ----------------------------------------------------------------------
 # `options` are those of `WorldEnv`; `seed` names the grid.
 class GridWorldEnv(WorldEnv):
     """`goalmeter/GridWorld-v0`: any grid world, or its picture for `GridWorld.from_text`."""
