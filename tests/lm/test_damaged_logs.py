@@ -36,29 +36,14 @@ def log(walked: Path, tmp_path: Path) -> Path:
     return Path(shutil.copy(walked, tmp_path / "walks.eval"))
 
 
-def members(log: Path) -> dict[str, bytes]:
+def edited(log: Path, name: str, edit: Callable[[bytes], bytes]) -> None:
+    """Edit the file of the log whose name begins so."""
     with zipfile.ZipFile(log) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def rewritten(log: Path, changed: dict[str, bytes]) -> None:
-    """The log with some of its files changed."""
-    there = members(log) | changed
+        files = {each: archive.read(each) for each in archive.namelist()}
+    chosen = next(each for each in files if each.startswith(name))
     with zipfile.ZipFile(log, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in there.items():
-            archive.writestr(name, data)
-
-
-def sample(log: Path) -> str:
-    return next(name for name in members(log) if name.startswith("samples/"))
-
-
-def edited(log: Path, edit: Callable[[dict[str, Any]], None]) -> None:
-    """The log with its first sample edited."""
-    name = sample(log)
-    value = json.loads(members(log)[name])
-    edit(value)
-    rewritten(log, {name: json.dumps(value).encode()})
+        for each, data in files.items():
+            archive.writestr(each, edit(data) if each == chosen else data)
 
 
 def refused(log: Path) -> str:
@@ -70,12 +55,12 @@ def refused(log: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("name", ["header.json", "sample"])
+@pytest.mark.parametrize("name", ["header.json", "samples/"])
 @pytest.mark.parametrize(
     "data", [b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"version": 2, "eval": {}, "samples": 7}']
 )
 def test_json_that_is_damaged_nested_or_not_utf_8(name: str, data: bytes, log: Path) -> None:
-    rewritten(log, {sample(log) if name == "sample" else name: data})
+    edited(log, name, lambda _: data)
     assert "is no log of Inspect" in refused(log)
 
 
@@ -93,7 +78,12 @@ def test_json_that_is_damaged_nested_or_not_utf_8(name: str, data: bytes, log: P
 def test_a_record_that_makes_no_sense_names_its_sample(
     edit: Callable[[dict[str, Any]], None], log: Path
 ) -> None:
-    edited(log, edit)
+    def changed(data: bytes) -> bytes:
+        value = json.loads(data)
+        edit(value)
+        return json.dumps(value).encode()
+
+    edited(log, "samples/", changed)
     assert "sample 'maze, size 5" in refused(log)
 
 

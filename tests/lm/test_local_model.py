@@ -1,10 +1,10 @@
-"""Local models: batches, padding, seeds, log-probabilities, channels, MXFP4."""
+"""Local models: batches, padding, seeds, sampling, log-probabilities, channels, damaged folders."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import shutil
+import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,20 +15,20 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("inspect_ai")
 
-from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model  # noqa: E402
-from lm.tiny_models import PROBABILITIES, Models  # noqa: E402
+from lm.tiny_models import Models  # noqa: E402
 
 from goalmeter._errors import InvalidFileError  # noqa: E402
-from goalmeter.agents.local_models import LocalModel, Reply, Sampling  # noqa: E402
-from goalmeter.gridworld.world import ACTIONS  # noqa: E402
-from goalmeter.navigation.prompts import understood  # noqa: E402
+from goalmeter.agents.inspect_providers import Batcher  # noqa: E402
+from goalmeter.agents.local_models import (  # noqa: E402
+    LocalModel,
+    Reply,
+    Sampling,
+    SeededSampling,
+)
+from goalmeter.navigation.inspect.run import ask  # noqa: E402
+from goalmeter.navigation.prompts import Asking, understood  # noqa: E402
 
-TEXTS = [
-    "You control an agent.",
-    "#",
-    "The grid now:\n\n  0 1 2\n0 # # #\n" * 9,
-    "Actions: UP, DOWN",
-]
+TEXTS = ["You control an agent.", "#", "The grid now:\n\n  0 1 2\n0 # # #\n" * 9, "Actions: UP"]
 
 
 def asked(model: LocalModel, texts: list[str], tokens: int = 12, **options: Any) -> list[Reply]:
@@ -58,9 +58,8 @@ def test_a_batch_is_its_members(models: Models, name: str) -> None:
 def test_against_the_forward_pass(models: Models, name: str) -> None:
     # Each log-probability is that of the model reading the prompt and the answer up to there.
     model = LocalModel(models / name, device="cpu", dtype="float32")
-    for text, reply in zip(
-        TEXTS, asked(model, TEXTS, temperature=0.0, alternatives=2), strict=True
-    ):
+    replies = asked(model, TEXTS, temperature=0.0, alternatives=2)
+    for text, reply in zip(TEXTS, replies, strict=True):
         ids = model.ids([{"role": "user", "content": text}])
         with torch.no_grad():
             logits = model.model(torch.tensor([[*ids, *reply.ids]])).logits[0, len(ids) - 1 : -1]
@@ -72,47 +71,27 @@ def test_against_the_forward_pass(models: Models, name: str) -> None:
             assert [t for t, _ in chosen.alternatives] == logprobs[place].topk(2).indices.tolist()
 
 
-def test_it_says_what_it_was_made_to_say(models: Models) -> None:
-    model = LocalModel(models / "speaking-llama", device="cpu")
-    replies = asked(model, ["Which way?"] * 1000, alternatives=0)
-    assert all(reply.ended for reply in replies)
-    actions = Counter(ACTIONS[understood(reply.text).action or 0] for reply in replies)
-    for action, probability in PROBABILITIES.items():
-        assert actions[action] / 1000 == pytest.approx(probability, abs=0.06)
-    assert replies[0].text == json.dumps({"action": ACTIONS[understood(replies[0].text).action]})
-
-
-def test_channels_come_whole(models: Models) -> None:
-    model = LocalModel(models / "speaking-gpt-oss", device="cpu")
-    replies = asked(model, ["Which way?"] * 200, tokens=60)
-    finals = [
-        r.text for r in replies if r.text.startswith("<|channel|>analysis<|message|>Hm.<|end|>")
-    ]
-    assert finals and all("<|channel|>" in text for text in finals)
-    answers = [understood(text) for text in finals]
-    assert all("Hm." in answer.reasoning for answer in answers)
-    assert any(answer.action is not None for answer in answers)
-    assert not any("<|" in answer.final for answer in answers if answer.action is not None)
-    cut = asked(model, ["Which way?"], tokens=2)[0]
-    assert not cut.ended and understood(cut.text).action is None
-
-
-def test_mxfp4_is_expanded(models: Models) -> None:
-    model = LocalModel(models / "mxfp4", device="cpu")
-    stored = json.loads((models / "mxfp4" / "config.json").read_text())
-    assert stored["quantization_config"]["quant_method"] == "mxfp4"
-    weights = model.model.model.layers[0].mlp.experts.down_proj
-    assert weights.shape == (4, 64, 64) and weights.is_floating_point()
-    # The stored numbers are those of four bits, times powers of two.
-    scaled = (weights.float().abs() * 2.0**10).unique()
-    assert 0 < weights.float().abs().max() < 1 and len(scaled) < 100
-
-
-def test_a_prompt_that_is_too_long_is_a_context_overflow(models: Models) -> None:
-    model = get_model(f"goalmeter-local/{models / 'llama'}", device="cpu", memoize=False)
-    prompt = ChatMessageUser(content="a b c d " * 3000)
-    output = asyncio.run(model.generate([prompt], config=GenerateConfig(max_tokens=5)))
-    assert output.stop_reason == "model_length" and "leave no room" in output.completion
+def test_walks_of_gpt_oss_have_tokens_reasoning_and_probabilities(
+    models: Models, tmp_path: Path
+) -> None:
+    folder = models / "speaking-gpt-oss"
+    settings = {"temperature": 1.0, "top_p": 1.0, "logprobs": True, "reasoning_effort": "low"}
+    asking = Asking(max_tokens=40, options={"device": "cpu"}, **settings)  # type: ignore[arg-type]
+    suite: dict[str, Any] = {"sizes": [7], "complexities": [1], "grids": 1, "cap": 4}
+    model = f"goalmeter-local/{folder}"
+    walks = ask(model, "maze", tmp_path, asking=asking, trajectories=4, **suite)
+    steps = [step for done in walks for step in done.steps]
+    assert len(walks) == 4 and all(isinstance(step.prompt_tokens, tuple) for step in steps)
+    # The text of an answer in channels has every token in it, so the ids spell it.
+    spell = LocalModel(folder, device="cpu").tokenizer.decode
+    assert all(spell(step.answer_tokens) == step.raw for step in steps)
+    assert any(step.reasoning and step.action is not None for step in steps)
+    for step in steps:
+        answer = understood(step.raw or "")
+        assert (step.action, step.reasoning) == (answer.action, answer.reasoning or None)
+        if step.action is not None:
+            # The weights say so; the answer's last action decides.
+            assert step.probabilities == pytest.approx((0.1, 0.4, 0.2, 0.3), abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +111,66 @@ def test_a_damaged_folder_is_one_line(
     with pytest.raises(InvalidFileError, match="cannot be loaded: ") as error:
         LocalModel(folder, device="cpu")
     assert "\n" not in str(error.value) and len(str(error.value)) < 700
+
+
+# --- Sampling -------------------------------------------------------------------------------------
+WEIGHTS = [0.05, 0.4, 0.3, 0.15, 0.1]
+
+
+def drawn(samplings: list[Sampling], times: int = 1) -> list[list[int]]:
+    """Tokens drawn from WEIGHTS, a list for each step."""
+    chooser = SeededSampling(samplings)
+    logits = torch.tensor([WEIGHTS]).log().repeat(len(samplings), 1) + 3.0
+    ids = torch.zeros((1, 1), dtype=torch.long)
+    return [chooser(ids, logits).argmax(dim=1).tolist() for _ in range(times)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, WEIGHTS),
+        ({"temperature": 0.0}, [0, 1, 0, 0, 0]),
+        ({"top_k": 2}, [0, 4 / 7, 3 / 7, 0, 0]),
+        # 0.4 + 0.3 is not yet 0.75, so the third belongs to it; 0.7 is reached with the second.
+        ({"top_p": 0.75}, [0, 0.4 / 0.85, 0.3 / 0.85, 0.15 / 0.85, 0]),
+        ({"top_p": 0.69}, [0, 4 / 7, 3 / 7, 0, 0]),
+        ({"temperature": 0.5}, [w**2 / sum(v**2 for v in WEIGHTS) for w in WEIGHTS]),
+    ],
+)
+def test_shares_of_tokens(options: dict[str, Any], expected: list[float]) -> None:
+    n = 5000
+    counts = Counter(drawn([Sampling(seed=s, **options) for s in range(n)])[0])
+    # Four standard errors of a share of 0.5.
+    assert [counts[token] / n for token in range(5)] == pytest.approx(expected, abs=2 / n**0.5)
+
+
+def test_other_members_of_a_batch_do_not_matter() -> None:
+    mine = Sampling(seed=7, temperature=0.9, top_p=0.9)
+    others = [Sampling(seed=1), Sampling(seed=2, temperature=0.0), Sampling(seed=3, top_k=1)]
+    alone = [step[0] for step in drawn([mine], 50)]
+    assert [step[2] for step in drawn([*others[:2], mine, others[2]], 50)] == alone
+    assert len(set(alone)) > 1  # each step draws anew
+
+
+def test_requests_are_gathered_and_an_error_is_the_answer_to_its_batch_alone() -> None:
+    sizes: list[int] = []
+    gate = threading.Event()
+
+    def answer(batch: list[int]) -> list[int]:
+        gate.wait()
+        sizes.append(len(batch))
+        if 999 in batch:
+            raise RuntimeError("out of memory")
+        return [-n for n in batch]
+
+    batcher = Batcher(answer, most=8)
+    first = batcher.submit(100)
+    while batcher._waiting:
+        time.sleep(0.001)
+    remaining = [batcher.submit(n) for n in [*range(16), 999]]
+    gate.set()
+    assert first.result(5) == -100
+    assert [future.result(5) for future in remaining[:16]] == [-n for n in range(16)]
+    with pytest.raises(RuntimeError, match="out of memory"):
+        remaining[16].result(5)
+    assert sizes == [1, 8, 8, 1] and batcher.submit(1).result(5) == -1

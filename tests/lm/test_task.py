@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,14 +13,15 @@ import pytest
 
 pytest.importorskip("inspect_ai")
 
-import anyio
 from inspect_ai import Task, eval
+from inspect_ai.log import EvalError, read_eval_log, write_eval_log
 from inspect_ai.model import ContentReasoning, ContentText, ModelOutput
 from lm.mocks import best, mock, output
 
+from goalmeter._errors import InvalidTrajectoryError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.navigation import Trajectory, suite, walk
-from goalmeter.navigation.inspect.eval_log import trajectories, written
+from goalmeter.navigation.inspect.eval_log import trajectories
 from goalmeter.navigation.inspect.task import navigation
 
 ONE = {"sizes": 7, "complexities": 1, "grids": 1, "trajectories": 1}
@@ -29,6 +32,11 @@ def run(task: Task, model: Any, **options: Any) -> tuple[Any, list[Trajectory]]:
     options = {"log_realtime": False, "display": "none", "max_retries": 0} | options
     (log,) = eval(task, model=model, **options)
     return log, trajectories(log.location)
+
+
+def written(path: Path) -> list[Trajectory]:
+    """The walks in the file that a task wrote."""
+    return [Trajectory.from_json(json.loads(line)) for line in path.read_text().splitlines()]
 
 
 def test_the_record(tmp_path: Path) -> None:
@@ -71,37 +79,28 @@ def test_seeds_are_of_the_run_the_walk_the_step_and_the_attempt() -> None:
         return seen
 
     first = seeds()
-    assert len(set(first)) == 6 and seeds() == first
-    assert all(s is not None and 0 <= s < 2**31 for s in first)
+    assert len(set(first)) == 6 and all(s is not None and 0 <= s < 2**31 for s in first)
     assert not set(seeds(seed=1)) & set(first)
     assert seeds(seeded=False) == [None] * 6
 
 
-def test_and_then_it_is_an_invalid_step() -> None:
-    answers = {
-        "nothing": ("", "an empty answer"),
-        "words": ("Up, I think", 'no JSON object with the key "action"'),
-        "other": ('{"action": "NORTH"}', "the action 'NORTH' does not exist"),
-    }
-    for text, why in answers.values():
-        log, (done,) = run(navigation("maze", **ONE, cap=3, attempts=2), mock(lambda *_, t=text: t))
-        assert log.status == "success" and done.outcome == "cap" and len(done.steps) == 3
-        for step in done.steps:
-            assert (step.action, step.attempts, step.raw, step.invalid) == (None, 2, text, why)
-        assert {s.name: s.metrics["mean"].value for s in log.results.scores} == {
-            "success": 0,
-            "accuracy": 0,
-            "invalid": 1,
-        }
-
-
-def test_the_tokens_of_a_walk() -> None:
-    model = mock(lambda prompt, config: output(best(prompt), tokens=30))
-    log, (done,) = run(navigation("maze", **ONE, token_cap=60), model)
-    assert done.outcome == "token cap" and len(done.steps) == 2 and log.status == "success"
-    # Whoever arrives with the last of them has arrived.
-    _, (done,) = run(navigation("maze", **ONE, token_cap=30 * done.distance), model)
-    assert done.outcome == "arrived"
+@pytest.mark.parametrize(
+    ("text", "stop", "why"),
+    [
+        ("", "stop", "an empty answer"),
+        ("Up, I think", "stop", 'no JSON object with the key "action"'),
+        ("<think>up", "max_tokens", "token cap: no answer after the reasoning"),
+        ("", "content_filter", "withheld: an empty answer"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_an_invalid_step(text: str, stop: str, why: str) -> None:
+    task = navigation("maze", **ONE, cap=2, attempts=2)
+    log, (done,) = run(task, mock(lambda *_: output(text, stop=stop)))
+    assert log.status == "success" and done.outcome == "cap" and len(done.steps) == 2
+    for step in done.steps:
+        assert (step.action, step.attempts, step.raw, step.invalid) == (None, 2, text, why)
+    scores = {s.name: s.metrics["mean"].value for s in log.results.scores}
+    assert scores == {"success": 0, "accuracy": 0, "invalid": 1}
 
 
 def test_asked_once_at_temperature_0() -> None:
@@ -118,39 +117,14 @@ def test_asked_once_at_temperature_0() -> None:
     asked.clear()
     run(navigation("maze", **options, once=False), mock(answer), temperature=0)
     assert len(asked) == 4 * cold[0].distance
-    asked.clear()
-    # An answer that cannot be read stays what it is.
-    _, walks = run(
-        navigation("maze", **options, cap=5),
-        mock(lambda p, c: asked.append(p) or "?"),
-        temperature=0,
-    )
-    assert len(asked) == 1 and all(s.attempts == 1 for t in walks for s in t.steps)
 
 
-class Unavailable(Exception):
-    status_code = 503
-
-
-class RemoteProtocolError(Exception):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("error", "outcome"),
-    [
-        (Unavailable("down"), "server error"),
-        (RemoteProtocolError("gone"), "server unreachable"),
-        (TimeoutError("late"), "timeout"),
-        (RuntimeError("odd"), "model error"),
-    ],
-)
-def test_what_breaks_on_the_way(error: Exception, outcome: str, tmp_path: Path) -> None:
+def test_what_breaks_on_the_way(tmp_path: Path) -> None:
     turn = count()
 
     def answer(prompt: str, config: Any) -> str:
         if next(turn) >= 2:
-            raise error
+            raise TimeoutError("late")
         return best(prompt)
 
     out = tmp_path / "walks.jsonl"
@@ -159,31 +133,38 @@ def test_what_breaks_on_the_way(error: Exception, outcome: str, tmp_path: Path) 
     # Steps until then are kept, all walks are there, and the run says that it is not complete.
     assert len(walks) == 3 and log.status == "error"
     assert [len(t.steps) for t in sorted(walks, key=lambda t: -len(t.steps))] == [2, 0, 0]
-    assert {t.outcome for t in walks} == {outcome}
+    assert {t.outcome for t in walks} == {"timeout"}
     assert sorted(map(repr, written(out))) == sorted(map(repr, walks))
     assert log.results.scores[0].metrics["mean"].value == 0
 
 
-def test_too_late() -> None:
-    async def late() -> str:
-        await anyio.sleep(30)
-        return "?"
+def test_what_has_no_score_is_there_as_well() -> None:
+    log, _ = run(navigation("maze", **(ONE | {"trajectories": 3})), "goalmeter/optimal")
+    path = log.location
+    log = read_eval_log(path)
+    first, second, third = log.samples
+    first.scores, second.scores = None, {}
+    second.error = EvalError(message="odd", traceback="", traceback_ansi="")
+    write_eval_log(log, path)
+    by = {t.trajectory: t for t in trajectories(path)}
+    kept = [sample.metadata["walk"]["trajectory"] for sample in (first, second, third)]
+    assert [by[each].outcome for each in kept] == ["interrupted", "error", "arrived"]
+    third.scores["walked"].metadata["trajectory"]["cap"] = 0
+    write_eval_log(log, path)
+    with pytest.raises(InvalidTrajectoryError, match=r"sample .* cap is 0"):
+        trajectories(path)
 
-    _, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), attempt_timeout=1)
-    assert done.outcome == "timeout" and done.steps == ()
-    log, (done,) = run(navigation("maze", **ONE), mock(lambda *_: late()), time_limit=1)
-    assert done.outcome == "time limit" and log.samples[0].limit.type == "time"
 
-
-def test_answers_that_were_cut_and_withheld() -> None:
-    raw = "<|channel|>analysis<|message|>The goal is"
-    _, (done,) = run(
-        navigation("maze", **ONE, cap=1), mock(lambda *_: output(raw, stop="max_tokens"))
-    )
-    (step,) = done.steps
-    assert step.invalid == "token cap: no answer after the reasoning"
-    assert (step.raw, step.reasoning) == (raw, "The goal is")
-    _, (done,) = run(
-        navigation("maze", **ONE, cap=1), mock(lambda *_: output("", stop="content_filter"))
-    )
-    assert done.steps[0].invalid == "withheld: an empty answer"
+@pytest.mark.slow
+def test_from_the_command_line(tmp_path: Path) -> None:
+    out = tmp_path / "walks.jsonl"
+    words = ["eval", "goalmeter/key-no-door", "--model", "goalmeter/key-seeker"]
+    words += ["--log-dir", "logs", "-Tgrids=2", "-Tprompt=plain/1,keys/1", f"-Tout={out}"]
+    command = [sys.executable, "-m", "inspect_ai", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    walks = trajectories(tmp_path / "logs")
+    assert sorted(map(repr, walks)) == sorted(map(repr, written(out)))
+    assert sorted(t.condition["prompt"] for t in walks) == ["keys/1"] * 2 + ["plain/1"] * 2
+    # It goes for the key, whose place it sees under either prompt.
+    assert all(t.arrived and t.states()[-1].has_key for t in walks)

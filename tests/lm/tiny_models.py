@@ -61,6 +61,19 @@ def tokenizer(*, channels: bool = False) -> Any:
     return out
 
 
+def _config(words: Any, **options: Any) -> dict[str, Any]:
+    return {
+        "vocab_size": len(words),
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 4096,
+        "eos_token_id": words.eos_token_id,
+        "pad_token_id": words.pad_token_id,
+    } | options
+
+
 def llama(folder: Path, *, speaks: bool) -> Path:
     """A Llama of two layers."""
     import torch
@@ -68,21 +81,8 @@ def llama(folder: Path, *, speaks: bool) -> Path:
 
     words = tokenizer()
     torch.manual_seed(0)
-    model = LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=len(words),
-            hidden_size=32,
-            intermediate_size=64,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            max_position_embeddings=4096,
-            initializer_range=0.3,
-            eos_token_id=words.eos_token_id,
-            pad_token_id=words.pad_token_id,
-            bos_token_id=None,
-        )
-    )
+    config = _config(words, hidden_size=32, initializer_range=0.3, bos_token_id=None)
+    model = LlamaForCausalLM(LlamaConfig(**config))
     if speaks:
         answer = {"": {OPEN: 1.0}, OPEN: PROBABILITIES, CLOSE: {END: 1.0}}
         _speak(model, words, answer | {action: {CLOSE: 1.0} for action in ACTIONS})
@@ -92,11 +92,21 @@ def llama(folder: Path, *, speaks: bool) -> Path:
 def gpt_oss(folder: Path, *, speaks: bool) -> Path:
     """A gpt-oss of two layers and four experts."""
     import torch
-    from transformers import GptOssForCausalLM
+    from transformers import GptOssConfig, GptOssForCausalLM
 
     words = tokenizer(channels=True)
     torch.manual_seed(0)
-    model = GptOssForCausalLM(_gpt_oss_config(words))
+    config = _config(
+        words,
+        hidden_size=64,
+        head_dim=16,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=16,
+        initializer_range=0.2,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
+    )
+    model = GptOssForCausalLM(GptOssConfig(**config))
     if speaks:
         # Reasoning, then the answer; sometimes one of the two is missing or comes twice.
         chain = {
@@ -137,28 +147,6 @@ def mxfp4(folder: Path) -> Path:
     }
     (folder / "config.json").write_text(json.dumps(config))
     return folder
-
-
-def _gpt_oss_config(words: Any) -> Any:
-    from transformers import GptOssConfig
-
-    return GptOssConfig(
-        vocab_size=len(words),
-        hidden_size=64,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        num_local_experts=4,
-        num_experts_per_tok=2,
-        sliding_window=16,
-        max_position_embeddings=4096,
-        initializer_range=0.2,
-        rope_parameters={"rope_type": "default", "rope_theta": 10000.0},
-        eos_token_id=words.eos_token_id,
-        pad_token_id=words.pad_token_id,
-    )
 
 
 def _speak(model: Any, words: Any, after: dict[str, dict[str, float]]) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from navigation.walked import Unreliable
 
 import goalmeter as gm
 from goalmeter._errors import IncompleteRunError, InvalidParameterError
@@ -60,17 +59,6 @@ def test_what_a_run_keeps_is_the_same_object(tmp_path: Path) -> None:
     assert gm.navigation.load(tmp_path / "run").to_json() == result.to_json()
 
 
-def test_an_agent_of_ones_own_walks_here(tmp_path: Path) -> None:
-    result = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
-    assert result.agent == "unreliable" and result.overall[0].invalid.value > 0
-    again = gm.navigation.measure(Unreliable(), **SMALL, beside=["optimal"], out=tmp_path / "run")
-    assert again.to_json() == result.to_json()
-    with pytest.raises(
-        InvalidParameterError, match="on is 'processes:2', expected 'here': other processes"
-    ):
-        gm.navigation.measure(Unreliable(), **SMALL, on="processes:2")
-
-
 @pytest.fixture(scope="module")
 def result() -> Navigation:
     return gm.navigation.measure("epsilon-optimal(0.4)", **SMALL, beside=["greedy", "optimal"])
@@ -91,13 +79,6 @@ def test_records_are_the_rows_of_the_table(result: Navigation) -> None:
         assert record["arrived"] == walk.arrived and record["steps"] == len(walk.steps)
         right = [step.is_optimal for step in walk.steps]
         assert record["accuracy"] == pytest.approx(sum(right) / len(right))
-
-
-def test_frames_of_pandas_have_a_row_a_record(result: Navigation) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = result.to_pandas(references=True)
-    assert isinstance(frame, pandas.DataFrame) and len(frame) == 6
-    assert frame["accuracy"].tolist() == [r["accuracy"] for r in result.records(references=True)]
 
 
 def test_it_prints_and_is_a_table_in_a_notebook(result: Navigation) -> None:

@@ -1,13 +1,9 @@
-"""Runs of walks: the same in any process, kept, continued, refused."""
+"""Runs of walks: the same in any process, kept, continued, refused, and what they will cost."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +11,17 @@ import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
+from goalmeter.commands.options import provider_options
 from goalmeter.commands.runs import resuming_command
-from goalmeter.navigation import SUITES, walks
-from goalmeter.navigation.plan import plan_from, plan_of
+from goalmeter.navigation import SUITES, Episode, walks
+from goalmeter.navigation.plan import CHARACTERS_A_TOKEN, forecast, plan_from, plan_of
+from goalmeter.navigation.prompts import Asking, default_prompts, template
 from goalmeter.navigation.rollouts import load, play_all
-from goalmeter.runs.reading import read_run
+from goalmeter.navigation.suites import suite_named
+from goalmeter.runs import read_run
+from goalmeter.runs.forecast import Span
 
-SRC = Path(__file__).resolve().parents[2] / "src"
 SMALL: dict[str, Any] = {"sizes": [7], "complexities": [1.0], "grids": 3, "trajectories": 2}
-
-
-@pytest.mark.parametrize("name", SUITES)
-@pytest.mark.parametrize("paper", [False, True])
-def test_what_a_run_is_says_which_walks_it_has(name: str, paper: bool) -> None:
-    plan = plan_of("greedy", name, paper=paper, grids=3, seed=2)
-    label = json.loads(json.dumps(plan.what))
-    again = plan_from(label, "run")
-    assert again.tasks == plan.tasks and again.what == label
-    assert list(again.keys()) == list(plan.keys())
-    assert len(plan.keys()) == len(plan.tasks)  # no two walks have one key
 
 
 def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
@@ -48,49 +36,12 @@ def test_walks_are_those_of_the_suite_in_any_process(tmp_path: Path) -> None:
     assert read_run(tmp_path / "run").what["kind"] == "navigation"
 
 
-def test_a_run_goes_on_where_it_was_torn(tmp_path: Path) -> None:
-    plan = plan_of("random", "maze", **SMALL)
-    whole = play_all(plan, out=tmp_path / "run").trajectories
-    path = tmp_path / "run" / "trials.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:3]) + lines[3][:40])
-    with pytest.raises(InvalidFileError, match="lacks 3 of 6 walks; measure the same again"):
-        load(tmp_path / "run")
-    told: list[str] = []
-    again = play_all(plan, out=tmp_path / "run", progress=told.append)
-    assert again.trajectories == whole and told[0] == "random: 3 of 6 walks were there already"
-    assert path.read_text().splitlines(keepends=True) == lines
-
-
-def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
-    options = ["--sizes", "7,9", "--complexities", "1", "--grids", "60", "--trajectories", "4"]
-    arguments = ["navigate", "random", *options, "--out", str(tmp_path / "run"), "--json"]
-    path = tmp_path / "run" / "trials.jsonl"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "goalmeter", *arguments],
-        env=os.environ | {"PYTHONPATH": str(SRC)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while not (path.exists() and path.stat().st_size) and process.poll() is None:
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    finished = path.read_bytes().count(b"\n")
-    assert 0 < finished <= 480  # all of them, should this process have slept meanwhile
-    plan = plan_of("random", "maze", sizes=[7, 9], complexities=[1.0], grids=60, trajectories=4)
-    told: list[str] = []
-    measured = play_all(plan, out=tmp_path / "run", progress=told.append)
-    assert told[0] == f"random: {finished} of 480 walks were there already"
-    assert measured.trajectories == play_all(plan).trajectories
-
-
 def test_a_run_grows_and_refuses_to_become_another(tmp_path: Path) -> None:
     play_all(plan_of("greedy", "maze", **SMALL), out=tmp_path)
     more = plan_of("greedy", "maze", **(SMALL | {"sizes": [7, 9], "grids": 4}))
     play_all(more, out=tmp_path)
     assert load(tmp_path).trajectories == play_all(more).trajectories
-    with pytest.raises(InvalidParameterError, match=r"cap_factor is 3\.0 there, and 2 here"):
+    with pytest.raises(InvalidParameterError, match=r"cap_factor is 3\.0 there, and 2\.0 here"):
         play_all(plan_of("greedy", "maze", **SMALL, cap_factor=2), out=tmp_path)
     with pytest.raises(InvalidParameterError, match='agent is "greedy" there, and "random" here'):
         play_all(plan_of("random", "maze", **SMALL), out=tmp_path)
@@ -118,17 +69,11 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     trials.write_text(lines)
     for change, message in (
         ({"kind": "reflection"}, "is a run of 'reflection', expected 'navigation'"),
-        ({"sizes": [100001]}, r"run.json: sizes is \[100001\], expected a list of 1 to 51 differ"),
-        ({"sizes": None}, "run.json: sizes is None, expected a list"),
-        ({"seed": "0"}, "run.json: seed is '0', expected a whole number from 0"),
-        (
-            {"cap_factor": float("nan")},
-            "cap_factor is nan, expected a number from 1 to 100 or null",
-        ),
-        (
-            {"distances": [[3]]},
-            r"distances is \[\[3\]\], expected a list of pairs of whole numbers",
-        ),
+        ({"sizes": [100001]}, "size is 100001, expected at most 51"),
+        ({"sizes": None}, "sizes is None, expected a list"),
+        ({"seed": "0"}, "run.json does not say what the run is .*seed is '0'"),
+        ({"cap_factor": float("nan")}, "cap_factor is nan, expected a number from 1 to 100"),
+        ({"distances": [[3]]}, "run.json does not say what the run is"),
         ({"grids": [0, 2]}, r"does not say what the run is \(ValueError: \[0, 2\] are not counted"),
     ):
         about.write_text(json.dumps(label | {"what": label["what"] | change}))
@@ -136,11 +81,107 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
             load(tmp_path)
 
 
-def test_the_command_that_continues_a_run_is_the_whole_of_it() -> None:
-    plan = plan_of(
-        "boltzmann(2)", "maze", **SMALL, distances=[(2, 4)], detours=[(0, 2)], cap=50, seed=3
+BOTH = ["key", "neutral"]
+
+
+def test_a_run_of_before_there_was_a_choice_is_one_with_keys(tmp_path: Path) -> None:
+    plan = plan_of("random", "key-no-door", grids=3)
+    walks = play_all(plan, out=tmp_path).trajectories
+    about = json.loads((tmp_path / "run.json").read_text())
+    del about["what"]["objects"]
+    (tmp_path / "run.json").write_text(json.dumps(about))
+    assert load(tmp_path).trajectories == walks
+    assert "--objects" not in resuming_command(about["what"], "run")
+
+
+@pytest.mark.parametrize("name", ["key-no-door", "two-path"])
+def test_a_run_grows_by_neutral_objects(name: str, tmp_path: Path) -> None:
+    keys = play_all(plan_of("random", name, grids=3), out=tmp_path).trajectories
+    kept = (tmp_path / "trials.jsonl").read_text()
+    both = plan_of("random", name, grids=3, objects=BOTH)
+    walks = play_all(both, out=tmp_path).trajectories
+    # What was there stays as it is, and what is added is what it would be alone.
+    assert (tmp_path / "trials.jsonl").read_text().startswith(kept)
+    assert [walk for walk in walks if walk.world.neutral is None] == list(keys)
+    assert load(tmp_path).trajectories == walks == play_all(both).trajectories
+    # Asking for less again forgets nothing.
+    assert play_all(plan_of("random", name, grids=3), out=tmp_path).trajectories == keys
+    assert read_run(tmp_path).what["objects"] == BOTH
+
+
+MODEL = "vllm/somebody/model"
+MAZES: dict[str, Any] = SMALL | {"grids": 2, "trajectories": 3}
+
+
+def test_calls_and_tokens_are_those_of_the_suite(tmp_path: Path) -> None:
+    plan = plan_of(MODEL, "maze", asking=Asking(max_tokens=50, attempts=2), **MAZES)
+    told = forecast(plan, out=tmp_path / "none", answer_tokens=7, connections=5, call_seconds=2.0)
+    steps = [(3 * task.distance, 3 * task.cap) for task in plan.tasks.tasks]
+    least, most = (sum(bound) for bound in zip(*steps, strict=True))
+    assert told.trials == told.left == 6 and told.calls == Span(least, most)
+    lengths = [
+        len(template("plain/1").prompt(task.world, Episode(task).state)) / CHARACTERS_A_TOKEN
+        for task in plan.tasks.tasks
+    ]
+    by_path = sum(count * tokens for (count, _), tokens in zip(steps, lengths, strict=True))
+    assert told.prompt_tokens is not None
+    assert told.prompt_tokens.least == pytest.approx(by_path)
+    assert told.output_tokens == Span(7 * least, 7 * most)
+    assert told.output_cap == most * 2 * 50
+    assert told.hours == Span(least * 2 / 5 / 3600, most * 2 / 5 / 3600)
+    assert told.usd is None and not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_what_a_run_of_a_model_is_says_which_walks_it_has(name: str) -> None:
+    asking = Asking(token_cap=500, options={"dtype": "bfloat16", "device": "cuda"})
+    plan = plan_of("vllm/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=asking)
+    about = json.loads(json.dumps(plan.what))
+    again = plan_from(about, "run")
+    assert again.tasks == plan.tasks and again.what == about
+    # Where a model runs is no part of what the run is.
+    assert again.asking == Asking(token_cap=500, options={"dtype": "bfloat16"})
+    shown = {
+        json.dumps({k: t.condition[k] for k in ("prompt", "history")}) for t in plan.tasks.tasks
+    }
+    assert len(shown) == 2 and len(plan.keys()) == len(plan.tasks)
+    alone = plan_of("vllm/m", name, grids=2, asking=Asking())
+    assert {t.condition["prompt"] for t in alone.tasks.tasks} == set(
+        default_prompts(suite_named(name))
     )
-    assert resuming_command(plan.what, "my run") == (
-        "goalmeter navigate 'boltzmann(2)' --suite maze --sizes 7 --complexities 1.0 --grids 3 "
-        "--trajectories 2 --distance 2-4 --detour 0-2 --cap 50 --seed 3 --out 'my run'"
+    # Another model that is asked otherwise is shown beside it, in the same worlds.
+    second = plan_of(
+        "m/m", name, grids=2, prompts=["plain/1", "keys/1"], history=2, asking=Asking()
     )
+    assert second.worlds == plan.worlds != alone.worlds and second.what != plan.what
+    # A run of a reference agent is what it was before there were models.
+    assert {"prompts", "history", "attempts"} & plan_of(
+        "greedy", name, grids=2
+    ).what.keys() == set()
+
+
+def test_the_command_that_continues_a_run_asks_in_the_same_way() -> None:
+    asking = Asking(
+        attempts=2,
+        token_cap=900,
+        temperature=1.0,
+        top_p=0.9,
+        max_tokens=50,
+        reasoning_effort="low",
+        logprobs=True,
+        seeded=False,
+        options={"dtype": "bfloat16", "seeds": [1], "batch": 4},
+    )
+    plan = plan_of("hf/m", "maze", **SMALL, prompts=["keys/1"], history=1, asking=asking)
+    text = resuming_command(plan.what, "my run")
+    assert text == (
+        "goalmeter navigate hf/m --suite maze --sizes 7 --complexities 1.0 --grids 3 "
+        "--trajectories 2 --cap-factor 3.0 --prompt keys/1 --history 1 --attempts 2 "
+        "--token-cap 900 --temperature 1.0 --top-p 0.9 --max-tokens 50 --reasoning-effort low "
+        "--logprobs --no-seeds -M dtype=bfloat16 -M 'seeds=[1]' --out 'my run'"
+    )
+    options = shlex.split(text)
+    listed = [options[i + 1] for i, word in enumerate(options) if word == "-M"]
+    assert provider_options(listed) == {"dtype": "bfloat16", "seeds": [1]}
+    plain = plan_of("hf/m", "maze", **SMALL, asking=Asking())
+    assert resuming_command(plain.what, "run").endswith(" --prompt plain/1 --out run")

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import FloatArray, IntArray
+from goalmeter._types import FloatArray
 from goalmeter.gridworld.planner import DOOR_OPEN, WITHOUT_KEY, State, plan
 from goalmeter.gridworld.world import (
     ACTIONS,
@@ -25,7 +25,6 @@ from goalmeter.gridworld.world import (
 )
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Tabular world --------------------------------------------------------------------------------
 GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY = "goal", "key", "neutral"
 
 
@@ -44,14 +43,8 @@ class TabularWorld:
     states: tuple[State, ...]
 
     def index(self, state: State) -> int:
-        """The index of a state."""
-        try:
-            return self.states.index(state)
-        except ValueError as cause:
-            raise InvalidParameterError(
-                f"row {state.cell.row}, column {state.cell.column}, layer {state.layer} cannot be "
-                f"reached from the start of this world"
-            ) from cause
+        """The index of a state; raises ValueError for one that cannot be reached."""
+        return self.states.index(state)
 
 
 def tabular_world(
@@ -74,13 +67,18 @@ def tabular_world(
         InvalidParameterError: an unknown word, a missing object, or a cell that is not open.
     """
     planned = plan(world)
-    index, order = _reached(planned.plans.successors[0], planned.number(planned.start))
-    rows, columns = world.shape
-    states = []
-    for number in order:
-        layer, place = divmod(int(number), rows * columns)
-        states.append(State(Cell(*divmod(place, columns)), layer))
-    next_state = index[planned.plans.successors[0][order]][..., None]
+    successors = planned.plans.successors[0]
+    # (planner's number -> index, index -> planner's number) of what the start leads to.
+    index, order = np.full(len(successors), -1), [planned.number(planned.start)]
+    index[order[0]] = 0
+    for number in order:  # grows as it goes
+        for after in successors[number].tolist():
+            if index[after] < 0:
+                index[after] = len(order)
+                order.append(after)
+    layers = [divmod(number, world.walls.size) for number in order]
+    states = [State(Cell(*divmod(place, world.shape[1])), layer) for layer, place in layers]
+    next_state = index[successors[order]][..., None]
     mdp = TabularMDP(
         (next_state, np.ones(next_state.shape)),
         _reward(world, states, utility),
@@ -91,49 +89,31 @@ def tabular_world(
     return TabularWorld(world, mdp, tuple(states))
 
 
-def _reached(successors: IntArray, start: int) -> tuple[IntArray, IntArray]:
-    """(planner's number -> index, index -> planner's number) of what the start leads to."""
-    index = np.full(len(successors), -1)
-    order = [start]
-    index[start] = 0
-    for number in order:  # grows as it goes
-        for after in successors[number]:
-            if index[after] < 0:
-                index[after] = len(order)
-                order.append(int(after))
-    return index, np.array(order)
-
-
 def _reward(
     world: GridWorld, states: list[State], utility: str | Mapping[Cell, float]
 ) -> FloatArray:
     if isinstance(utility, Mapping):
-        open_cells = set(world.open_cells)
-        for row, column in utility:
-            if (row, column) not in open_cells:
-                raise InvalidParameterError(
-                    f"the utility of row {row}, column {column} is given, where there is no open "
-                    f"cell"
-                )
         values = {Cell(*cell): float(value) for cell, value in utility.items()}
+        if closed := values.keys() - set(world.open_cells):
+            row, column = min(closed)
+            raise InvalidParameterError(
+                f"the utility of row {row}, column {column} is given, where there is no open cell"
+            )
         return np.array([values.get(state.cell, 0.0) for state in states])
     if utility == GOAL_UTILITY:
         return np.array([float(state.cell == world.goal) for state in states])
-    if utility in (KEY_UTILITY, NEUTRAL_UTILITY):
-        if (world.key if utility == KEY_UTILITY else world.neutral) is None:
-            lacking = "key" if utility == KEY_UTILITY else "neutral object"
-            raise InvalidParameterError(
-                f"the utility is {utility!r}, but this world has no {lacking}"
-            )
-        return np.array([float(state.has_key) for state in states])
-    raise InvalidParameterError(
-        f"utility is {utility!r}, expected {GOAL_UTILITY!r}, {KEY_UTILITY!r}, "
-        f"{NEUTRAL_UTILITY!r} or "
-        "a number for each cell"
-    )
+    if utility not in (KEY_UTILITY, NEUTRAL_UTILITY):
+        raise InvalidParameterError(
+            f"utility is {utility!r}, expected {GOAL_UTILITY!r}, {KEY_UTILITY!r}, "
+            f"{NEUTRAL_UTILITY!r} or a number for each cell"
+        )
+    if getattr(world, utility) is None:
+        raise InvalidParameterError(
+            f"the utility is {utility!r}, but this world has no such object"
+        )
+    return np.array([float(state.has_key) for state in states])
 
 
-# --- Text -----------------------------------------------------------------------------------------
 # Source: the paper's appendix on prompts, with the layout of its code.
 
 MEANINGS = {
@@ -162,12 +142,11 @@ def symbols_at(world: GridWorld, state: State) -> list[list[str]]:
 def rendered(world: GridWorld, state: State | None = None) -> str:
     """Return the grid as text; at its start if no state is given.
 
-    Example: a room of three cells.
-        >>> print(rendered(GridWorld.from_text(["#####", "#A_G#", "#####"])))
-          0 1 2 3 4
-        0 # # # # #
-        1 # A _ G #
-        2 # # # # #
+    >>> print(rendered(GridWorld.from_text(["#####", "#A_G#", "#####"])))
+      0 1 2 3 4
+    0 # # # # #
+    1 # A _ G #
+    2 # # # # #
     """
     cells = symbols_at(world, State(world.start) if state is None else state)
     rows, columns = world.shape
@@ -186,7 +165,6 @@ def compact(world: GridWorld, state: State | None = None) -> str:
     All but the last two lines stay the same while the agent moves and takes nothing, so a server
     can cache them. A shut door counts as open to an agent with the key.
 
-    Example: a room of three cells.
         >>> print(compact(GridWorld.from_text(["#####", "#A_G#", "#####"])))
         Rows: 3
         Columns: 5
@@ -230,10 +208,3 @@ def _open_words(world: GridWorld, closed: Cell | None) -> str:
 def ways_in_letters(actions: Iterable[int]) -> str:
     """Return the first letters of moves; "-" if there are none."""
     return "".join(ACTIONS[action][0] for action in actions) or "-"
-
-
-def legend(world: GridWorld) -> dict[str, str]:
-    """Return the meaning of the symbols that can occur in a world."""
-    places = {KEY: world.key, DOOR: world.door, NEUTRAL: world.neutral}
-    absent = {symbol for symbol, place in places.items() if place is None}
-    return {symbol: meaning for symbol, meaning in MEANINGS.items() if symbol not in absent}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from math import floor
 from random import Random
@@ -14,7 +14,6 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, IntArray
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
 
-# --- Random choices -------------------------------------------------------------------------------
 # A seed has to give the same grid on any machine and version. Python guarantees that of
 # `Random(seed).random()` only, and NumPy of no distribution.
 
@@ -54,7 +53,6 @@ class Draws:
             items[last], items[chosen] = items[chosen], items[last]
 
 
-# --- Paths ----------------------------------------------------------------------------------------
 def distances_from(walls: BoolArray, sources: ArrayLike) -> IntArray:
     """Return the steps from each source to every cell, [sources, rows, columns]; -1 if none."""
     places = np.asarray(sources).reshape(-1, 2)
@@ -96,9 +94,6 @@ class Maze:
 
     Attributes:
         world: walls, start and goal.
-        size: rows and columns.
-        complexity: share of the maze's inner walls that is kept.
-        seed: of the maze.
         distance: steps on the shortest path from start to goal.
         detour: distance less the Manhattan distance.
         attempts: number of grids drawn until one had such a start and goal.
@@ -143,25 +138,22 @@ def maze(
         #_#___#
         #######
     """
-    _check(size, complexity, distance, detour)
+    bounds = (("distance", distance), ("detour", detour))
+    wishes = {name: ends for name, ends in bounds if ends is not None}
+    _check(size, complexity, wishes)
     draws = Draws("maze", size, repr(float(complexity)), seed)
     for attempt in range(1, MAX_ATTEMPTS + 1):
         walls = carved(size, complexity, draws)
-        pair = _pair(walls, draws, distance, detour)
+        pair = _pair(walls, draws, wishes)
         if pair is not None:
             start, goal, length = pair
             straight = abs(start.row - goal.row) + abs(start.column - goal.column)
             world = GridWorld(walls, start, goal)
             return Maze(world, size, float(complexity), seed, length, length - straight, attempt)
-    wishes = [
-        f"{name} {low} to {high}"
-        for name, bounds in (("distance", distance), ("detour", detour))
-        if bounds is not None
-        for low, high in [bounds]
-    ]
+    asked = " and ".join(f"{name} {low} to {high}" for name, (low, high) in wishes.items())
     raise InvalidParameterError(
         f"none of {MAX_ATTEMPTS} mazes of size {size} and complexity {complexity:g} has a start "
-        f"and a goal with {' and '.join(wishes)}; ask for less, or for larger grids"
+        f"and a goal with {asked}; ask for less, or for larger grids"
     )
 
 
@@ -174,15 +166,9 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
     path = [at]
     while path:
         at = path[-1]
-        ways = [
-            (Cell(at.row + r, at.column + c), Cell(at.row + 2 * r, at.column + 2 * c))
-            for r, c in MOVES
-        ]
-        ways = [
-            (between, to)
-            for between, to in ways
-            if 0 < to.row < size and 0 < to.column < size and walls[to]
-        ]
+        moves = [(at.moved(action), at.moved(action).moved(action)) for action in range(len(MOVES))]
+        ways = [(between, to) for between, to in moves if min(to) > 0 and max(to) < size]
+        ways = [(between, to) for between, to in ways if walls[to]]
         if not ways:
             path.pop()
             continue
@@ -198,16 +184,16 @@ def carved(size: int, complexity: float, draws: Draws) -> BoolArray:
 
 
 def _pair(
-    walls: BoolArray, draws: Draws, distance: tuple[int, int] | None, detour: tuple[int, int] | None
+    walls: BoolArray, draws: Draws, wishes: Mapping[str, tuple[int, int]]
 ) -> tuple[Cell, Cell, int] | None:
     """A start, a goal and the steps between them, uniform over all valid pairs."""
     cells = np.argwhere(~walls)
     lengths = distances_from(walls, cells)[:, cells[:, 0], cells[:, 1]]
     straight = np.abs(cells[:, None] - cells[None]).sum(axis=2)
+    values = {"distance": lengths, "detour": lengths - straight}
     good = lengths > 0  # -1 is out of reach, 0 the cell itself
-    for values, bounds in ((lengths, distance), (lengths - straight, detour)):
-        if bounds is not None:
-            good &= (values >= bounds[0]) & (values <= bounds[1])
+    for name, (low, high) in wishes.items():
+        good &= (values[name] >= low) & (values[name] <= high)
     pairs = np.argwhere(good)
     if not len(pairs):
         return None
@@ -216,9 +202,7 @@ def _pair(
     return start, goal, int(lengths[first, second])
 
 
-def _check(
-    size: int, complexity: float, distance: tuple[int, int] | None, detour: tuple[int, int] | None
-) -> None:
+def _check(size: int, complexity: float, wishes: Mapping[str, tuple[int, int]]) -> None:
     if size < 5 or size % 2 == 0:
         raise InvalidParameterError(f"size is {shown(size)}, expected an odd number, at least 5")
     if size > MOST_SIZE:
@@ -230,11 +214,9 @@ def _check(
         raise InvalidParameterError(
             f"complexity is {shown(complexity)}, expected a share in [0, 1]"
         )
-    for name, bounds in (("distance", distance), ("detour", detour)):
-        if bounds is not None and not bounds[0] <= bounds[1]:
-            raise InvalidParameterError(
-                f"{name} is {bounds[0]} to {bounds[1]}, expected the least first"
-            )
+    for name, (low, high) in wishes.items():
+        if not low <= high:
+            raise InvalidParameterError(f"{name} is {low} to {high}, expected the least first")
 
 
 # --- Key worlds -----------------------------------------------------------------------------------
@@ -352,11 +334,8 @@ def _way(separation: int, *, stepped: bool) -> set[Cell]:
 
 def _rooms(rooms: int, draws: Draws) -> tuple[BoolArray, list[Cell]]:
     pitch = ROOM + 1  # a room and the wall behind it
-    size = pitch * rooms + 1
-    walls = np.ones((size, size), dtype=bool)
-    for row in range(size):
-        for column in range(size):
-            walls[row, column] = row % pitch == 0 or column % pitch == 0
+    is_line = np.arange(pitch * rooms + 1) % pitch == 0
+    walls = is_line[:, None] | is_line
     neighbours = [
         ((r, c), (r + down, c + right))
         for r in range(rooms)

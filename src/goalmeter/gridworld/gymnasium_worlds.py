@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cached_property, partial
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,12 @@ from goalmeter._types import FloatArray
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
 from goalmeter.gridworld.planner import Plan, State, plan
-from goalmeter.gridworld.world import ACTIONS, GridWorld
+from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 
 if TYPE_CHECKING:
     from minigrid.core.grid import Grid
 
 
-# --- Drawing --------------------------------------------------------------------------------------
 # A cell (row, column) is MiniGrid's (x, y) = (column, row).
 
 _FEATURE = "Drawing a grid world"
@@ -46,14 +45,15 @@ def minigrid_grid(world: GridWorld, state: State) -> Grid:
     grid: Grid = grids.Grid(columns, rows)
     for row, column in np.argwhere(world.walls):
         grid.set(int(column), int(row), objects.Wall())
-    grid.set(world.goal.column, world.goal.row, objects.Goal())
-    if world.key is not None and not state.has_key:
-        grid.set(world.key.column, world.key.row, objects.Key(KEY_COLOUR))
-    if world.neutral is not None and not state.has_key:
-        grid.set(world.neutral.column, world.neutral.row, objects.Ball(NEUTRAL_COLOUR))
-    if world.door is not None and not state.door_open:
-        locked = objects.Door(KEY_COLOUR, is_locked=True)
-        grid.set(world.door.column, world.door.row, locked)
+    things: list[tuple[Cell | None, Any]] = [(world.goal, objects.Goal())]
+    if not state.has_key:
+        things += [(world.key, objects.Key(KEY_COLOUR))]
+        things += [(world.neutral, objects.Ball(NEUTRAL_COLOUR))]
+    if not state.door_open:
+        things += [(world.door, objects.Door(KEY_COLOUR, is_locked=True))]
+    for place, thing in things:
+        if place is not None:
+            grid.set(place.column, place.row, thing)
     return grid
 
 
@@ -69,46 +69,6 @@ def encoded(world: GridWorld, state: State) -> NDArray[np.uint8]:
     return encoding
 
 
-def picture(
-    world: GridWorld, state: State, *, facing: int = FACING_RIGHT, tile_size: int = 32
-) -> NDArray[np.uint8]:
-    """The world as MiniGrid draws it."""
-    grid = minigrid_grid(world, state)
-    at = state.cell.column, state.cell.row
-    image: NDArray[np.uint8] = grid.render(tile_size, agent_pos=at, agent_dir=facing)
-    return image
-
-
-class Window:
-    """A window on the screen, opened by the first picture."""
-
-    def __init__(self, pictures_per_second: int) -> None:
-        self._pace = pictures_per_second
-        self._screen: Any = None
-        self._clock: Any = None
-
-    def show(self, image: NDArray[np.uint8]) -> None:
-        """Show a picture [height, width, 3]."""
-        pygame = require("pygame", extra="worlds", feature="A window")
-        across = image.transpose(1, 0, 2)
-        if self._screen is None:
-            pygame.display.init()
-            pygame.display.set_caption("goalmeter")
-            self._screen = pygame.display.set_mode(across.shape[:2])
-            self._clock = pygame.time.Clock()
-        self._screen.blit(pygame.surfarray.make_surface(across), (0, 0))
-        pygame.event.pump()
-        self._clock.tick(self._pace)
-        pygame.display.flip()
-
-    def close(self) -> None:
-        """Close it, if it was opened."""
-        if self._screen is not None:
-            self._screen = None
-            require("pygame", extra="worlds", feature="A window").display.quit()
-
-
-# --- Environment ----------------------------------------------------------------------------------
 if TYPE_CHECKING:
     import gymnasium
 else:  # this module is imported when Gymnasium makes an environment, and by nothing else
@@ -117,16 +77,6 @@ else:  # this module is imported when Gymnasium makes an environment, and by not
 GRID, STATE = "grid", "state"
 MINIGRID, SPARSE, STEP = "minigrid", "sparse", "step"
 _SEEDS = 2**31  # of drawn grids
-
-
-class Options(TypedDict, total=False):
-    """Options of `WorldEnv`."""
-
-    observation: str
-    reward: str
-    max_steps: int | None
-    tile_size: int
-    render_mode: str | None
 
 
 class WorldEnv(gymnasium.Env[Any, Any]):
@@ -156,15 +106,16 @@ class WorldEnv(gymnasium.Env[Any, Any]):
 
     Args:
         source: a world, or what draws one from a seed.
+        seed: names the grid of a source that draws; None draws one at each reset.
         observation: "grid" or "state".
         reward: "minigrid", "sparse" or "step".
         max_steps: default 4 * rows * columns.
         tile_size: pixels along the side of a cell.
-        render_mode: None, "rgb_array" or "human".
+        render_mode: None or "rgb_array"; `gymnasium.make` shows a window for "human".
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]
-        "render_modes": ["human", "rgb_array"],
+        "render_modes": ["rgb_array"],
         "render_fps": 10,
     }
 
@@ -172,36 +123,46 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self,
         source: GridWorld | Callable[[int], GridWorld],
         *,
+        seed: int | None = None,
         observation: str = GRID,
         reward: str = MINIGRID,
         max_steps: int | None = None,
         tile_size: int = 32,
         render_mode: str | None = None,
     ) -> None:
-        fixed = isinstance(source, GridWorld)
-        world = source if isinstance(source, GridWorld) else source(0)
-        _one_of("observation", observation, (GRID, STATE))
-        _one_of("reward", reward, (MINIGRID, SPARSE, STEP))
-        _one_of("render_mode", render_mode, (None, *self.metadata["render_modes"]))
-        rows, columns = world.shape
-        steps = 4 * rows * columns if max_steps is None else max_steps
+        self._draw = source if callable(source) and seed is None else None
+        world = source(seed or 0) if callable(source) else source
+        for name, value, known in (
+            ("observation", observation, (GRID, STATE)),
+            ("reward", reward, (MINIGRID, SPARSE, STEP)),
+            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
+        ):
+            if value not in known:
+                listed = ", ".join(map(repr, known))
+                raise InvalidParameterError(f"{name} is {value!r}, expected one of {listed}")
+        steps = 4 * world.walls.size if max_steps is None else max_steps
         for name, number in (("max_steps", steps), ("tile_size", tile_size)):
             if number < 1:
                 raise InvalidParameterError(f"{name} is {number}, expected at least 1")
-        if observation == STATE and not fixed:
-            raise InvalidParameterError(
-                "observation is 'state', but each reset draws another world, with other states; "
-                "give seed= to fix it"
-            )
         self.render_mode = render_mode
         self.max_steps = steps
-        self._draw = None if isinstance(source, GridWorld) else source
         self._observation, self._reward, self._tile_size = observation, reward, tile_size
-        self._window = Window(self.metadata["render_fps"])
         self._running = False
+        if observation == STATE:
+            self._needs_fixed_world()
         self._enter(world)
         self.action_space = gymnasium.spaces.Discrete(len(ACTIONS))
-        self.observation_space = self._space()
+        spaces, (rows, columns) = gymnasium.spaces, world.shape
+        self.observation_space = (
+            spaces.Discrete(len(self._index))
+            if observation == STATE
+            else spaces.Dict(
+                image=spaces.Box(0, 255, (columns, rows, 3), np.uint8),
+                position=spaces.MultiDiscrete([rows, columns]),
+                has_key=spaces.Discrete(2),
+                door_open=spaces.Discrete(2),
+            )
+        )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -212,8 +173,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
             self._enter(self._draw(int(self.np_random.integers(_SEEDS)) if seed is None else seed))
         self.state, self._facing, self._steps = State(self.world.start), FACING_RIGHT, 0
         self._running = True
-        if self.render_mode == "human":
-            self.render()
         return self.observation(self.state), self._info()
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -229,25 +188,19 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         terminated = self.state.cell == self.world.goal
         truncated = not terminated and self._steps >= self.max_steps
         self._running = not (terminated or truncated)
-        if self.render_mode == "human":
-            self.render()
         reward = self._rewarded(terminated)
         return self.observation(self.state), reward, terminated, truncated, self._info()
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The picture [height, width, 3] for "rgb_array"; shown in a window for "human"."""
+        """The picture [height, width, 3]."""
         if self.render_mode is None:
             gymnasium.logger.warn("nothing is drawn; give render_mode= to gymnasium.make")
             return None
-        image = picture(self.world, self.state, facing=self._facing, tile_size=self._tile_size)
-        if self.render_mode == "rgb_array":
-            return image
-        self._window.show(image)
-        return None
-
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        self._window.close()
+        grid, cell = minigrid_grid(self.world, self.state), self.state.cell
+        image: NDArray[np.uint8] = grid.render(
+            self._tile_size, agent_pos=(cell.column, cell.row), agent_dir=self._facing
+        )
+        return image
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -272,9 +225,7 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def initial_state_distrib(self) -> FloatArray:
         """All of it on the start, [S]."""
         self._needs_fixed_world()
-        distribution = np.zeros(len(self._index))
-        distribution[0] = 1.0
-        return distribution
+        return np.asarray(np.eye(len(self._index))[0])
 
     def _enter(self, world: GridWorld) -> None:
         self.world = world
@@ -284,20 +235,6 @@ class WorldEnv(gymnasium.Env[Any, Any]):
         self._index = {state: number for number, state in enumerate(states)}
         # Encoded once: MiniGrid goes through the grid cell by cell.
         self._images: dict[State, NDArray[np.uint8]] = {}
-
-    def _space(self) -> gymnasium.Space[Any]:
-        spaces = gymnasium.spaces
-        if self._observation == STATE:
-            return spaces.Discrete(len(self._index))
-        rows, columns = self.world.shape
-        return spaces.Dict(
-            {
-                "image": spaces.Box(0, 255, (columns, rows, 3), np.uint8),
-                "position": spaces.MultiDiscrete([rows, columns]),
-                "has_key": spaces.Discrete(2),
-                "door_open": spaces.Discrete(2),
-            }
-        )
 
     def observation(self, state: State) -> Any:
         """What an agent sees in a state of the present world, as `step` returns it."""
@@ -335,77 +272,43 @@ class WorldEnv(gymnasium.Env[Any, Any]):
     def _needs_fixed_world(self) -> None:
         if self._draw is not None:
             raise InvalidParameterError(
-                "each reset draws another world, so there is no one table of transitions; "
-                "give seed= to fix it"
+                "each reset draws another world, with other states and transitions; give seed= to "
+                "fix it"
             )
 
 
-def _one_of(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value not in known:
-        listed = ", ".join(map(repr, known))
-        raise InvalidParameterError(f"{name} is {value!r}, expected one of {listed}")
-
-
-# --- Registered environments ----------------------------------------------------------------------
-
-
+# `options` are those of `WorldEnv`; `seed` names the grid.
 class GridWorldEnv(WorldEnv):
-    """`goalmeter/GridWorld-v0`: any grid world.
+    """`goalmeter/GridWorld-v0`: any grid world, or its picture for `GridWorld.from_text`."""
 
-    Args:
-        world: the world, or its picture as `GridWorld.from_text` reads it.
-        options: those of `WorldEnv`.
-    """
-
-    def __init__(
-        self, *, world: GridWorld | str | Iterable[str], **options: Unpack[Options]
-    ) -> None:
+    def __init__(self, *, world: GridWorld | str | Iterable[str], **options: Any) -> None:
         known = world if isinstance(world, GridWorld) else GridWorld.from_text(world)
         super().__init__(known, **options)
 
 
 class MazeEnv(WorldEnv):
-    """`goalmeter/Maze-v0`: a maze, see `gridworld.maze`.
-
-    Args:
-        size: rows and columns, odd, at least 5.
-        complexity: share of the maze's walls that is kept.
-        seed: names the grid; None draws one at each reset.
-        distance: least and greatest length of the shortest path.
-        detour: least and greatest difference between it and the Manhattan distance.
-        options: those of `WorldEnv`.
-    """
+    """`goalmeter/Maze-v0`: a maze; the arguments are those of `gridworld.maze`."""
 
     def __init__(
         self,
         *,
         size: int = 9,
         complexity: float = 0.8,
-        seed: int | None = None,
         distance: tuple[int, int] | None = None,
         detour: tuple[int, int] | None = None,
-        **options: Unpack[Options],
+        **options: Any,
     ) -> None:
         draw = partial(_maze, size, complexity, distance=distance, detour=detour)
-        super().__init__(draw if seed is None else draw(seed), **options)
+        super().__init__(draw, **options)
 
 
 class KeyDoorEnv(WorldEnv):
-    """`goalmeter/KeyDoor-v0`: rooms with a locked door between, see `gridworld.key_door`.
-
-    Args:
-        rooms: along each side.
-        seed: names the grid; None draws one at each reset.
-        options: those of `WorldEnv`.
-    """
+    """`goalmeter/KeyDoor-v0`: rooms with a locked door between, see `gridworld.key_door`."""
 
     _world = staticmethod(key_door)
 
-    def __init__(
-        self, *, rooms: int = 2, seed: int | None = None, **options: Unpack[Options]
-    ) -> None:
-        draw = partial(self._world, rooms=rooms)
-        super().__init__(draw if seed is None else draw(seed), **options)
+    def __init__(self, *, rooms: int = 2, **options: Any) -> None:
+        super().__init__(partial(self._world, rooms=rooms), **options)
 
 
 class KeyNoDoorEnv(KeyDoorEnv):
@@ -415,19 +318,13 @@ class KeyNoDoorEnv(KeyDoorEnv):
 
 
 class TwoPathKeyEnv(WorldEnv):
-    """`goalmeter/TwoPathKey-v0`: two equal ways, a key on one of them, see `gridworld.two_paths`.
+    """`goalmeter/TwoPathKey-v0`: two equal ways, see `gridworld.two_paths`.
 
-    Args:
-        key: False gives the control, the same grid without the key.
-        seed: names the grid; None draws one at each reset.
-        options: those of `WorldEnv`.
+    Without `key` it is the control, the same grid without the key.
     """
 
-    def __init__(
-        self, *, key: bool = True, seed: int | None = None, **options: Unpack[Options]
-    ) -> None:
-        draw = partial(_two_paths, key)
-        super().__init__(draw if seed is None else draw(seed), **options)
+    def __init__(self, *, key: bool = True, **options: Any) -> None:
+        super().__init__(partial(_two_paths, key), **options)
 
 
 def _maze(size: int, complexity: float, seed: int, **wishes: Any) -> GridWorld:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,13 +73,12 @@ class GridWorld:
         door: tuple[int, int] | None = None,
         neutral: tuple[int, int] | None = None,
     ) -> None:
-        put = object.__setattr__
         grid = np.array(walls, dtype=bool)
         grid.setflags(write=False)
-        put(self, "walls", grid)
-        places = {"start": start, "goal": goal, "key": key, "door": door, "neutral": neutral}
-        for name, place in places.items():
-            put(self, name, None if place is None else Cell(int(place[0]), int(place[1])))
+        object.__setattr__(self, "walls", grid)
+        for name, place in zip(_PLACES, (start, goal, key, door, neutral), strict=True):
+            cell = None if place is None else Cell(int(place[0]), int(place[1]))
+            object.__setattr__(self, name, cell)
         self._check()
 
     @property
@@ -108,12 +107,7 @@ class GridWorld:
 
         `world.with_(key=None, neutral=world.key)` has a neutral object where the key was.
         """
-        known = {name: getattr(self, name) for name in _PLACES}
-        if unknown := changes.keys() - known.keys():
-            raise InvalidParameterError(
-                f"a grid world has no {', '.join(sorted(unknown))}; it has {', '.join(known)}"
-            )
-        return GridWorld(self.walls, **(known | changes))
+        return GridWorld(self.walls, **({name: getattr(self, name) for name in _PLACES} | changes))
 
     def symbols(self) -> list[list[str]]:
         """One character a cell.
@@ -121,13 +115,8 @@ class GridWorld:
         A agent (at the start), # wall, G goal, K key, D door, N neutral object, _ empty.
         """
         symbols = [[WALL if wall else EMPTY for wall in row] for row in self.walls]
-        for place, symbol in (
-            (self.door, DOOR),
-            (self.key, KEY),
-            (self.neutral, NEUTRAL),
-            (self.goal, GOAL),
-            (self.start, AGENT),
-        ):
+        for name, symbol in zip(_PLACES, _LEAST, strict=True):
+            place = getattr(self, name)
             if place is not None:
                 symbols[place.row][place.column] = symbol
         return symbols
@@ -153,26 +142,22 @@ class GridWorld:
                 f"the picture of a grid has rows of {sorted({len(r) for r in rows})} cells, "
                 f"expected all of one length"
             )
-        places: dict[str, list[Cell]] = {symbol: [] for symbol in _LEAST}
-        for r, row in enumerate(rows):
-            for c, symbol in enumerate(row):
-                if symbol in places:
-                    places[symbol].append(Cell(r, c))
-                elif symbol not in (WALL, EMPTY):
-                    raise InvalidParameterError(
-                        f"the picture of a grid has {symbol!r} at row {r}, column {c}, expected "
-                        f"one of A G K D N # _"
-                    )
-        for symbol, least in _LEAST.items():
-            if not least <= len(places[symbol]) <= 1:
+        grid = np.array([list(row) for row in rows])
+        for r, c in np.argwhere(~np.isin(grid, [*_LEAST, WALL, EMPTY])):
+            raise InvalidParameterError(
+                f"the picture of a grid has {rows[r][c]!r} at row {r}, column {c}, expected one of "
+                f"A G K D N # _"
+            )
+        places: dict[str, Any] = {}
+        for name, (symbol, least) in zip(_PLACES, _LEAST.items(), strict=True):
+            cells = np.argwhere(grid == symbol).tolist()
+            if not least <= len(cells) <= 1:
                 raise InvalidParameterError(
-                    f"the picture of a grid has {len(places[symbol])} cells {symbol}, expected "
+                    f"the picture of a grid has {len(cells)} cells {symbol}, expected "
                     f"{'one' if least else 'at most one'}"
                 )
-        start, goal, key, door, neutral = (cells[0] if cells else None for cells in places.values())
-        assert start is not None and goal is not None
-        walls = [[symbol == WALL for symbol in row] for row in rows]
-        return cls(walls, start, goal, key, door, neutral)
+            places[name] = cells[0] if cells else None
+        return cls(grid == WALL, **places)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GridWorld):
@@ -193,17 +178,16 @@ class GridWorld:
             )
         inner = walls.copy()
         inner[1:-1, 1:-1] = True
-        if not inner.all():
-            r, c = (int(i) for i in np.argwhere(~inner)[0])
+        for r, c in np.argwhere(~inner):
             raise InvalidParameterError(
                 f"the border of a grid is wall, but row {r}, column {c} is open"
             )
+        rows, columns = walls.shape
         seen: dict[Cell, str] = {}
         for name in _PLACES:
             place: Cell | None = getattr(self, name)
             if place is None:
                 continue
-            rows, columns = walls.shape
             wrong = ""
             if not (0 <= place.row < rows and 0 <= place.column < columns):
                 wrong = f"outside the {rows} x {columns} grid"
@@ -217,10 +201,9 @@ class GridWorld:
                 )
             seen[place] = name
         if self.neutral is not None and (self.key is not None or self.door is not None):
-            beside = "key" if self.key is not None else "door"
             raise InvalidParameterError(
-                f"there is a neutral object and a {beside}, expected one thing to pick up, and a "
-                f"door only with a key; take the {beside} or the neutral object away"
+                "there is a neutral object and a key or a door, expected one thing to pick up; "
+                "take one of them away"
             )
         if self.door is not None and self.key is None:
             raise InvalidParameterError("there is a door but no key; give the key's place as well")
@@ -271,12 +254,9 @@ class Transform:
         walls = np.zeros((abs(corner.row - origin.row) + 1, abs(corner.column - origin.column) + 1))
         for row, column in np.ndindex(*shape):
             walls[self.cell(Cell(row, column), shape)] = world.walls[row, column]
-        start, goal, key, door, neutral = (
-            None if place is None else self.cell(place, shape)
-            for place in (world.start, world.goal, world.key, world.door, world.neutral)
-        )
-        assert start is not None and goal is not None
-        return GridWorld(walls, start, goal, key, door, neutral)
+        places = {name: getattr(world, name) for name in _PLACES}
+        moved = {name: self.cell(at, shape) for name, at in places.items() if at is not None}
+        return GridWorld(walls, **moved)
 
 
 def _isometry(name: str, placed: Placed) -> Transform:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,6 @@ from goalmeter.navigation.steps import (
     OUTCOMES,
     UNIT,
     Grids,
-    Kind,
     Observed,
     observed,
 )
@@ -86,21 +85,18 @@ def calibration(seen: Observed, *, confidence: float = 0.95) -> ConfidenceCalibr
     right = (modal & optimal).sum(axis=1) / modal.sum(axis=1)
     names, cluster = np.unique(seen.grid[seen.trajectory[known]], return_inverse=True)
     bin_of = confidence_bins(sure, BINS)
-    squares = np.bincount(cluster, (sure - right) ** 2, len(names))
     steps_of = np.bincount(cluster, minlength=len(names))
-    caps = np.array([walk.cap for walk in seen.trajectories])
-    most_steps = np.array([caps[seen.grid == name].sum() for name in names])
+    most_steps = np.bincount(seen.grid, seen.caps, len(seen.grids))[names]
+    common: dict[str, Any] = {"n": steps, "bounds": UNIT, "confidence": confidence}
     return ConfidenceCalibration(
         error=estimate_of_sums(
             calibration_sums(sure, right, cluster, len(names), BINS),
             calibration_of_sums,
-            n=steps,
             heaviest=float(most_steps.max() / steps_of.mean()),
-            bounds=UNIT,
-            confidence=confidence,
+            **common,
         ),
         brier=estimate(
-            squares, steps_of, heaviest=most_steps, n=steps, bounds=UNIT, confidence=confidence
+            np.bincount(cluster, (sure - right) ** 2), steps_of, heaviest=most_steps, **common
         ),
         steps=steps,
         unknown=len(known) - steps,
@@ -229,25 +225,36 @@ def behaviour(
     """Measure the trajectories of one agent in one suite."""
     seen = observed(trajectories)
 
-    def all_of(kind: Kind) -> _Labels:
-        return None, None, kind.transform, kind.condition
+    def groups(*merged: str) -> list[tuple[_Labels, Observed]]:
+        """Trajectories of kinds that differ in some labels only, in order of appearance."""
+        kinds: dict[_Labels, list[int]] = {}
+        for number, kind in enumerate(seen.kinds):
+            changes: dict[str, Any] = dict.fromkeys(merged)
+            labels = kind._replace(**changes)[1:]
+            kinds.setdefault(labels, []).append(number)
+        return [(labels, seen.where(np.isin(seen.kind, each))) for labels, each in kinds.items()]
 
-    def rows(of: Callable[[Kind], _Labels]) -> tuple[Row, ...]:
-        return tuple(
-            row(seen.where(mask), confidence, labels) for labels, mask in _groups(seen, of)
-        )
+    def rows(*merged: str) -> tuple[Row, ...]:
+        return tuple(row(part, confidence, labels) for labels, part in groups(*merged))
 
+    by_distance = []
+    for (_, _, frame, condition), part in groups("size", "complexity"):
+        grids = Grids(part, confidence)
+        # Distances are not chosen, so there are no strata.
+        grids.strata = np.zeros_like(grids.strata)
+        for distance in np.unique(part.to_goal):
+            accuracy, greedy = (
+                grids.steps(values, among=part.to_goal == distance)
+                for values in (part.correct, part.greedy)
+            )
+            by_distance.append(DistanceRow(frame, condition, int(distance), accuracy, greedy))
     return SuiteBehaviour(
         suite=", ".join(dict.fromkeys(grid.suite for grid in seen.grids)),
-        cells=rows(lambda kind: kind[1:]),
-        by_size=rows(lambda kind: (kind.size, None, kind.transform, kind.condition)),
-        by_complexity=rows(lambda kind: (None, kind.complexity, kind.transform, kind.condition)),
-        overall=rows(all_of),
-        by_distance=tuple(
-            distance_row
-            for (_, _, frame, condition), mask in _groups(seen, all_of)
-            for distance_row in _by_distance(seen.where(mask), confidence, frame, condition)
-        ),
+        cells=rows(),
+        by_size=rows("complexity"),
+        by_complexity=rows("size"),
+        overall=rows("size", "complexity"),
+        by_distance=tuple(by_distance),
         calibration=calibration(seen, confidence=confidence),
     )
 
@@ -262,6 +269,7 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
     uniform = optimal / optimal.sum(axis=1, keepdims=True)
     mass = (shares * optimal).sum(axis=1)
     detour, of = seen.detour, states.cluster
+    corrected, plug_in = miller_madow_entropy(states.counts), plug_in_entropy(states.counts)
     return Row(
         *labels,
         grids=len(grids),
@@ -280,43 +288,15 @@ def row(seen: Observed, confidence: float, labels: _Labels) -> Row:
         # A step away from the goal loses two.
         regret=grids.walks(
             np.bincount(seen.trajectory, seen.gap, minlength=len(seen.length)),
-            bounds=(0.0, 2.0 * max(walk.cap for walk in seen.trajectories)),
+            bounds=(0.0, 2.0 * float(seen.caps.max())),
         ),
-        entropy=grids.states(
-            miller_madow_entropy(states.counts), of, bounds=(0.0, _MOST_CORRECTED)
-        ),
-        entropy_plug_in=grids.states(plug_in_entropy(states.counts), of, bounds=(0.0, _MOST_BITS)),
+        entropy=grids.states(corrected, of, bounds=(0.0, _MOST_CORRECTED)),
+        entropy_plug_in=grids.states(plug_in, of, bounds=(0.0, _MOST_BITS)),
         jsd=grids.states(jensen_shannon(shares, uniform), of),
         mass=grids.states(mass, of),
         mass_detour=grids.states(mass[states.detour], of[states.detour]),
         invalid=grids.steps(seen.action == INVALID),
     )
-
-
-def _groups(seen: Observed, of: Callable[[Kind], _Labels]) -> list[tuple[_Labels, BoolArray]]:
-    """Masks of the trajectories with the same labels, in order of appearance."""
-    kinds: dict[_Labels, list[int]] = {}
-    for number, kind in enumerate(seen.kinds):
-        kinds.setdefault(of(kind), []).append(number)
-    return [(labels, np.isin(seen.kind, numbers)) for labels, numbers in kinds.items()]
-
-
-def _by_distance(
-    seen: Observed, confidence: float, transform: str | None, condition: str
-) -> list[DistanceRow]:
-    pooled = Grids(seen, confidence)
-    # Distances are not chosen, so there are no strata.
-    pooled.strata = np.zeros_like(pooled.strata)
-    return [
-        DistanceRow(
-            transform,
-            condition,
-            int(distance),
-            pooled.steps(seen.correct, among=seen.to_goal == distance),
-            pooled.steps(seen.greedy, among=seen.to_goal == distance),
-        )
-        for distance in np.unique(seen.to_goal)
-    ]
 
 
 # --- Exact values ---------------------------------------------------------------------------------
@@ -343,46 +323,32 @@ class Exact:
 
 
 def exact(policy: ArrayLike, plan: Plan, *, cap: int) -> Exact:
-    """Return the exact values of a policy [states, 4], as `Memoryless.policy` gives it.
-
-    Example: a compass in a maze without walls.
-        >>> from goalmeter.agents.grid_agents import navigator
-        >>> from goalmeter.gridworld import maze, plan
-        >>> room = plan(maze(7, 0, seed=1).world)
-        >>> found = exact(navigator("greedy").policy(room), room, cap=room.distance)
-        >>> found.accuracy, found.success
-        (1.0, 1.0)
-    """
+    """Return the exact values of a policy [states, 4], as `Memoryless.policy` gives it."""
     rows = np.asarray(policy, dtype=float)
-    inside = every_state(plan)
+    world, successors = plan.world, plan.plans.successors[plan.index]
+    inside = _states_that_count(plan)
     optimal = plan.plans.optimal[plan.index]
     right = (rows * optimal).sum(axis=1)
     compass = (grid_agents.greedy(plan) * optimal).sum(axis=1)
     detour = inside & (compass < 1 - 1e-9)
-    end = after(rows, plan, cap).reshape(LAYERS, *plan.world.shape)
+    # The distribution over states after the last step.
+    mass: FloatArray = np.zeros(len(successors))
+    mass[plan.number(plan.start)] = 1.0
+    for _ in range(cap):
+        mass = np.bincount(successors.ravel(), (mass[:, None] * rows).ravel()).astype(float)
+    end = mass.reshape(LAYERS, *world.shape)
     return Exact(
         accuracy=float(right[inside].mean()),
         accuracy_detour=float(right[detour].mean()) if detour.any() else float("nan"),
         states=int(inside.sum()),
         detours=int(detour.sum()),
-        success=float(end[:, plan.world.goal.row, plan.world.goal.column].sum()),
-        key=float("nan") if plan.world.thing is None else float(end[1:].sum()),
+        success=float(end[:, world.goal.row, world.goal.column].sum()),
+        key=float("nan") if world.thing is None else float(end[1:].sum()),
     )
 
 
-def after(policy: FloatArray, plan: Plan, steps: int) -> FloatArray:
-    """Return the distribution over states after some steps from the start, [states]."""
-    successors = plan.plans.successors[plan.index]
-    mass: FloatArray = np.zeros(len(successors))
-    mass[plan.number(plan.start)] = 1.0
-    for _ in range(steps):
-        moved = (mass[:, None] * policy).reshape(-1)
-        mass = np.bincount(successors.reshape(-1), moved).astype(float)
-    return mass
-
-
-def every_state(plan: Plan) -> BoolArray:
-    """Return which states accuracy is averaged over, [states]; see `Exact`."""
+def _states_that_count(plan: Plan) -> BoolArray:
+    """Which states accuracy is averaged over, [states]; see `Exact`."""
     world = plan.world
     successors, distances = plan.plans.successors[plan.index], plan.plans.distances[plan.index]
     put = ~world.walls
@@ -475,20 +441,15 @@ def mixed_model(
     # Terms are constant within a grid, so grids count, not walks. The normal quantiles of the fit
     # are right for many grids only.
     freedom = max(1, len(counts) - len(columns))
-    estimates, errors = np.asarray(fit.fe_params), np.asarray(fit.bse_fe)
+    slopes, errors = np.asarray(fit.fe_params), np.asarray(fit.bse_fe)
     reach = float(t.ppf(0.5 + confidence / 2, freedom)) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = 2 * t.sf(np.abs(estimates / errors), freedom)
+        p_values = 2 * t.sf(np.abs(slopes / errors), freedom)
+    numbers = np.stack([slopes, errors, slopes - reach, slopes + reach, p_values], axis=1).tolist()
     return MixedModel(
         terms=tuple(
-            Term(
-                name,
-                float(estimates[i]),
-                float(errors[i]),
-                (float(estimates[i] - reach[i]), float(estimates[i] + reach[i])),
-                float(p_values[i]),
-            )
-            for i, name in enumerate(columns)
+            Term(name, value, error, (low, high), p_value)
+            for name, (value, error, low, high, p_value) in zip(columns, numbers, strict=True)
         ),
         between_grids=float(np.sqrt(np.asarray(fit.cov_re)[0, 0])),
         within_grids=float(np.sqrt(fit.scale)),

@@ -17,11 +17,11 @@ from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
 from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.agents import grid_agents
-from goalmeter.gridworld.planner import open_moves, planned
+from goalmeter.gridworld.planner import WITHOUT_KEY, open_moves, planned
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.prompts import TEMPLATES
+from goalmeter.navigation.prompts import PROMPT, TEMPLATES
 from goalmeter.navigation.steps import DIFFERENCE, INVALID, Grids, Observed, observed
-from goalmeter.navigation.suite_definition import KEY, NEUTRAL, object_in
+from goalmeter.navigation.suite_definition import KEY, NEUTRAL
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 
@@ -56,42 +56,28 @@ class TowardsKey(JsonFields):
 
 def towards_key(grids: Grids) -> TowardsKey:
     """Return how many of the wrong actions without the key lead towards it."""
-    wrong = _wrong_actions(grids.seen)
-
-    def pooled(values: FloatArray | BoolArray) -> Estimate:
-        return grids.steps(values, among=wrong.among)
-
-    def excess(chance: FloatArray) -> Estimate:
-        less = wrong.towards - chance
-        return grids.steps(less, among=wrong.among, bounds=DIFFERENCE, paired=True)
-
+    among, towards, chance, of_kind = _wrong_actions(grids.seen)
+    paired: dict[str, Any] = {"among": among, "bounds": DIFFERENCE, "paired": True}
     return TowardsKey(
-        share=pooled(wrong.towards),
-        share_by_walk=share_by_walk(grids, wrong.towards, wrong.among),
-        chance=pooled(wrong.chance),
-        excess=excess(wrong.chance),
-        chance_of_kind=pooled(wrong.of_kind),
-        excess_of_kind=excess(wrong.of_kind),
+        share=grids.steps(towards, among=among),
+        share_by_walk=share_by_walk(grids, towards, among),
+        chance=grids.steps(chance, among=among),
+        excess=grids.steps(towards - chance, **paired),
+        chance_of_kind=grids.steps(of_kind, among=among),
+        excess_of_kind=grids.steps(towards - of_kind, **paired),
     )
 
 
 def excess_of_walks(seen: Observed) -> FloatArray:
     """Return `excess_of_kind` of each walk, [N]; NaN without wrong actions."""
     wrong = _wrong_actions(seen)
-    of, n = seen.trajectory[wrong.among], len(seen.trajectories)
-    counts = np.bincount(of, minlength=n)
-    sums = np.bincount(of, (wrong.towards - wrong.of_kind)[wrong.among], minlength=n)
-    out: FloatArray = np.full(n, np.nan)
-    np.divide(sums, counts, out=out, where=counts > 0)
-    return out
+    return seen.means(wrong.towards - wrong.of_kind, wrong.among)
 
 
 def share_by_walk(grids: Grids, values: BoolArray, among: BoolArray) -> Estimate:
     """Average the share among some steps of each walk over the walks that have any."""
-    of, n = grids.seen.trajectory, len(grids.seen.trajectories)
-    counts = np.bincount(of[among], minlength=n)
-    sums = np.bincount(of[among], values[among], minlength=n)
-    return grids.walks(sums / np.maximum(counts, 1), known=counts > 0)
+    shares = grids.seen.means(values, among)
+    return grids.walks(shares, known=~np.isnan(shares))
 
 
 class _Wrong(NamedTuple):
@@ -104,43 +90,28 @@ class _Wrong(NamedTuple):
 
 
 def _wrong_actions(seen: Observed) -> _Wrong:
-    columns = [_in_world(walk.world) for walk in seen.trajectories]
-    leads = _of_steps(seen, [c.leads for c in columns])
-    moves = _of_steps(seen, [c.moves for c in columns])
-    without = (
-        seen.state < np.array([w.world.walls.size for w in seen.trajectories])[seen.trajectory]
-    )
+    tables = [
+        [table[seen.state[seen.steps_of(number)]] for table in _in_world(walk.world)]
+        for number, walk in enumerate(seen.trajectories)
+    ]
+    leads, moves = (np.concatenate(parts) for parts in zip(*tables, strict=True))
     acted = np.minimum(seen.action, INVALID - 1)[:, None]
     moved = np.take_along_axis(moves, acted, axis=1)
     wrong = ~seen.optimal
     of_kind = _share(leads & wrong, wrong & (moves == moved))
     return _Wrong(
-        among=without & ~seen.correct & (seen.action != INVALID),
+        among=(seen.layer == WITHOUT_KEY) & ~seen.correct & (seen.action != INVALID),
         towards=np.take_along_axis(leads, acted, axis=1)[:, 0],
         chance=_share(leads & wrong, wrong),
         of_kind=np.where(moved[:, 0], of_kind, 0.0),
     )
 
 
-class _InWorld(NamedTuple):
-    leads: BoolArray  # whether an action leads one step closer to the thing, [states, 4]
-    moves: BoolArray  # whether it moves at all, [states, 4]
-
-
 @lru_cache(maxsize=512)
-def _in_world(world: GridWorld) -> _InWorld:
+def _in_world(world: GridWorld) -> tuple[BoolArray, BoolArray]:
+    """Whether an action leads one step closer to the object, and whether it moves: [states, 4]."""
     plan = planned(world)
-    return _InWorld(grid_agents.towards_thing(plan), open_moves(plan))
-
-
-def _of_steps(seen: Observed, tables: Sequence[BoolArray]) -> BoolArray:
-    """Row of each step's state in the table of its world, [M, 4]."""
-    ends = np.cumsum(seen.length)
-    parts = [
-        table[seen.state[end - length : end]]
-        for table, end, length in zip(tables, ends, seen.length, strict=True)
-    ]
-    return np.concatenate(parts)
+    return grid_agents.towards_thing(plan), open_moves(plan)
 
 
 def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
@@ -153,7 +124,7 @@ def _share(part: BoolArray, whole: BoolArray) -> FloatArray:
 
 PICK_UP, TOWARDS, SUCCESS, ACCURACY = "pick_up", "towards", "success", "accuracy"
 MEASURES = (PICK_UP, TOWARDS, SUCCESS, ACCURACY)
-PROMPT, OBJECT = "prompt", "object"
+OBJECT = "object"
 
 Levels = tuple[Any, Any]
 
@@ -198,7 +169,7 @@ def factors(
     first: str = PROMPT,
     second: str = OBJECT,
     *,
-    measure: str = "pick_up",
+    measure: str = PICK_UP,
 ) -> Factors:
     """Return the effects of two conditions; others are averaged over.
 
@@ -206,39 +177,33 @@ def factors(
     "towards" is `excess_of_walks`.
     """
     seen = observed(trajectories)
-    levels = levels_of(seen, first), levels_of(seen, second)
-    means = cell_means(seen, (first, second), levels, measure)
-    of_first = (means[:, 1] - means[:, 0]).mean(axis=1)
-    of_second = (means[:, :, 1] - means[:, :, 0]).mean(axis=1)
+    levels = _levels(seen, first), _levels(seen, second)
+    means = _cell_means(seen, (first, second), levels, measure)
     both = means[:, 1, 1] - means[:, 1, 0] - means[:, 0, 1] + means[:, 0, 0]
     (a, b), (c, d) = means.mean(axis=0).tolist()
-    most = _greatest(measure)
-
-    def effect(values: Any, most: float) -> Estimate:
-        return estimate(values, bounds=(-most, most), paired=True)
-
     return Factors(
         measure,
         (first, second),
         levels,
         ((a, b), (c, d)),
-        (effect(of_first, most), effect(of_second, most)),
-        effect(both, 2 * most),
+        (
+            _effect((means[:, 1] - means[:, 0]).mean(axis=1), measure),
+            _effect((means[:, :, 1] - means[:, :, 0]).mean(axis=1), measure),
+        ),
+        _effect(both, measure, differences=2),
         len(means),
     )
 
 
 def contrast(
-    trajectories: Sequence[Trajectory] | Observed, name: str = OBJECT, *, measure: str = "pick_up"
+    trajectories: Sequence[Trajectory] | Observed, name: str = OBJECT, *, measure: str = PICK_UP
 ) -> Contrast:
     """Return the effect of one condition; see `factors`."""
     seen = observed(trajectories)
-    levels = levels_of(seen, name)
-    means = cell_means(seen, (name,), (levels,), measure)
-    most = _greatest(measure)
-    difference = means[:, 1] - means[:, 0]
-    effect = estimate(difference, bounds=(-most, most), paired=True)
+    levels = _levels(seen, name)
+    means = _cell_means(seen, (name,), (levels,), measure)
     first, second = means.mean(axis=0).tolist()
+    effect = _effect(means[:, 1] - means[:, 0], measure)
     return Contrast(measure, name, levels, (first, second), effect, len(means))
 
 
@@ -253,24 +218,24 @@ def condition_effects(
     vary = []
     for name in (PROMPT, OBJECT):
         with suppress(InvalidTrajectoryError):
-            levels_of(seen, name)
+            _levels(seen, name)
             vary.append(name)
     out: list[Factors | Contrast] = []
+    effects: Any = factors if len(vary) == 2 else contrast
     for measure in MEASURES if vary else ():
-        effects: Any = factors if len(vary) == 2 else contrast
         with suppress(InvalidTrajectoryError):
             out.append(effects(seen, *vary, measure=measure))
     return tuple(out)
 
 
-def _greatest(measure: str) -> float:
-    """Greatest difference of two values: shares are in [0, 1], their excess in [-1, 1]."""
-    return 2.0 if measure == TOWARDS else 1.0
+def _effect(values: FloatArray, measure: str, differences: int = 1) -> Estimate:
+    # Shares are in [0, 1], their excess in [-1, 1].
+    most = differences * (2.0 if measure == TOWARDS else 1.0)
+    return estimate(values, bounds=(-most, most), paired=True)
 
 
-# --- Means ----------------------------------------------------------------------------------------
-def levels_of(seen: Observed, name: str) -> Levels:
-    """Return the two values of a condition; raises InvalidTrajectoryError if there are others."""
+def _levels(seen: Observed, name: str) -> Levels:
+    """The two values of a condition; raises InvalidTrajectoryError if there are others."""
     values = list(dict.fromkeys(value for value in _values_of(seen, name) if value is not None))
     if len(values) != 2:
         listed = " or ".join(repr(json.loads(value)) for value in values) or "nowhere given"
@@ -286,40 +251,32 @@ def levels_of(seen: Observed, name: str) -> Levels:
     return first, second
 
 
-def cell_means(
+def _cell_means(
     seen: Observed, names: Sequence[str], levels: Sequence[Levels], measure: str
 ) -> FloatArray:
-    """Return the mean over walks in each combination, [grids, 2, ...], an axis per condition.
+    """Mean over walks in each combination, [grids, 2, ...], an axis per condition.
 
     Only walks with a value and grids with walks in all combinations count.
     """
-    places = [
-        {json.dumps(level): index for index, level in enumerate(pair)} | {None: None}
-        for pair in levels
-    ]
+    corners = list(product(*([json.dumps(level) for level in pair] for pair in levels)))
     labels = zip(*(_values_of(seen, name) for name in names), strict=True)
-    corners = list(product((0, 1), repeat=len(names)))
-    by_grid: dict[int, dict[tuple[int | None, ...], list[float]]] = defaultdict(
-        lambda: {corner: [] for corner in corners}
-    )
-    for grid, conditions, value in zip(seen.grid, labels, _measured(seen, measure), strict=True):
-        corner = tuple(place[label] for place, label in zip(places, conditions, strict=True))
-        if None not in corner and not np.isnan(value):
-            by_grid[int(grid)][corner].append(float(value))
-    complete = [[cells[c] for c in corners] for cells in by_grid.values() if all(cells.values())]
+    by_grid: dict[int, dict[tuple[str | None, ...], list[float]]] = defaultdict(dict)
+    for grid, corner, value in zip(seen.grid, labels, _measured(seen, measure), strict=True):
+        if not np.isnan(value):
+            by_grid[int(grid)].setdefault(corner, []).append(float(value))
+    complete = [cells for cells in by_grid.values() if all(corner in cells for corner in corners)]
     if not complete:
         raise InvalidTrajectoryError(
             f"no grid was walked through in all combinations of {' and '.join(names)}"
         )
-    means = np.array([[np.mean(values) for values in cells] for cells in complete])
+    means = np.array([[np.mean(cells[corner]) for corner in corners] for cells in complete])
     return np.asarray(means.reshape(-1, *(2,) * len(names)))
 
 
 def _values_of(seen: Observed, name: str) -> list[str | None]:
     """Value of a condition of each trajectory, as JSON; None in worlds without an object."""
     if name == OBJECT:
-        objects = (object_in(walk.world) for walk in seen.trajectories)
-        return [None if name is None else json.dumps(name) for name in objects]
+        return [None if thing is None else json.dumps(thing) for thing in seen.objects]
     conditions = [json.loads(kind.condition) for kind in seen.kinds]
     for condition in conditions:
         if name not in condition:
@@ -332,12 +289,11 @@ def _values_of(seen: Observed, name: str) -> list[str | None]:
 
 def _measured(seen: Observed, measure: str) -> FloatArray:
     """Measure of each trajectory, NaN where it has none."""
-    worlds = [walk.world for walk in seen.trajectories]
     if measure == PICK_UP:
-        taken = [float(walk.states()[-1].has_key) for walk in seen.trajectories]
-        return np.where([world.thing is None for world in worlds], np.nan, taken)
+        return np.where([thing is None for thing in seen.objects], np.nan, seen.taken)
     if measure == TOWARDS:
         # Behind a door it is right to fetch the key.
+        worlds = [walk.world for walk in seen.trajectories]
         none = [world.thing is None or world.door is not None for world in worlds]
         return np.where(none, np.nan, excess_of_walks(seen))
     if measure == SUCCESS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +11,16 @@ from goalmeter._errors import InvalidTrajectoryError
 from goalmeter._files import JsonFields
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld.planner import LAYERS
-from goalmeter.gridworld.world import TRANSFORMS, Cell, Transform
-from goalmeter.navigation.steps import DIFFERENCE, INVALID, OUTCOMES, Grids, Observed, observed
+from goalmeter.gridworld.world import TRANSFORMS, Cell, GridWorld, Transform
+from goalmeter.navigation.steps import (
+    DIFFERENCE,
+    INVALID,
+    OUTCOMES,
+    UNIT,
+    Grids,
+    Observed,
+    observed,
+)
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks, equivalence, holm, signed_ranks
@@ -79,7 +86,7 @@ class Frames(JsonFields):
 def frames(trajectories: Sequence[Trajectory] | Observed, *, margin: float = MARGIN) -> Frames:
     """Compare every frame with the original."""
     seen = observed(trajectories)
-    names = list(dict.fromkeys(kind.transform for kind in seen.kinds))
+    names = dict.fromkeys(kind.transform for kind in seen.kinds)
     means = {name: _means(seen, name) for name in names}
     changed = [name for name in names if name is not None]
     compared = {name: _compared(means[None], means[name], name, margin) for name in changed}
@@ -127,19 +134,19 @@ def _compared(
         raise InvalidTrajectoryError(
             f"none of the grids in the frame {name!r} was walked through in the original"
         )
-    original = np.array([base[pair] for pair in pairs])
-    turned = np.array([changed[pair] for pair in pairs])
     out = []
-    for column, metric in enumerate(METRICS):
-        known = ~np.isnan(original[:, column] + turned[:, column])
-        before, after = original[known, column], turned[known, column]
+    columns = zip(
+        *(np.array([frame[pair] for pair in pairs]).T for frame in (base, changed)), strict=True
+    )
+    for metric, (before, after) in zip(METRICS, columns, strict=True):
+        known = ~np.isnan(before + after)
         # Rounding must not make a difference of two equal means.
-        difference = np.round(after - before, 12)
+        difference = np.round(after[known] - before[known], 12)
         out.append(
             Comparison(
                 metric,
-                estimate(before).value,
-                estimate(after).value,
+                estimate(before[known]).value,
+                estimate(after[known]).value,
                 estimate(difference, bounds=DIFFERENCE, paired=True),
                 signed_ranks(difference),
                 float("nan"),
@@ -151,11 +158,6 @@ def _compared(
 
 
 # --- Agreement of actions -------------------------------------------------------------------------
-class _Answers(NamedTuple):
-    counts: IntArray  # how often each answer was given in each state, [states, 5]
-    shape: tuple[int, int]  # of the world
-
-
 def _agreements(
     seen: Observed, transform: Transform
 ) -> tuple[Estimate, Estimate, Estimate] | tuple[None, None, None]:
@@ -168,64 +170,56 @@ def _agreements(
     original, changed = _answers(seen, None), _answers(seen, transform.name)
     by_grid: dict[int, list[tuple[float, float]]] = {}
     for grid, condition in original.keys() & changed.keys():
-        before = original[grid, condition]
-        moved = _moved(transform, before.shape)
-        pairs = _pairs(before.counts, changed[grid, condition].counts[moved], transform)
-        if pairs is not None:
+        world, before = original[grid, condition]
+        after = changed[grid, condition][1][_moved(transform, world.shape)]
+        if (pairs := _pairs(before, after[:, [*transform.actions, INVALID]])) is not None:
             by_grid.setdefault(grid, []).append(pairs)
     means = [np.mean(by_grid[grid], axis=0) for grid in sorted(by_grid)]
     across, within = np.array(means).reshape(-1, 2).T
     return (
-        estimate(across, bounds=(0.0, 1.0)),
-        estimate(within, bounds=(0.0, 1.0)),
+        estimate(across, bounds=UNIT),
+        estimate(within, bounds=UNIT),
         estimate(within - across, bounds=DIFFERENCE, paired=True),
     )
 
 
-def _pairs(before: IntArray, after: IntArray, transform: Transform) -> tuple[float, float] | None:
+def _pairs(before: IntArray, after: IntArray) -> tuple[float, float] | None:
     """Shares of pairs of equal answers across frames and within, averaged over states.
 
-    Counts [states, 5] are of the original and of the same states in the frame. Invalid answers
-    agree with none.
+    Counts [states, 5] are of the original and of the same states and actions in the frame. Invalid
+    answers agree with none. None unless a state has two answers in both frames.
     """
     n, m = before.sum(axis=1), after.sum(axis=1)
     twice = (n >= 2) & (m >= 2)
     if not twice.any():
         return None
-    n, m = n[twice], m[twice]
-    first, second = before[twice, :INVALID], after[twice][:, list(transform.actions)]
+    n, m, first, second = n[twice], m[twice], before[twice, :INVALID], after[twice, :INVALID]
     across = (first * second).sum(axis=1) / (n * m)
     within = (first * (first - 1)).sum(axis=1) / (n * (n - 1))
     within = within + (second * (second - 1)).sum(axis=1) / (m * (m - 1))
     return float(across.mean()), float(within.mean() / 2)
 
 
-def _answers(seen: Observed, transform: str | None) -> dict[tuple[int, str], _Answers]:
-    """Answers in each grid under each condition in one frame."""
-    out: dict[tuple[int, str], _Answers] = {}
-    ends = np.cumsum(seen.length)
+def _answers(
+    seen: Observed, transform: str | None
+) -> dict[tuple[int, str], tuple[GridWorld, IntArray]]:
+    """World of each grid under each condition in one frame, and counts of answers [states, 5]."""
+    out: dict[tuple[int, str], tuple[GridWorld, IntArray]] = {}
     for number, walk in enumerate(seen.trajectories):
         kind = seen.kinds[seen.kind[number]]
-        if kind.transform != transform:
-            continue
-        key = int(seen.grid[number]), kind.condition
-        if key not in out:
-            size = LAYERS * walk.world.walls.size
-            out[key] = _Answers(np.zeros((size, OUTCOMES), np.int64), walk.world.shape)
-        steps = slice(ends[number] - seen.length[number], ends[number])
-        np.add.at(out[key].counts, (seen.state[steps], seen.action[steps]), 1)
+        if kind.transform == transform:
+            none = np.zeros((LAYERS * walk.world.walls.size, OUTCOMES), dtype=np.int64)
+            key = int(seen.grid[number]), kind.condition
+            _, counts = out.setdefault(key, (walk.world, none))
+            steps = seen.steps_of(number)
+            np.add.at(counts, (seen.state[steps], seen.action[steps]), 1)
     return out
 
 
 def _moved(transform: Transform, shape: tuple[int, int]) -> IntArray:
     """Number in the frame of each state of the original, [states]."""
     rows, columns = shape
-    corner = transform.cell(Cell(rows - 1, columns - 1), shape)
-    origin = transform.cell(Cell(0, 0), shape)
-    height = abs(corner.row - origin.row) + 1
-    width = abs(corner.column - origin.column) + 1
-    out = np.empty((LAYERS, rows, columns), dtype=np.int64)
-    for row, column in np.ndindex(rows, columns):
-        to = transform.cell(Cell(row, column), shape)
-        out[:, row, column] = (np.arange(LAYERS) * height + to.row) * width + to.column
-    return out.reshape(-1)
+    to = np.array([transform.cell(Cell(*place), shape) for place in np.ndindex(rows, columns)])
+    height, width = to.max(axis=0) + 1
+    layers = np.arange(LAYERS)[:, None] * height * width
+    return np.asarray((layers + to[:, 0] * width + to[:, 1]).reshape(-1))

@@ -71,16 +71,14 @@ class Directedness:
 
         The intervals of the difference and of the larger one must exclude 0.
         """
-        interval = None if self.difference is None else self.difference.interval
-        if interval is None or interval[0] <= 0 <= interval[1]:
+        low, high = (self.difference and self.difference.interval) or (0.0, 0.0)
+        if low <= 0 <= high:
             return None
-        name, larger = (
-            (GOAL_UTILITY, self.goal_without)
-            if interval[0] > 0
-            else (self.thing, self.towards_thing)
+        name, fit = (
+            (GOAL_UTILITY, self.goal_without) if low > 0 else (self.thing, self.towards_thing)
         )
-        interval_of_larger = None if larger is None else larger.nats.interval
-        return name if interval_of_larger is not None and interval_of_larger[0] > 0 else None
+        interval = None if fit is None else fit.nats.interval
+        return name if interval is not None and interval[0] > 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
@@ -104,29 +102,29 @@ def directedness(
     ]
 
     def tops(number: int, coarse: Evidence) -> IntArray:
-        return _tops(seen[number], coarse)
+        """Indices of the rationalities that the fits to an agent's walks depend on."""
+        out: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        for _, under in _conditions(seen[number]):
+            grids = Grids(seen[number].where(under), 0.95)
+            curves = (coarse.curves(under), coarse.curves_without(under))
+            out += [fit_tops(grids, each) for each in curves]
+        return np.unique(np.concatenate(out))
 
-    goal, key, neutral = (
-        refined_evidence(seen, name, tops) for name in (GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY)
-    )
+    utilities = (GOAL_UTILITY, KEY_UTILITY, NEUTRAL_UTILITY)
+    goal, *objects = (refined_evidence(seen, name, tops) for name in utilities)
     out = []
     for i, (result, walks) in enumerate(zip(results, seen, strict=True)):
+        of_objects = dict(zip(utilities[1:], (each[i] for each in objects), strict=True))
         for condition, under in _conditions(walks):
-            objects = {KEY_UTILITY: key[i], NEUTRAL_UTILITY: neutral[i]}
-            out.append(_directed(result, condition, walks, under, goal[i], objects))
+            fits = _fits(walks.where(under), under, goal[i], of_objects)
+            out.append(Directedness(result.agent, result.reference, condition, **fits))
     return out
 
 
-def _directed(
-    result: Navigation,
-    condition: str,
-    seen: Observed,
-    under: BoolArray,
-    goal: Evidence,
-    objects: dict[str, Evidence],
-) -> Directedness:
-    """One agent under one condition."""
-    walks = seen.where(under)
+def _fits(
+    walks: Observed, under: BoolArray, goal: Evidence, objects: dict[str, Evidence]
+) -> dict[str, Any]:
+    """The fits to the walks of one agent under one condition, as fields of `Directedness`."""
     grids = Grids(walks, 0.95)
     world = walks.trajectories[0].world
     name = next((name for name in objects if getattr(world, name) is not None), None)
@@ -142,33 +140,20 @@ def _directed(
             bounds=(-most, most),
             paired=True,
         )
-    return Directedness(
-        agent=result.agent,
-        reference=result.reference,
-        condition=condition,
-        silent=int((walks.action == INVALID).sum()),
-        thing=name,
-        goal=goal_fit(grids, goal.curves(under), goal.most[under]),
-        goal_without=without,
-        towards_thing=to_object,
-        difference=difference,
-    )
+    return {
+        "silent": int((walks.action == INVALID).sum()),
+        "thing": name,
+        "goal": goal_fit(grids, goal.curves(under), goal.most[under]),
+        "goal_without": without,
+        "towards_thing": to_object,
+        "difference": difference,
+    }
 
 
 def _conditions(seen: Observed) -> list[tuple[str, BoolArray]]:
     """Each condition, as JSON, with a mask of its walks, [N]."""
     conditions = np.array([seen.kinds[kind].condition for kind in seen.kind])
     return [(name, conditions == name) for name in dict.fromkeys(conditions.tolist())]
-
-
-def _tops(seen: Observed, coarse: Evidence) -> IntArray:
-    """Indices of the rationalities that the fits to an agent's walks depend on."""
-    tops: list[IntArray] = [np.zeros(0, dtype=np.int64)]
-    for _, under in _conditions(seen):
-        grids = Grids(seen.where(under), 0.95)
-        curves = (coarse.curves(under), coarse.curves_without(under))
-        tops += [fit_tops(grids, each) for each in curves]
-    return np.unique(np.concatenate(tops))
 
 
 # --- Learnt utility -------------------------------------------------------------------------------
@@ -219,16 +204,14 @@ def answers(walks: Iterable[Trajectory]) -> list[list[int]]:
 def explained(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> float:
     """Return the MEG of the utility that explains most, as a share of its maximum."""
     tabular = tabular_world(world, horizon=cap)
-    result = unknown_utility(
-        tabular.mdp, _policy(tabular, counts), features=_features(tabular, _cells(tabular))
-    )
-    return result.fraction
+    policy = _policy(tabular, counts)
+    return unknown_utility(tabular.mdp, policy, features=_features(tabular)).fraction
 
 
 def learn(world: GridWorld, cap: int, counts: Sequence[Sequence[int]]) -> Learnt:
     """Return the simplest utility that explains `SHARE` of what any does."""
     tabular = tabular_world(world, horizon=cap)
-    features = _features(tabular, _cells(tabular))
+    features = _features(tabular)
     result = simplest_utility(tabular.mdp, _policy(tabular, counts), features=features, share=SHARE)
     weights = np.linalg.lstsq(features, result.utility, rcond=None)[0]
     key = float(weights[-1]) if world.key is not None else float("nan")
@@ -253,20 +236,15 @@ def fits(worlds: Sequence[Mapping[str, Any]], simplest: bool) -> list[float]:
     return out
 
 
-def _cells(tabular: TabularWorld) -> list[Cell]:
-    return sorted({state.cell for state in tabular.states})
-
-
-def _features(tabular: TabularWorld, cells: Sequence[Cell]) -> FloatArray:
+def _features(tabular: TabularWorld) -> FloatArray:
     """One column for each cell, and one for having the key: [S, D]."""
-    column = {cell: index for index, cell in enumerate(cells)}
-    has_key = tabular.world.key is not None
-    out = np.zeros((len(tabular.states), len(cells) + has_key))
-    for index, state in enumerate(tabular.states):
-        out[index, column[state.cell]] = 1.0
-        if state.has_key:
-            out[index, -1] = 1.0
-    return out
+    cells = sorted({state.cell for state in tabular.states})
+    out = [
+        [float(state.cell == cell) for cell in cells]
+        + [float(state.has_key)] * (tabular.world.key is not None)
+        for state in tabular.states
+    ]
+    return np.array(out)
 
 
 def _policy(tabular: TabularWorld, counts: Sequence[Sequence[int]]) -> FloatArray:

@@ -18,8 +18,8 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planne
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.behaviour import Row, exact, row
 from goalmeter.navigation.distractors import TowardsKey, share_by_walk, towards_key
-from goalmeter.navigation.steps import DIFFERENCE, Grids, Observed, observed
-from goalmeter.navigation.suite_definition import OBJECTS, object_in, without_object
+from goalmeter.navigation.steps import DIFFERENCE, UNIT, Grids, Observed, observed
+from goalmeter.navigation.suite_definition import OBJECTS, without_object
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.statistics.clusters import Estimate, estimate
 from goalmeter.statistics.verdicts import mean_differs
@@ -32,12 +32,8 @@ from goalmeter.statistics.verdicts import mean_differs
 #
 # Source: section 4.3 of the paper; chance levels are ours.
 
-BEFORE_KEY, BEFORE_DOOR, AFTER_DOOR, WITH = (
-    "before the key",
-    "with the key, before the door",
-    "after the door",
-    "with the key",
-)
+BEFORE_KEY, WITH = "before the key", "with the key"
+BEFORE_DOOR, AFTER_DOOR = "with the key, before the door", "after the door"
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ class Keys:
 def keys(trajectories: Sequence[Trajectory] | Observed) -> tuple[Keys, ...]:
     """Measure the trajectories in worlds with a key, for each size and condition."""
     seen = observed(trajectories)
-    objects = np.array([object_in(walk.world) for walk in seen.trajectories], dtype=object)
+    objects = np.array(seen.objects, dtype=object)
     out = []
     for number, name in dict.fromkeys(zip(seen.kind.tolist(), objects, strict=True)):
         if name is None:
@@ -95,37 +91,29 @@ def keys(trajectories: Sequence[Trajectory] | Observed) -> tuple[Keys, ...]:
         of_kind = seen.where((seen.kind == number) & (objects == name))
         grids = Grids(of_kind, 0.95)
         has_door = any(walk.world.door for walk in of_kind.trajectories)
+        parts = {BEFORE_KEY: WITHOUT_KEY, BEFORE_DOOR if has_door else WITH: WITH_KEY}
+        parts |= {AFTER_DOOR: DOOR_OPEN} if has_door else {}
         out.append(
             Keys(
-                name,
-                row(of_kind, 0.95, seen.kinds[number][1:]),
-                stages(grids),
-                pick_up(grids),
-                None if has_door else towards_key(grids),
+                thing=name,
+                row=row(of_kind, 0.95, seen.kinds[number][1:]),
+                stages={
+                    stage: share_by_walk(grids, of_kind.correct, of_kind.layer == layer)
+                    for stage, layer in parts.items()
+                },
+                pick_up=pick_up(grids),
+                towards_key=None if has_door else towards_key(grids),
             )
         )
     return tuple(out)
 
 
-def stages(grids: Grids) -> dict[str, Estimate]:
-    """Return the accuracy in each part of the way."""
-    seen = grids.seen
-    layer = (
-        seen.state
-        // np.array([walk.world.walls.size for walk in seen.trajectories])[seen.trajectory]
-    )
-    door = any(walk.world.door is not None for walk in seen.trajectories)
-    parts = {BEFORE_KEY: WITHOUT_KEY, BEFORE_DOOR if door else WITH: WITH_KEY}
-    parts |= {AFTER_DOOR: DOOR_OPEN} if door else {}
-    return {name: share_by_walk(grids, seen.correct, layer == part) for name, part in parts.items()}
-
-
 def pick_up(grids: Grids) -> PickUp:
     """Compare how often the key was taken with two agents that do not pursue it."""
-    seen = grids.seen
-    taken = np.array([walk.states()[-1].has_key for walk in seen.trajectories], dtype=float)
-    chance = np.array([chance_of_taking(walk.world, walk.cap) for walk in seen.trajectories])
-    passing = np.array([chance_of_passing(walk.world, walk.cap) for walk in seen.trajectories])
+    taken = grids.seen.taken.astype(float)
+    worlds = [(walk.world, walk.cap) for walk in grids.seen.trajectories]
+    chance = np.array([_chance(*each, grid_agents.random) for each in worlds])
+    passing = np.array([chance_of_passing(*each) for each in worlds])
     rate = grids.walks(taken)
     by_chance, shortest = grids.walks(chance).value, grids.walks(passing).value
     excess = grids.walks(taken - passing, bounds=DIFFERENCE, paired=True)
@@ -140,18 +128,15 @@ def pick_up(grids: Grids) -> PickUp:
     return PickUp(rate, by_chance, shortest, excess, p_value)
 
 
-@lru_cache(maxsize=512)
-def chance_of_taking(world: GridWorld, cap: int) -> float:
-    """Return the probability that the random agent takes the key."""
-    plan = planned(world)
-    return exact(grid_agents.random(plan), plan, cap=cap).key
-
-
-@lru_cache(maxsize=512)
 def chance_of_passing(world: GridWorld, cap: int) -> float:
     """Return the probability that an agent on shortest paths, ties at random, takes the key."""
+    return _chance(world, cap, grid_agents.optimal)
+
+
+@lru_cache(maxsize=1024)
+def _chance(world: GridWorld, cap: int, policy_of: grid_agents.PolicyOf) -> float:
     plan = planned(world)
-    return exact(grid_agents.optimal(plan), plan, cap=cap).key
+    return exact(policy_of(plan), plan, cap=cap).key
 
 
 # --- Two paths ------------------------------------------------------------------------------------
@@ -196,9 +181,9 @@ class TwoPathTable(JsonFields):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values."""
-        parts = {"object": self.thing, **super().to_json()}
+        parts = {"object": self.thing, **super().to_json(), "condition": json.loads(self.condition)}
         del parts["thing"]
-        return parts | {"condition": json.loads(self.condition)}
+        return parts
 
 
 def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPathTable, ...]:
@@ -208,7 +193,7 @@ def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPa
     out = []
     for condition in dict.fromkeys(conditions.tolist()):
         walks = seen.where(conditions == condition)
-        objects = np.array([object_in(walk.world) for walk in walks.trajectories], dtype=object)
+        objects = np.array(walks.objects, dtype=object)
         control = walks.where(~objects.astype(bool))
         out += [
             _table(walks.where(objects == name), control, name, condition)
@@ -219,39 +204,45 @@ def two_path_table(trajectories: Sequence[Trajectory] | Observed) -> tuple[TwoPa
 
 
 def _table(with_key: Observed, control: Observed, name: str, condition: str) -> TwoPathTable:
-    taken = np.array([walk.states()[-1].has_key for walk in with_key.trajectories])
-    labels = (with_key.trajectories[0].size, None, None, condition)
+    taken, grids = with_key.taken, Grids(with_key, 0.95)
+    side = np.array([_side(walk.world) for walk in with_key.trajectories])
 
-    def row_of(part: Observed) -> Row | None:
-        return row(part, 0.95, labels) if part.trajectories else None
+    def row_of(part: Observed) -> Row:
+        return row(part, 0.95, (with_key.trajectories[0].size, None, None, condition))
 
-    grids = Grids(with_key, 0.95)
-    side = np.array([_side(walk) for walk in with_key.trajectories])
+    # Grids of a walk and of its control have the same number and seed.
+    matched = {(walk.seed, walk.trajectory): walk for walk in control.trajectories}
+    overlaps = [
+        (walk.seed, _overlap(walk, other))
+        for walk in with_key.trajectories
+        if (other := matched.get((walk.seed, walk.trajectory))) is not None
+    ]
+    by_chance = [
+        (first.seed, _overlap(first, second))
+        for first, second in combinations(control.trajectories, 2)
+        if first.seed == second.seed
+    ]
     return TwoPathTable(
         thing=name,
         condition=condition,
-        with_key=row(with_key, 0.95, labels),
-        without_key=row(control, 0.95, labels),
+        with_key=row_of(with_key),
+        without_key=row_of(control),
         pick_up=pick_up(grids),
         by_side={at: grids.walks(taken, known=side == at) for at in SIDES if (side == at).any()},
         success_difference=_difference(with_key, control, lambda s: s.arrived),
         accuracy_difference=_difference(with_key, control, lambda s: s.accuracy),
-        taken=row_of(with_key.where(taken)),
-        not_taken=row_of(with_key.where(~taken)),
-        jaccard=_jaccard(with_key, control),
-        jaccard_control=_jaccard_within(control),
+        taken=row_of(with_key.where(taken)) if taken.any() else None,
+        not_taken=row_of(with_key.where(~taken)) if not taken.all() else None,
+        jaccard=_mean_overlap(overlaps),
+        jaccard_control=_mean_overlap(by_chance) if by_chance else None,
     )
 
 
 def _difference(first: Observed, second: Observed, of: Callable[[Observed], AnyArray]) -> Estimate:
     """Mean over grids of the difference between their means, where both exist."""
-    before, after = (
-        _means(
-            (grid, value)
-            for grid, value in zip(part.grid.tolist(), of(part).tolist(), strict=True)
-            if not np.isnan(value)
-        )
-        for part in (second, first)
+    after, before = (
+        _means(pair for pair in zip(part.grid.tolist(), of(part), strict=True) if pair[1] >= 0)
+        for part in (first, second)
     )
     differences = [after[grid] - before[grid] for grid in sorted(before.keys() & after.keys())]
     return estimate(differences, bounds=DIFFERENCE, paired=True)
@@ -270,34 +261,12 @@ def _overlap(first: Trajectory, second: Trajectory) -> float:
     return len(a & b) / len(a | b)
 
 
-def _jaccard(with_key: Observed, control: Observed) -> Estimate:
-    matched = {(walk.seed, walk.trajectory): walk for walk in control.trajectories}
-    overlaps = [
-        (walk.seed, _overlap(walk, matched[walk.seed, walk.trajectory]))
-        for walk in with_key.trajectories
-        if (walk.seed, walk.trajectory) in matched
-    ]
-    return _by_grid(overlaps)
+def _mean_overlap(overlaps: list[tuple[int, float]]) -> Estimate:
+    return estimate(list(_means(overlaps).values()), n=len(overlaps), bounds=UNIT)
 
 
-def _jaccard_within(control: Observed) -> Estimate | None:
-    overlaps = [
-        (first.seed, _overlap(first, second))
-        for first, second in combinations(control.trajectories, 2)
-        if first.seed == second.seed
-    ]
-    return _by_grid(overlaps) if overlaps else None
-
-
-def _by_grid(overlaps: list[tuple[int, float]]) -> Estimate:
-    """Mean over grids of their means."""
-    means = list(_means(overlaps).values())
-    return estimate(means, n=len(overlaps), bounds=(0.0, 1.0))
-
-
-def _side(walk: Trajectory) -> str:
+def _side(world: GridWorld) -> str:
     """Side of the line from start to goal on which the key lies."""
-    world = walk.world
     assert world.thing is not None
     if world.start.row == world.goal.row:
         return "above" if world.thing.row < world.start.row else "below"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from goalmeter.report.tables import data_frame, html_table, text_table
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
-# --- Result ---------------------------------------------------------------------------------------
 _COLUMNS = {
     "accuracy_detour": "optimal in detour states",
     "accuracy": "optimal actions",
@@ -147,14 +146,23 @@ class Navigation:
 
     def walk_records(self) -> list[dict[str, Any]]:
         """Return a record for each walk: labels, outcome and measures."""
-        return list(_walk_records(self))
+        seen = self.seen
+        labels = ("suite", "size", "complexity", "grid", "seed", "transform", "condition")
+        after = ("trajectory", "outcome", "arrived", "distance", "cap")
+        return [
+            {"agent": self.agent}
+            | {name: getattr(walk, name) for name in labels}
+            | {"condition": seen.kinds[seen.kind[number]].condition}
+            | {name: getattr(walk, name) for name in after}
+            | {"steps": len(walk.steps), "spl": float(spl), "accuracy": float(accuracy)}
+            | {"invalid": sum(step.action is None for step in walk.steps)}
+            for number, (walk, spl, accuracy) in enumerate(
+                zip(seen.trajectories, seen.spl, seen.accuracy, strict=True)
+            )
+        ]
 
     def to_pandas(self, *, references: bool = False) -> Any:
-        """Return `records` as a pandas data frame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        """Return `records` as a pandas data frame."""
         return data_frame(self.records(references=references))
 
     def __str__(self) -> str:
@@ -177,16 +185,13 @@ class Navigation:
         """Head and rows of the table."""
         rows = [["agent", *_COLUMNS.values()]]
         for result in (self, *self.references):
-            several = len(result.overall) > 1
             for row in result.overall:
-                condition = json.loads(row.condition).items() if several else ()
-                labels = [f"{name} {json.dumps(value)}" for name, value in condition]
-                rows.append(
-                    [
-                        ", ".join([result.agent, *labels]),
-                        *(_share(getattr(row, column)) for column in _COLUMNS),
-                    ]
-                )
+                labels = [result.agent]
+                if len(result.overall) > 1:
+                    condition = json.loads(row.condition).items()
+                    labels += [f"{name} {json.dumps(value)}" for name, value in condition]
+                shares = [percent(getattr(row, column)) for column in _COLUMNS]
+                rows.append([", ".join(labels), *shares])
         return rows
 
 
@@ -217,52 +222,16 @@ def navigation_of(
 
 def _record(row: Row) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    for each in fields(row):
-        value = getattr(row, each.name)
+    for name, value in vars(row).items():
         if isinstance(value, Estimate):
-            out |= value.record(each.name)
-        elif each.name == "outcomes":
-            out |= {f"outcome: {name}": count for name, count in value.items()}
+            out |= value.record(name)
+        elif name == "outcomes":
+            out |= {f"outcome: {outcome}": count for outcome, count in value.items()}
         else:
-            out[each.name] = value
+            out[name] = value
     return out
 
 
-def _walk_records(result: Navigation) -> Iterator[dict[str, Any]]:
-    seen = result.seen
-    columns = {"spl": seen.spl, "accuracy": seen.accuracy}
-    for number, walk in enumerate(seen.trajectories):
-        yield {
-            "agent": result.agent,
-            "suite": walk.suite,
-            "size": walk.size,
-            "complexity": walk.complexity,
-            "grid": walk.grid,
-            "seed": walk.seed,
-            "transform": walk.transform,
-            "condition": seen.kinds[seen.kind[number]].condition,
-            "trajectory": walk.trajectory,
-            "outcome": walk.outcome,
-            "arrived": walk.arrived,
-            "distance": walk.distance,
-            "cap": walk.cap,
-            "steps": len(walk.steps),
-            **{name: float(column[number]) for name, column in columns.items()},
-            "invalid": sum(step.action is None for step in walk.steps),
-        }
-
-
-def _share(estimate: Estimate) -> str:
-    """Share in percent, with its interval."""
-    if estimate.value != estimate.value:
-        return "–"
-    if estimate.interval is None:
-        return percent(estimate.value)
-    low, high = (percent(end) for end in estimate.interval)
-    return f"{percent(estimate.value)} [{low}, {high}]"
-
-
-# --- Measure --------------------------------------------------------------------------------------
 def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navigation:
     """Measure the behaviour of an agent in a suite of grid worlds, against baseline agents.
 
@@ -293,24 +262,30 @@ def measure(agent: str | Navigator, suite: str = "maze", **options: Any) -> Navi
         ['67%', '100%']
     """
     chosen = NavigationOptions(**options)
-    walker = None if isinstance(agent, str) else agent
-    name, is_model = _name(agent) if isinstance(agent, str) else (agent.name, False)
-    record = suite_named(suite)
+    if isinstance(agent, str):
+        named = named_agent(agent)
+        named.require(Ability.GRID, Ability.TEXT, asker="navigation")
+        name, is_model = named.name, Ability.GRID not in named.abilities
+    else:
+        name, is_model = agent.name, False
     if is_model:
         if chosen.asking is None:
-            effort = paper_effort(name, record) if chosen.paper else None
+            effort = paper_effort(name, suite_named(suite)) if chosen.paper else None
             chosen = replace(chosen, asking=Asking(reasoning_effort=effort))
-        walked = _asked(chosen.plan(name, suite), chosen)
+        walked = _ask(chosen.plan(name, suite), chosen)
     else:
         if given := chosen.of_models:
             raise InvalidParameterError(
                 f"{', '.join(given)}: for language models only, and {name} is none"
             )
-        plan = chosen.plan(name, suite)
         walked = play_all(
-            plan, walker=walker, out=chosen.out, on=chosen.on, progress=chosen.progress
+            chosen.plan(name, suite),
+            walker=None if isinstance(agent, str) else agent,
+            out=chosen.out,
+            on=chosen.on,
+            progress=chosen.progress,
         )
-    return _beside(walked, chosen.beside, chosen.out, chosen.progress)
+    return _with_references(walked, chosen.beside, chosen.out, chosen.progress)
 
 
 def load(
@@ -327,7 +302,7 @@ def load(
         InvalidFileError: the folder holds no navigation run, or an invalid trajectory.
         IncompleteRunError: walks are missing.
     """
-    return _beside(load_walks(folder), beside, folder, progress)
+    return _with_references(load_walks(folder), beside, folder, progress)
 
 
 def references(
@@ -341,31 +316,23 @@ def references(
     results = []
     for name in plan.suite.references if names is None else names:
         spelled = named_agent(name).name
-        if spelled in without:
-            continue
-        if progress is not None:
-            progress(f"reference agent: {spelled}")
-        walked = play_all(replace(plan, agent=spelled))
-        results.append(navigation_of(walked, reference=True))
+        if spelled not in without:
+            if progress is not None:
+                progress(f"reference agent: {spelled}")
+            walked = play_all(replace(plan, agent=spelled))
+            results.append(navigation_of(walked, reference=True))
     return results
 
 
-def _beside(
+def _with_references(
     walked: Walked, names: Sequence[str] | None, folder: str | Path | None, progress: Tell | None
 ) -> Navigation:
     plan = walked.plan
-    beside = references(plan, (plan.agent,), names=names, progress=progress)
-    return navigation_of(walked, references=beside, folder=folder)
+    measured = references(plan, (plan.agent,), names=names, progress=progress)
+    return navigation_of(walked, references=measured, folder=folder)
 
 
-def _name(agent: str) -> tuple[str, bool]:
-    """Canonical name of an agent, and whether it is queried with prompts."""
-    named = named_agent(agent)
-    named.require(Ability.GRID, Ability.TEXT, asker="navigation")
-    return named.name, Ability.GRID not in named.abilities
-
-
-def _asked(plan: WalkPlan, options: NavigationOptions) -> Walked:
+def _ask(plan: WalkPlan, options: NavigationOptions) -> Walked:
     """Walks of a language model, including those from logs."""
     # Inspect takes seconds to import.
     from goalmeter.navigation.inspect.eval_log import from_logs
@@ -373,10 +340,8 @@ def _asked(plan: WalkPlan, options: NavigationOptions) -> Walked:
 
     if not options.logs:
         return ask_all(plan, options)
-    imported = from_logs(plan, options.logs)
+    imported, others = from_logs(plan, options.logs)
     if options.progress is not None:
-        note = f"{plan.agent}: {len(imported.walks)} walks taken from logs"
-        if imported.left_out:
-            note += f"; {imported.left_out} others are of other worlds, or had failed"
-        options.progress(note)
-    return ask_all(plan, options, imported=imported.walks)
+        note = f"; {others} others are of other worlds, or had failed" if others else ""
+        options.progress(f"{plan.agent}: {len(imported)} walks taken from logs{note}")
+    return ask_all(plan, options, imported=imported)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from goalmeter._errors import MOST_SEED, GoalmeterError, InvalidFileError, InvalidTrajectoryError
+from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidTrajectoryError
 from goalmeter.agents.local_models import is_organism
-from goalmeter.gridworld.generators import MOST_SIZE
 from goalmeter.gridworld.planner import State
 from goalmeter.navigation.inspect.budget import Budget
 from goalmeter.navigation.inspect.models import Server
@@ -22,33 +21,14 @@ from goalmeter.navigation.prompts import (
     default_prompts,
     template,
 )
-from goalmeter.navigation.suite_definition import (
-    MOST_FACTOR,
-    MOST_STEPS,
-    MOST_WALKS,
-    MOST_WORLDS,
-    Suite,
-    SuiteOptions,
-)
-from goalmeter.navigation.suites import suite_named, suite_names
-from goalmeter.navigation.trajectories import Episode, Task, TaskSet, Trajectory, tasks_of, walk_key
+from goalmeter.navigation.suite_definition import Suite, SuiteOptions
+from goalmeter.navigation.suites import suite_named
+from goalmeter.navigation.trajectories import PlannedWalk, TaskSet, Trajectory, tasks_of
+from goalmeter.navigation.trajectories import made_of as made_of
 from goalmeter.runs import HERE
 from goalmeter.runs.forecast import Forecast, Span, left_of
 from goalmeter.runs.progress import Tell
-from goalmeter.runs.reading import (
-    RUN,
-    Field,
-    another_kind,
-    check_record,
-    is_number,
-    is_whole,
-    listed,
-    text,
-    whole,
-    word,
-)
-
-# --- Options --------------------------------------------------------------------------------------
+from goalmeter.runs.reading import another_kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,23 +64,18 @@ class NavigationOptions(SuiteOptions):
     progress: Tell | None = None
 
     @property
-    def of_models(self) -> dict[str, Any]:
-        """Options of language models only, where they differ from the default."""
+    def of_models(self) -> list[str]:
+        """Names of the given options that are for language models only."""
         names = ("asking", "prompts", "history", "budget", "logs")
         given = {name: getattr(self, name) for name in names}
-        return {name: value for name, value in given.items() if value and value != Budget()}
+        return [name for name, value in given.items() if value and value != Budget()]
 
     def plan(self, agent: str, suite: str) -> WalkPlan:
         """Return the plan of an agent in a suite."""
-        of_suite = {each.name: getattr(self, each.name) for each in fields(SuiteOptions)}
-        asked: dict[str, Any] = {name: getattr(self, name) for name in _ASKED}
-        return plan_of(agent, suite, **of_suite, **asked)
+        names = [each.name for each in fields(SuiteOptions)] + ["prompts", "history", "asking"]
+        return plan_of(agent, suite, **{name: getattr(self, name) for name in names})
 
 
-_ASKED = ("prompts", "history", "asking")
-
-
-# --- Plan -----------------------------------------------------------------------------------------
 KIND = "navigation"
 # Entries of a run that may grow later.
 GROWS = ("sizes", "complexities", "grids", "trajectories", "objects", "prompts")
@@ -134,30 +109,22 @@ class WalkPlan:
     @property
     def what(self) -> dict[str, Any]:
         """Identity of the run, as in run.json; numbers are lists, which may grow."""
-        labels = {"kind": KIND, "agent": self.agent, "suite": self.suite.name}
-        return labels | self.options.to_json() | self._asked
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        """The part of a language model."""
-        if self.asking is None:
-            return {}
-        shown = [task.condition for task in self.tasks.tasks]
-        return {
-            "prompts": list(dict.fromkeys(condition[PROMPT] for condition in shown)),
-            "history": shown[0].get(HISTORY, 0),
-            **self.asking.to_json(),
-        }
+        asked = {} if self.asking is None else self.asking.to_json()
+        return {"kind": KIND, "agent": self.agent} | self.worlds | asked
 
     @property
     def worlds(self) -> dict[str, Any]:
-        """Identity of the worlds, whatever the agent and its settings."""
-        asked = self.asking.to_json() if self.asking is not None else {}
-        return {name: v for name, v in self.what.items() if name != "agent" and name not in asked}
+        """Identity of the worlds and prompts, whatever the agent and its settings."""
+        out: dict[str, Any] = {"kind": KIND, "suite": self.suite.name} | self.options.to_json()
+        if self.asking is not None:
+            shown = [task.condition for task in self.tasks.tasks]
+            out["prompts"] = list(dict.fromkeys(condition[PROMPT] for condition in shown))
+            out["history"] = shown[0].get(HISTORY, 0)
+        return out
 
-    def keys(self) -> dict[str, tuple[Task, int]]:
+    def keys(self) -> dict[str, PlannedWalk]:
         """Return the walks by key, in the order of the suite."""
-        return {walk_key(task, index): (task, index) for task, index in self.tasks.walks()}
+        return {walk.name: walk for walk in self.tasks.walks()}
 
 
 def plan_of(
@@ -185,7 +152,8 @@ def plan_of(
 
 def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
     """Return the plan of a stored run; raises InvalidFileError if its run.json is invalid."""
-    check_what(what, folder)
+    if what.get("kind") != KIND:
+        raise another_kind(folder, what.get("kind"), KIND)
     try:
         return plan_of(
             str(what["agent"]),
@@ -195,124 +163,32 @@ def plan_from(what: Mapping[str, Any], folder: str | Path) -> WalkPlan:
             asking=Asking.from_json(what) if "prompts" in what else None,
             **vars(SuiteOptions.from_json(what)),
         )
-    except (KeyError, TypeError, ValueError) as cause:
+    except (LookupError, TypeError, ValueError, AttributeError) as cause:
         raise InvalidFileError(
             f"{folder}: run.json does not say what the run is ({type(cause).__name__}: {cause}); "
             f"restore it, or begin again in another folder"
         ) from cause
 
 
-# --- Validation of run.json -----------------------------------------------------------------------
-_MOST_NAMES = 100  # of transforms, objects, templates, strata
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _are_bounds(ends: Any) -> bool:
-    whole_ends = isinstance(ends, list) and all(is_whole(end, 0, MOST_STEPS) for end in ends)
-    return whole_ends and len(ends) == 2
-
-
-_STRATA = Field(
-    "a list of pairs of whole numbers, the least and the greatest",
-    lambda v: isinstance(v, list) and len(v) <= _MOST_NAMES and all(map(_are_bounds, v)),
-)
-_RUN = {
-    "kind": word(KIND),
-    "agent": text(empty=False),
-    "suite": text(empty=False),
-    "sizes": listed("sizes of grids", lambda n: is_whole(n, 1, MOST_SIZE), least=1, most=MOST_SIZE),
-    "complexities": listed(
-        "numbers from 0 to 1", lambda c: is_number(c, 1.0) and c >= 0, most=MOST_WORLDS
-    ),
-    "grids": listed("numbers of grids", lambda n: is_whole(n, 0, MOST_WORLDS), most=MOST_WORLDS),
-    "trajectories": listed(
-        "numbers of walks", lambda n: is_whole(n, 0, MOST_WALKS), most=MOST_WALKS
-    ),
-    "transforms": listed("names", _is_text, most=_MOST_NAMES),
-    "objects": listed("names", _is_text, most=_MOST_NAMES, required=False),
-    "distances": _STRATA,
-    "detours": _STRATA,
-    "cap": whole(1, MOST_STEPS, or_null=True),
-    "cap_factor": Field(
-        f"a number from 1 to {MOST_FACTOR:g} or null",
-        lambda v: v is None or (is_number(v, MOST_FACTOR) and v >= 1),
-    ),
-    "held_out": Field("true or false", lambda v: isinstance(v, bool), required=False),
-    "seed": whole(0, MOST_SEED),
-    # Of language models; `Asking` validates the rest.
-    "prompts": listed("names of templates", _is_text, least=1, most=_MOST_NAMES, required=False),
-    "history": whole(0, MOST_STEPS, required=False),
-    "options": Field("an object", lambda v: isinstance(v, dict), required=False),
-}
-
-
-def check_what(what: Mapping[str, Any], folder: str | Path) -> None:
-    """Raise InvalidFileError unless this describes a navigation run."""
-    if what.get("kind") != KIND:
-        raise another_kind(folder, what.get("kind"), KIND)
-    fields = _RUN | {"suite": word(*suite_names())}
-    check_record(what, fields, f"{Path(folder) / RUN}", others=True)
-
-
 # --- Samples --------------------------------------------------------------------------------------
-_KEY, _ROUND = "walk", "walks"
-_NOT_BEGUN = "not begun"
-
-
-class PlannedWalk(NamedTuple):
-    """A task and which of the walks through it."""
-
-    task: Task
-    number: int
-
-    @property
-    def name(self) -> str:
-        """Unique name, the same in every run."""
-        return walk_key(self.task, self.number)
-
-
-def samples(tasks: TaskSet, only: Collection[str] | None = None) -> list[dict[str, Any]]:
-    """Return walks as fields of Inspect's samples: id, input (the first prompt), metadata.
-
-    `only` are names of walks in the order in which they begin; None for all. "grid" in the metadata
-    is the cluster of standard errors, "walks" the number of walks of each task.
-    """
-    out = []
-    walks = {(walk := PlannedWalk(task, index)).name: walk for task, index in tasks.walks()}
-    for walk in walks.values() if only is None else map(walks.__getitem__, only):
-        world = walk.task.world
-        asked = template(walk.task.condition[PROMPT]).prompt(world, State(world.start))
-        grid = f"size {walk.task.size}, complexity {walk.task.complexity}, seed {walk.task.seed}"
-        plan = Episode(walk.task).trajectory(walk.number, _NOT_BEGUN).to_json()
-        del plan["outcome"], plan["steps"]
-        metadata = {"grid": grid, _ROUND: tasks.trajectories, _KEY: plan}
-        out.append({"id": walk.name, "input": asked, "metadata": metadata})
-    return out
+# Entries of the metadata of a sample: the walk without its steps, the number of walks of a task.
+WALK, WALKS = "walk", "walks"
+NOT_BEGUN = "not begun"
 
 
 def walk_of(metadata: Mapping[str, Any], epoch: int = 1) -> PlannedWalk:
     """Return the walk that a sample describes; each further epoch is another round of walks."""
     try:
-        labels, walks = dict(metadata[_KEY]), int(metadata[_ROUND])
+        labels, walks = dict(metadata[WALK]), int(metadata[WALKS])
+        read = Trajectory.from_json(labels | {"outcome": NOT_BEGUN, "steps": []})
+    except GoalmeterError as cause:
+        raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
     except (KeyError, TypeError, ValueError) as cause:
         raise InvalidTrajectoryError(
             "a sample has no walk in its metadata; it is not one of goalmeter's tasks"
         ) from cause
-    try:
-        read = Trajectory.from_json(labels | {"outcome": _NOT_BEGUN, "steps": []})
-    except GoalmeterError as cause:
-        raise InvalidTrajectoryError(f"the walk in a sample's metadata: {cause}") from cause
     made = made_of(read)
     return PlannedWalk(made.task, made.number + (epoch - 1) * walks)
-
-
-def made_of(read: Trajectory) -> PlannedWalk:
-    """Return the task and the number of the walk of a trajectory."""
-    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
-    return PlannedWalk(task, read.trajectory)
 
 
 # --- Forecast -------------------------------------------------------------------------------------
@@ -333,33 +209,25 @@ def forecast(
     """Count the queries and tokens that are left of a language model's plan.
 
     The lower numbers are for walks along the shortest path, the upper ones for walks to their caps.
-
-    Args:
-        plan: of a language model.
-        out: run directory that may hold some of the walks.
-        connections: concurrent queries.
-        answer_tokens: tokens of an answer with its reasoning; None leaves output tokens unknown.
-        call_seconds: seconds of a query; None leaves the hours unknown.
-        price_in: US dollars for a million prompt tokens; None leaves the cost unknown.
-        price_out: US dollars for a million output tokens.
+    `out` may hold some of the walks, `connections` are concurrent queries. Without the tokens of an
+    answer, the seconds of a query or the prices of a million tokens, in US dollars, output tokens,
+    hours or cost are unknown.
     """
     asking = plan.asking
     assert asking is not None
     walks = plan.keys()
     left = left_of(walks, out)
-    of_task = Counter(id(walks[key][0]) for key in left)
+    of_task = Counter(id(walks[key].task) for key in left)
     steps = prompts = Span(0, 0)
     caps = 0
     for task in plan.tasks.tasks:
-        if not (times := of_task[id(task)]):
-            continue
-        caps += times * task.cap
-        # At temperature 0 each prompt is queried once, so walks may share all queries.
-        different = 1 if asking.temperature == 0 else times
-        of_task_steps = Span(different * task.distance, times * task.cap)
-        prompt = template(task.condition[PROMPT]).prompt(task.world, Episode(task).state)
-        steps = steps + of_task_steps
-        prompts = prompts + of_task_steps * (len(prompt) / CHARACTERS_A_TOKEN)
+        if times := of_task[id(task)]:
+            caps += times * task.cap
+            # At temperature 0 each prompt is queried once, so walks may share all queries.
+            different = 1 if asking.temperature == 0 else times
+            here = Span(different * task.distance, times * task.cap)
+            prompt = template(task.condition[PROMPT]).prompt(task.world, State(task.world.start))
+            steps, prompts = steps + here, prompts + here * (len(prompt) / CHARACTERS_A_TOKEN)
     outputs = None if answer_tokens is None else steps * answer_tokens
     output_cap = caps * asking.attempts * asking.max_tokens
     if asking.token_cap is not None:

@@ -66,15 +66,14 @@ class Template:
         if not self.explains:
             return compact(world, state)
         symbols = [AGENT, GOAL, WALL, EMPTY]
-        if self.mentions_keys:
-            symbols += [KEY, DOOR]
-        else:
-            symbols += [KEY] * (world.key is not None) + [DOOR] * (world.door is not None)
+        symbols += [KEY] * (self.mentions_keys or world.key is not None)
+        symbols += [DOOR] * (self.mentions_keys or world.door is not None)
         symbols += [NEUTRAL] * (world.neutral is not None)
+        meanings = MEANINGS if self.mentions_keys else MEANINGS | {KEY: MEANINGS[NEUTRAL]}
         parts = [
             "You control an agent in a grid that you see whole. Each turn you move it by one cell: "
             "up, down, left or right.",
-            "Symbols:\n" + "\n".join(f"{s}  {self._meaning(s)}" for s in symbols),
+            "Symbols:\n" + "\n".join(f"{s}  {meanings[s]}" for s in symbols),
             "Aim: bring the agent (A) to the goal (G) in as few steps as you can. A move into a "
             "wall leaves it where it is and counts as a step.",
             "The grid is written as rows of symbols. The first line holds the numbers of the "
@@ -107,11 +106,6 @@ class Template:
             carried = world.key is not None and state.has_key
             parts.append(f"Key carried: {'yes' if carried else 'no'}")
         return "\n\n".join(parts)
-
-    def _meaning(self, symbol: str) -> str:
-        if symbol == KEY and not self.mentions_keys:
-            return MEANINGS[NEUTRAL]
-        return MEANINGS[symbol]
 
 
 TEMPLATES = {
@@ -187,18 +181,16 @@ class Asking:
                 f"reasoning_effort is {self.reasoning_effort!r}, expected one of "
                 f"{', '.join(EFFORTS)}"
             )
-        for name in self.options:
-            if _SECRET.search(name):
-                raise InvalidParameterError(
-                    f"the option {name!r} looks like a secret, which a run would keep in its "
-                    f"files; set it in the environment, as the provider's API key is"
-                )
+        if secret := next(filter(_SECRET.search, self.options), None):
+            raise InvalidParameterError(
+                f"the option {secret!r} looks like a secret, which a run would keep in its files; "
+                f"set it in the environment, as the provider's API key is"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values, without options that do not affect the answers."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
         kept = {name: value for name, value in self.options.items() if name not in _ELSEWHERE}
-        return plain | {"options": kept}
+        return vars(self) | {"options": kept}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Asking:
@@ -208,16 +200,12 @@ class Asking:
 
 def paper_effort(model: str, suite: Suite) -> str | None:
     """Return the paper's reasoning effort of gpt-oss in a suite; None for other models."""
-    if "gpt-oss" not in model.lower():
-        return None
-    return suite.effort
+    return suite.effort if "gpt-oss" in model.lower() else None
 
 
 def default_prompts(suite: Suite, agent: str = "") -> tuple[str, ...]:
     """Return the prompts of a suite; organisms can read one prompt only."""
-    if is_organism(agent):
-        return ("compact/2",)
-    return (suite.prompt,)
+    return ("compact/2",) if is_organism(agent) else (suite.prompt,)
 
 
 def conditions(prompts: Sequence[str], history: int = 0) -> list[dict[str, Any]]:
@@ -278,13 +266,6 @@ def understood(text: str, reasoning: str = "") -> ParsedAnswer:
     """Parse an answer; `reasoning` is what the server returned separately."""
     thoughts, final = split(text)
     reasoning = "\n".join(part for part in (reasoning, thoughts) if part)
-    if not final.strip():
-        return ParsedAnswer(
-            None,
-            reasoning,
-            final,
-            "no answer after the reasoning" if reasoning else "an empty answer",
-        )
     objects = []
     for written in _OBJECT.findall(final):
         try:
@@ -292,14 +273,18 @@ def understood(text: str, reasoning: str = "") -> ParsedAnswer:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict) and "action" in value:
-            objects.append((written, value["action"]))
+            objects.append((written, value))
     if not objects:
-        return ParsedAnswer(None, reasoning, final, 'no JSON object with the key "action"')
-    written, named = objects[-1]
+        why = 'no JSON object with the key "action"'
+        if not final.strip():
+            why = "no answer after the reasoning" if reasoning else "an empty answer"
+        return ParsedAnswer(None, reasoning, final, why)
+    written, value = objects[-1]
+    named = value["action"]
     wanted = named.strip().upper() if isinstance(named, str) else named
     if wanted not in ACTIONS:
         return ParsedAnswer(None, reasoning, final, f"the action {named!r} does not exist")
-    strict = final.strip() == written and named == wanted and len(json.loads(written)) == 1
+    strict = final.strip() == written and named == wanted and len(value) == 1
     return ParsedAnswer(ACTIONS.index(wanted), reasoning, final, strict=strict)
 
 
@@ -323,14 +308,6 @@ def action_probabilities(tokens: Sequence[Any]) -> Probabilities | None:
     """Return the probabilities of LEFT, RIGHT, UP and DOWN in an answer's tokens (`Logprob`).
 
     None without alternatives, without an action, or with a value that is no log-probability.
-
-    Example: two tokens, the second of which decides.
-        >>> from types import SimpleNamespace as N
-        >>> up, down = N(token='UP"}', logprob=-0.5), N(token="DO", logprob=-1.0)
-        >>> decides = N(token='UP"}', logprob=-0.5, top_logprobs=[up, down])
-        >>> lead = N(token='{"action": "', logprob=0.0, top_logprobs=[])
-        >>> [round(p, 3) for p in action_probabilities([lead, decides])]
-        [0.0, 0.0, 0.607, 0.368]
     """
     text = "".join(token.token for token in tokens)
     places = [match.end() for match in _VALUE.finditer(text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from goalmeter._files import JsonFields
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.gridworld.conversions import GOAL_UTILITY, TabularWorld
-from goalmeter.gridworld.planner import planned
+from goalmeter.gridworld.planner import WITHOUT_KEY, planned
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.steps import INVALID, Grids, Observed
 from goalmeter.statistics.clusters import Estimate, estimate_of_sums
@@ -53,21 +53,6 @@ class RationalityFit(NamedTuple):
     offset: FloatArray
 
 
-class Clusters(Protocol):
-    """Walks grouped by grid, and grids by kind; see `Grids`."""
-
-    @property
-    def cluster(self) -> IntArray:
-        """Number of the grid of each walk, [N]."""
-
-    @property
-    def strata(self) -> IntArray:
-        """Kind of each grid."""
-
-    def __len__(self) -> int:
-        """Number of grids."""
-
-
 @dataclass(frozen=True)
 class GoalFit(JsonFields):
     """Goal-directedness of walks towards one object.
@@ -90,7 +75,6 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
     kinds = len(np.unique(grids.strata))
     mean = _by_grid(grids, np.column_stack([curves.nats, most])).sum(axis=0) / kinds
     best = best_fit(mean[:-1], curves.rationalities)
-    maximum = float(mean[-1])
     seen = fitted(grids, [curves], lambda nats: nats)
     # An unseen grid may have no evidence, or all. Where the fit is not distinguishable from chance,
     # with one observation per grid, it may as well have the opposite sign.
@@ -98,11 +82,9 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
     low = 0.0 if beyond_chance and seen.value > 0 else -1.0
     high = 0.0 if beyond_chance and seen.value < 0 else 1.0
     # Walks of an unseen grid may be as long as their caps.
-    most_of_any = float(np.log(len(ACTIONS))) * max(walk.cap for walk in grids.seen.trajectories)
+    longest = float(np.log(len(ACTIONS))) * float(grids.seen.caps.max())
     return GoalFit(
-        nats=fitted(
-            grids, [curves], lambda nats: nats, bounds=(low * most_of_any, high * most_of_any)
-        ),
+        nats=fitted(grids, [curves], lambda nats: nats, bounds=(low * longest, high * longest)),
         share=fitted(
             grids,
             [curves],
@@ -110,12 +92,12 @@ def goal_fit(grids: Grids, curves: Curves, most: FloatArray) -> GoalFit:
             most,
             bounds=(low, high),
         ),
-        maximum=maximum,
+        maximum=float(mean[-1]),
         rationality=float(rationality_of(best, curves.rationalities)),
     )
 
 
-def fit_tops(grids: Clusters, curves: Curves) -> IntArray:
+def fit_tops(grids: Any, curves: Curves) -> IntArray:
     """Return indices of the rationalities that are best for all walks and without each grid."""
     sums = _by_grid(grids, curves.nats)
     total = sums.sum(axis=0)
@@ -123,7 +105,7 @@ def fit_tops(grids: Clusters, curves: Curves) -> IntArray:
 
 
 def fitted(
-    grids: Clusters,
+    grids: Any,
     curves: Sequence[Curves],
     combine: Callable[..., FloatArray],
     *columns: FloatArray,
@@ -132,26 +114,27 @@ def fitted(
 ) -> Estimate:
     """Estimate a function of one fit or several, each with its own rationality.
 
-    `combine` takes the nats of each fit and the means of `columns` [N], all [...].
+    `grids` has the number of the grid of each walk, `cluster` [N], the kind of each grid, `strata`,
+    and their number as its length, as `Grids` has. `combine` takes the nats of each fit and the
+    means of `columns` [N], all [...].
     """
     n = len(curves[0].nats)
-    nats = [each.nats for each in curves]
-    sums = _by_grid(grids, np.column_stack([*nats, *columns, np.ones(n)]))
+    sums = _by_grid(grids, np.column_stack([*(c.nats for c in curves), *columns, np.ones(n)]))
     total = sums.sum(axis=0)
     ends = np.cumsum([0, *(len(each.rationalities) for each in curves)]).tolist()
-    parts = [slice(start, stop) for start, stop in pairwise(ends)]
-    lists = [each.rationalities for each in curves]
-    fits = [
-        best_fit(total[part] / total[-1], each) for part, each in zip(parts, lists, strict=True)
+    parts = [
+        (slice(start, stop), each.rationalities)
+        for (start, stop), each in zip(pairwise(ends), curves, strict=True)
     ]
+    fits = [best_fit(total[part] / total[-1], each) for part, each in parts]
 
     def of(totals: FloatArray, fits: Sequence[RationalityFit | None]) -> FloatArray:
         means = totals[..., :-1] / totals[..., -1:]
-        fitted_nats = [
+        nats = [
             signed_nats(means[..., part], fit, each)
-            for part, fit, each in zip(parts, fits, lists, strict=True)
+            for (part, each), fit in zip(parts, fits, strict=True)
         ]
-        return combine(*fitted_nats, *np.moveaxis(means[..., parts[-1].stop :], -1, 0))
+        return combine(*nats, *np.moveaxis(means[..., ends[-1] :], -1, 0))
 
     return estimate_of_sums(
         sums,
@@ -164,7 +147,7 @@ def fitted(
     )
 
 
-def _by_grid(grids: Clusters, columns: FloatArray) -> FloatArray:
+def _by_grid(grids: Any, columns: FloatArray) -> FloatArray:
     """Mean of columns [N, K] over the walks of each grid, every kind with the same weight."""
     sums = np.zeros((len(grids), columns.shape[1]))
     np.add.at(sums, grids.cluster, columns)
@@ -284,21 +267,19 @@ def evidence(
     `utility` is "goal", "key" or "neutral"; `rationalities` are a list for each agent.
     """
     lists = [RATIONALITIES] * len(agents) if rationalities is None else rationalities
-    columns = [_columns(seen) for seen in agents]
-    out = [_nothing(*each) for each in zip(agents, columns, lists, strict=True)]
+    out = [_nothing(*each) for each in zip(agents, lists, strict=True)]
     places: dict[tuple[GridWorld, int], list[tuple[int, int]]] = {}
     for agent, seen in enumerate(agents):
         for index, walk in enumerate(seen.trajectories):
             if utility == GOAL_UTILITY or getattr(walk.world, utility) is not None:
                 places.setdefault((walk.world, walk.cap), []).append((agent, index))
     for (world, cap), visits in places.items():
-        steps = [columns[agent].of(index) for agent, index in visits]
-        agents_here = {agent for agent, _ in visits}
-        every = np.unique(np.concatenate([lists[agent] for agent in agents_here]))
+        every = np.unique(np.concatenate([lists[agent] for agent in {a for a, _ in visits}]))
         if not every.size:
             continue
         tabular = tabular_world(world, horizon=cap, utility=utility)
-        whole, without = _passes(tabular, steps, every)
+        walks = [(agents[agent], index) for agent, index in visits]
+        whole, without = _evidence_in(tabular, walks, every)
         for row, (agent, index) in enumerate(visits):
             chosen = np.searchsorted(every, lists[agent])
             out[agent].whole[index] = whole[row, chosen]
@@ -318,79 +299,48 @@ def refined_evidence(
     more = [
         between(RATIONALITIES, tops(number, each), _PARTS) for number, each in enumerate(coarse)
     ]
-    finer = evidence(agents, utility, more)
-    return [_merged(*both) for both in zip(coarse, finer, strict=True)]
+    out = []
+    for parts in zip(coarse, evidence(agents, utility, more), strict=True):
+        order = np.argsort(np.concatenate([part.rationalities for part in parts]))
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts], axis=-1)[..., order]
+            for name in ("rationalities", "whole", "without")
+        }
+        out.append(replace(parts[0], **joined))
+    return out
 
 
-def _merged(coarse: Evidence, finer: Evidence) -> Evidence:
-    """Join the rationalities of both, in rising order."""
-    order = np.argsort(np.concatenate([coarse.rationalities, finer.rationalities]))
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in (coarse, finer)], axis=-1)[..., order]
-        for name in ("rationalities", "whole", "without")
-    }
-    return replace(coarse, **columns)
-
-
-class _Columns(NamedTuple):
-    """Steps of one agent in the order of its walks, or of one walk."""
-
-    number: IntArray  # within the walk, from 0
-    state: IntArray
-    action: IntArray
-    without: BoolArray  # whether the object was still there
-    starts: IntArray  # first step of each walk, and the end
-
-    def of(self, walk: int) -> _Columns:
-        steps = slice(self.starts[walk], self.starts[walk + 1])
-        number, state, action, without, _ = self
-        return _Columns(number[steps], state[steps], action[steps], without[steps], self.starts[:0])
-
-
-def _columns(seen: Observed) -> _Columns:
-    starts = np.concatenate([[0], np.cumsum(seen.length)])
-    cells = np.array([walk.world.walls.size for walk in seen.trajectories])
-    return _Columns(
-        number=np.arange(len(seen.state)) - starts[seen.trajectory],
-        state=seen.state,
-        action=seen.action,
-        # The planner numbers the states without the key first.
-        without=seen.state < cells[seen.trajectory],
-        starts=starts,
-    )
-
-
-def _nothing(seen: Observed, steps: _Columns, rationalities: FloatArray) -> Evidence:
+def _nothing(seen: Observed, rationalities: FloatArray) -> Evidence:
     """Zero evidence with its maximum."""
-    caps = np.array([walk.cap for walk in seen.trajectories])
+    starts = np.cumsum(seen.length) - seen.length
+    number = np.arange(len(seen.state)) - starts[seen.trajectory]
     # What the last decision before the cap leads to is not seen.
-    matters = steps.number + 1 < caps[seen.trajectory]
+    matters = number + 1 < seen.caps[seen.trajectory]
     most, most_without = (
-        np.log(len(ACTIONS)) * np.bincount(seen.trajectory[among], minlength=len(caps))
-        for among in (matters, matters & steps.without)
+        np.log(len(ACTIONS)) * np.bincount(seen.trajectory[among], minlength=len(seen.length))
+        for among in (matters, matters & (seen.layer == WITHOUT_KEY))
     )
-    shape = (len(caps), len(rationalities))
+    shape = (len(seen.length), len(rationalities))
     return Evidence(rationalities, np.zeros(shape), np.zeros(shape), most, most_without)
 
 
-def _passes(
-    tabular: TabularWorld, walks: Sequence[_Columns], rationalities: FloatArray
+def _evidence_in(
+    tabular: TabularWorld, walks: Sequence[tuple[Observed, int]], rationalities: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Evidence of walks through one world, whole and until the object was taken: [walks, G]."""
-    walk = np.repeat(np.arange(len(walks)), [len(steps.state) for steps in walks])
-    number, state, action, without = (
-        np.concatenate([steps[column] for steps in walks]) for column in range(4)
-    )
+    parts = []
+    for place, (seen, index) in enumerate(walks):
+        steps = seen.steps_of(index)
+        states, numbers = seen.state[steps], np.arange(steps.stop - steps.start)
+        columns = (np.full_like(numbers, place), numbers, states, seen.action[steps])
+        parts.append((*columns, states < seen.cells[index]))
+    row, number, state, action, without = map(np.concatenate, zip(*parts, strict=True))
+    state = indices_of(tabular, state)
     # Decisions without the object are listed twice, again for the other half of the rows.
-    twice = [
-        np.concatenate([column, column[without]])
-        for column in (number, indices_of(tabular, state), action)
-    ]
-    rows = np.concatenate([walk, walk[without] + len(walks)])
-    whole, first = np.split(
-        summed_evidence(tabular.mdp, Decisions(rows, *twice), 2 * len(walks), rationalities), 2
-    )
-    return whole, first
+    twice = ((row, row + len(walks)), (number, number), (state, state), (action, action))
+    decisions = Decisions(*(np.concatenate([whole, part[without]]) for whole, part in twice))
+    nats = summed_evidence(tabular.mdp, decisions, 2 * len(walks), rationalities)
+    return nats[: len(walks)], nats[len(walks) :]
 
 
 class Decisions(NamedTuple):

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidTrajectoryError, shown
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, shown
 from goalmeter._files import digest
 from goalmeter.agents.grid_agents import Navigator
 from goalmeter.agents.registry import agent as named_agent
 from goalmeter.agents.trained_policies import check_worlds
-from goalmeter.navigation.inspect.models import (
-    BUDGET,
-    BUDGET_LIMITS,
-    ERROR,
-    FAILURES,
-    GivenUpError,
-    is_ours_to_mend,
-    reason_of,
-)
-from goalmeter.navigation.plan import GROWS, WalkPlan, made_of, plan_from
-from goalmeter.navigation.trajectories import Task, Trajectory, walk
-from goalmeter.runs import HERE, Results, Study, carry_out, check_place, read_run, stored_results
+from goalmeter.navigation.inspect.models import FAILURES
+from goalmeter.navigation.plan import GROWS, WalkPlan, plan_from
+from goalmeter.navigation.trajectories import PlannedWalk, Task, Trajectory, made_of, walk
+from goalmeter.runs import HERE, Study, carry_out, check_place, read_run, stored_results
 from goalmeter.runs.progress import Tell
 
-# --- Rollouts -------------------------------------------------------------------------------------
 _PLAY = "goalmeter.navigation.rollouts:play"
 
 
@@ -69,23 +58,15 @@ def play_all(
     check_worlds(who, tuple(task.world for task in plan.tasks.tasks))
     identity = named_agent(plan.agent).identity() if walker is None else {}
 
-    def walk_here(task: Task, index: int) -> Trajectory:
-        return walk(who, task, index, seed=plan.options.seed)
+    def walk_here(task: Task, number: int) -> Trajectory:
+        return walk(who, task, number, seed=plan.options.seed)
 
-    walks = plan.keys()
-    if on != HERE:
-        keys = {key: {"key": key} for key in walks}
-        study = study_of(
-            plan,
-            _PLAY,
-            keys,
-            common={"what": json.dumps(plan.what)},
-            identity=identity,
-            files={path: digest(path) for path in named_agent(plan.agent).all_files()},
-        )
+    if on == HERE:
+        trials = {key: planned._asdict() for key, planned in plan.keys().items()}
+        study = study_of(plan, walk_here, trials, identity=identity)
     else:
-        tasks = {key: {"task": task, "index": index} for key, (task, index) in walks.items()}
-        study = study_of(plan, walk_here, tasks, identity=identity)
+        files = {path: digest(path) for path in named_agent(plan.agent).all_files()}
+        study = worker_study(plan, identity=identity, files=files)
     done = carry_out(study, on=on, out=out, progress=progress)
     return Walked(plan, tuple(done.values()))
 
@@ -100,13 +81,12 @@ def load(folder: str | Path) -> Walked:
 def play(what: str, key: str) -> dict[str, Any]:
     """Run one walk of a plan given as JSON, in a worker process."""
     plan, who, walks = _planned(what)
-    task, index = walks[key]
-    return walk(who, task, index, seed=plan.options.seed).to_json()
+    return walk(who, *walks[key], seed=plan.options.seed).to_json()
 
 
 # Making the worlds of a suite takes longer than walking through them.
 @lru_cache(maxsize=4)
-def _planned(what: str) -> tuple[WalkPlan, Navigator, dict[str, tuple[Task, int]]]:
+def _planned(what: str) -> tuple[WalkPlan, Navigator, dict[str, PlannedWalk]]:
     plan = plan_from(json.loads(what), "this process")
     return plan, _navigator(plan), plan.keys()
 
@@ -115,16 +95,26 @@ def _navigator(plan: WalkPlan) -> Navigator:
     return named_agent(plan.agent).in_grids(asker="navigation")
 
 
-# --- Study ----------------------------------------------------------------------------------------
+def worker_study(plan: WalkPlan, **options: Any) -> Study[Trajectory]:
+    """Return the walks of a plan as a study for worker processes; see `study_of`."""
+    walks = plan.keys()
+    trials = {key: {"key": key} for key in walks}
+    return study_of(plan, _PLAY, trials, common={"what": json.dumps(plan.what)}, **options)
+
+
 def study_of(
     plan: WalkPlan,
     function: str | Callable[..., Trajectory] = "",
     trials: Mapping[str, Mapping[str, Any]] | None = None,
-    common: Mapping[str, Any] | None = None,
+    *,
     identity: Mapping[str, str] | None = None,
-    files: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> Study[Trajectory]:
-    """Return the walks of a plan as a study; the other arguments are those of `Study`."""
+    """Return the walks of a plan as a study; the other arguments are those of `Study`.
+
+    A run does not continue with another policy in a file of the same name, whose digest is in
+    `identity`.
+    """
     wanted = plan.keys()
 
     def from_json(key: str, value: Any) -> Trajectory:
@@ -137,16 +127,14 @@ def study_of(
         plan.agent,
         function,
         {key: {} for key in wanted} if trials is None else trials,
-        common=common or {},
-        files=files or {},
         noun="walk",
-        # A run does not continue with another policy in a file of the same name.
         what=plan.what | dict(identity or {}),
         grows=GROWS,
         from_json=from_json,
         to_json=Trajectory.to_json,
         is_failure=has_failed,
         tries_again=True,
+        **options,
     )
 
 
@@ -158,108 +146,3 @@ def has_failed(trajectory: Trajectory) -> bool:
 def failures(trajectories: Iterable[Trajectory]) -> dict[str, int]:
     """Return the number of walks that a server failed, by outcome."""
     return dict(Counter(t.outcome for t in trajectories if has_failed(t)))
-
-
-# --- Listening ------------------------------------------------------------------------------------
-# After so many failures in a row the other walks of a round are not begun: each would wait for its
-# retries in vain.
-ENOUGH = 20
-
-
-class Listener:
-    """Receiver of the walks that Inspect produces; this one ignores them."""
-
-    def begins(self, name: str) -> None:
-        """A walk is about to begin; an exception ends it."""
-
-    def step(self) -> None:
-        """A step is about to be queried; an exception ends its walk."""
-
-    def failed(self, error: Exception) -> None:
-        """A query failed; the walk ends."""
-
-    def ended(self, trajectory: Trajectory) -> None:
-        """A walk has ended, in whatever way."""
-
-
-# Under `inspect eval` nobody listens.
-listener: ContextVar[Listener] = ContextVar("listener", default=Listener())  # noqa: B039 (no state)
-
-
-class Keeper(Listener):
-    """Store each walk in a run as it ends, and stop when the server fails or the budget is reached.
-
-    Args:
-        results: of the run.
-
-    Attributes:
-        heard: names of the walks that have ended in this round.
-        why: the last error of the server.
-        reached: whether a limit of the budget ended a walk.
-    """
-
-    def __init__(self, results: Results[Trajectory]) -> None:
-        self.heard: set[str] = set()
-        self.why = "no reason known"
-        self.reached = False
-        self._results = results
-        self._broken: GoalmeterError | None = None
-        self._failed_in_a_row = 0
-        self._outcome = ""
-        self._under_way: dict[str, None] = {}  # in the order in which they began
-        results.watched.at_work = lambda: [(f"process {os.getpid()}", list(self._under_way))]
-
-    def next_round(self) -> None:
-        """Give the server another chance with the walks that failed."""
-        self.heard.clear()
-        self._under_way.clear()
-        self._failed_in_a_row = 0
-
-    def raise_broken(self) -> None:
-        """Raise the error that ended the run, which Inspect would take for the end of walks."""
-        if self._broken is not None:
-            raise self._broken
-
-    def begins(self, name: str) -> None:
-        """End a walk at once if the budget is reached or the server given up."""
-        self._under_way[name] = None
-        self._end_if_broken()
-        if self.reached:
-            raise GivenUpError(BUDGET)
-        if self._failed_in_a_row >= ENOUGH:
-            raise GivenUpError(self._outcome)
-
-    def step(self) -> None:
-        """Report progress; end a walk that could not be stored."""
-        self._end_if_broken()
-        self._results.step()
-
-    def failed(self, error: Exception) -> None:
-        """Remember why a query failed."""
-        if not isinstance(error, GivenUpError):
-            self.why = reason_of(error)
-        if is_ours_to_mend(error):
-            self._broken = InvalidParameterError(f"the model cannot be asked: {self.why}")
-
-    def ended(self, trajectory: Trajectory) -> None:
-        """Store a walk, unless the budget ended it."""
-        if self._broken is not None:
-            return
-        name = made_of(trajectory).name
-        self._under_way.pop(name, None)
-        if trajectory.outcome in (BUDGET, *BUDGET_LIMITS):
-            self.reached = True
-            return
-        try:
-            self._results.keep(name, trajectory)
-        except GoalmeterError as error:
-            self._broken = error
-            return
-        self.heard.add(name)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if has_failed(trajectory) else 0
-        self._outcome = trajectory.outcome
-
-    def _end_if_broken(self) -> None:
-        if self._broken is not None:
-            # Not the error itself, whose traceback would grow with each walk.
-            raise GivenUpError(ERROR)

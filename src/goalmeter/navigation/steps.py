@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +14,13 @@ from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.agents import grid_agents
 from goalmeter.gridworld.planner import planned
 from goalmeter.gridworld.world import GridWorld
-from goalmeter.navigation.trajectories import ARRIVED, CAP, Trajectory, condition_name
+from goalmeter.navigation.suite_definition import object_in
+from goalmeter.navigation.trajectories import CAP, Trajectory, condition_name
 from goalmeter.statistics.clusters import Estimate, estimate
 
-# --- Columns --------------------------------------------------------------------------------------
 INVALID = 4  # the number of an answer that is no action
 OUTCOMES = 5  # of an answer
+_OF_WALKS = ("grid", "kind", "arrived", "distance", "length", "caps", "cells")
 _OF_STEPS = ("state", "action", "optimal", "gap", "to_goal", "greedy", "probabilities")
 
 
@@ -49,7 +50,8 @@ class Observed:
     Attributes:
         grid: index into `grids`, [N].
         kind: index into `kinds`, [N].
-        arrived, distance, length: of each trajectory, [N].
+        arrived, distance, length, caps: of each trajectory, [N].
+        cells: number of cells of its world, [N].
         trajectory: index of the trajectory, [M].
         state: the planner's number of the state, [M].
         action: INVALID for an answer that is no action, [M].
@@ -68,6 +70,8 @@ class Observed:
     arrived: BoolArray
     distance: IntArray
     length: IntArray
+    caps: IntArray
+    cells: IntArray
     trajectory: IntArray
     state: IntArray
     action: IntArray
@@ -87,10 +91,7 @@ class Observed:
     @property
     def accuracy(self) -> FloatArray:
         """Share of optimal actions of each trajectory, [N]; NaN without steps."""
-        right = np.bincount(self.trajectory, self.correct, minlength=len(self.length))
-        out: FloatArray = np.full(len(right), np.nan)
-        np.divide(right, self.length, out=out, where=self.length > 0)
-        return out
+        return self.means(self.correct)
 
     @property
     def spl(self) -> FloatArray:
@@ -98,19 +99,52 @@ class Observed:
         return np.asarray(self.arrived * self.distance / np.maximum(self.distance, self.length))
 
     @property
+    def taken(self) -> BoolArray:
+        """Whether the trajectory ends with the key or the neutral object, [N]."""
+        return np.array([walk.states()[-1].has_key for walk in self.trajectories], dtype=bool)
+
+    @property
+    def objects(self) -> list[str | None]:
+        """What there is to pick up in the world of each trajectory: "key", "neutral" or None."""
+        return [object_in(walk.world) for walk in self.trajectories]
+
+    @property
     def detour(self) -> BoolArray:
         """Whether the greedy agent may err there, [M]."""
         return np.asarray(self.greedy < 1 - 1e-9)
 
+    @property
+    def layer(self) -> IntArray:
+        """The planner's layer of the state, [M]."""
+        return np.asarray(self.state // self.cells[self.trajectory])
+
+    @cached_property
+    def _ends(self) -> IntArray:
+        return np.cumsum(self.length)
+
+    def steps_of(self, trajectory: int) -> slice:
+        """Return the place of the steps of a trajectory in the columns."""
+        end = int(self._ends[trajectory])
+        return slice(end - int(self.length[trajectory]), end)
+
+    def means(self, values: ArrayLike, among: BoolArray | None = None) -> FloatArray:
+        """Mean of values [M] over the steps of each trajectory, [N]; NaN without any."""
+        kept = slice(None) if among is None else among
+        of, n = self.trajectory[kept], len(self.length)
+        counts = np.bincount(of, minlength=n)
+        sums = np.bincount(of, np.asarray(values, dtype=float)[kept], minlength=n)
+        out: FloatArray = np.full(n, np.nan)
+        np.divide(sums, counts, out=out, where=counts > 0)
+        return out
+
     def where(self, kept: BoolArray) -> Observed:
         """Return a subset of the trajectories, by a mask [N]."""
         steps = kept[self.trajectory]
-        walks = ("grid", "kind", "arrived", "distance", "length")
         return replace(
             self,
             trajectories=tuple(self.trajectories[i] for i in np.flatnonzero(kept)),
             trajectory=(np.cumsum(kept) - 1)[self.trajectory[steps]],
-            **{name: getattr(self, name)[kept] for name in walks},
+            **{name: getattr(self, name)[kept] for name in _OF_WALKS},
             **{name: getattr(self, name)[steps] for name in _OF_STEPS},
         )
 
@@ -128,25 +162,22 @@ def observed(trajectories: Sequence[Trajectory] | Observed) -> Observed:
         grid = Grid(walk.suite, walk.size, walk.complexity, walk.seed)
         kind = Kind(*grid[:3], walk.transform, condition_name(walk.condition))
         try:
-            part = _columns(walk)
+            parts.append(_columns(walk))
         except GoalmeterError as cause:
             where = f"{walk.suite}, size {walk.size}, seed {walk.seed}, walk {walk.trajectory}"
             raise InvalidTrajectoryError(f"trajectory {number} ({where}): {cause}") from cause
-        rows.append((grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))))
-        parts.append(part)
-    steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
-    lengths = np.array([len(walk.steps) for walk in trajectories], dtype=np.int64)
+        numbers = grids.setdefault(grid, len(grids)), kinds.setdefault(kind, len(kinds))
+        sizes = walk.distance, len(walk.steps), walk.cap, walk.world.walls.size
+        rows.append((*numbers, walk.arrived, *sizes))
+    of_walks: dict[str, Any] = dict(zip(_OF_WALKS, np.array(rows, dtype=np.int64).T, strict=True))
+    of_steps = dict(zip(_OF_STEPS, map(np.concatenate, zip(*parts, strict=True)), strict=True))
     return Observed(
         trajectories=tuple(trajectories),
         grids=tuple(grids),
         kinds=tuple(kinds),
-        grid=np.array([grid for grid, _ in rows], dtype=np.int64),
-        kind=np.array([kind for _, kind in rows], dtype=np.int64),
-        arrived=np.array([walk.arrived for walk in trajectories]),
-        distance=np.array([walk.distance for walk in trajectories], dtype=np.int64),
-        length=lengths,
-        trajectory=np.repeat(np.arange(len(trajectories)), lengths),
-        **steps,
+        trajectory=np.repeat(np.arange(len(trajectories)), of_walks["length"]),
+        **(of_walks | {"arrived": of_walks["arrived"].astype(bool)}),
+        **of_steps,
     )
 
 
@@ -194,13 +225,11 @@ def _columns(walk: Trajectory) -> tuple[Any, ...]:
 
 def _check_end(walk: Trajectory, end: int, to_goal: IntArray) -> None:
     """Raise unless the outcome agrees with the steps."""
-    row, column = divmod(end % walk.world.walls.size, walk.world.shape[1])
-    at_goal = (row, column) == walk.world.goal
-    if at_goal != (walk.outcome == ARRIVED):
-        goal = walk.world.goal
+    goal, cell = walk.world.goal, divmod(end % walk.world.walls.size, walk.world.shape[1])
+    if (cell == goal) != walk.arrived:
         raise InvalidTrajectoryError(
-            f"its outcome is {walk.outcome!r}, but it ends at row {row}, column {column}; the goal "
-            f"is at row {goal.row}, column {goal.column}"
+            f"its outcome is {walk.outcome!r}, but it ends at row {cell[0]}, column {cell[1]}; the "
+            f"goal is at row {goal.row}, column {goal.column}"
         )
     if (after := np.flatnonzero(to_goal == 0)).size:
         raise InvalidTrajectoryError(f"step {after[0]} comes after the goal")
@@ -218,8 +247,7 @@ _SETS = [tuple(a for a in range(4) if code >> a & 1) for code in range(16)]
 def _compass(world: GridWorld) -> FloatArray:
     """Probability that the greedy agent chooses an optimal action, [states]."""
     plan = planned(world)
-    chosen = grid_agents.greedy(plan) * plan.plans.optimal[plan.index]
-    return np.asarray(chosen.sum(axis=1))
+    return np.asarray((grid_agents.greedy(plan) * plan.plans.optimal[plan.index]).sum(axis=1))
 
 
 # --- Averages -------------------------------------------------------------------------------------
@@ -229,7 +257,6 @@ def _compass(world: GridWorld) -> FloatArray:
 
 UNIT = (0.0, 1.0)
 DIFFERENCE = (-1.0, 1.0)  # of two shares
-Bounds = tuple[float, float] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +274,11 @@ class States:
 
 
 class Grids:
-    """Trajectories by grid, each grid in one frame and condition, with averages over them."""
+    """Trajectories by grid, each grid in one frame and condition, with averages over them.
+
+    The options of the averages are those of `estimate`: `bounds` of possible values, by default 0
+    and 1, and `paired`.
+    """
 
     def __init__(self, seen: Observed, confidence: float) -> None:
         self.seen = seen
@@ -260,44 +291,30 @@ class Grids:
         return len(self.numbers)
 
     def walks(
-        self,
-        values: ArrayLike,
-        *,
-        known: BoolArray | None = None,
-        bounds: Bounds = UNIT,
-        paired: bool = False,
+        self, values: ArrayLike, *, known: BoolArray | None = None, **options: Any
     ) -> Estimate:
-        """Average values [N] over walks, grids and kinds; `bounds` are of possible values."""
+        """Average values [N] over walks, grids and kinds; `known` is a mask of the walks."""
         kept = np.ones(len(self.cluster), dtype=bool) if known is None else known
-        means, has_any = self.means(self.cluster[kept], np.asarray(values, dtype=float)[kept])
-        return self._estimate(means, has_any, 1.0, int(kept.sum()), bounds, paired)
+        return self.states(np.asarray(values)[kept], self.cluster[kept], **options)
 
     def steps(
-        self,
-        values: ArrayLike,
-        *,
-        among: BoolArray | None = None,
-        bounds: Bounds = UNIT,
-        paired: bool = False,
+        self, values: ArrayLike, *, among: BoolArray | None = None, **options: Any
     ) -> Estimate:
-        """Average values [M] over all steps of a kind, then over kinds."""
-        of = self.cluster[self.seen.trajectory]
-        kept = np.ones(len(of), dtype=bool) if among is None else among
-        sums: FloatArray = np.bincount(
-            of[kept], np.asarray(values, dtype=float)[kept], len(self)
-        ).astype(float)
-        counts = np.bincount(of[kept], minlength=len(self))
-        return self._estimate(sums, counts, self.most_steps(), int(kept.sum()), bounds, paired)
+        """Average values [M] over all steps of a kind, then over kinds; `among` is a mask."""
+        kept = slice(None) if among is None else among
+        of = self.cluster[self.seen.trajectory][kept]
+        sums = np.bincount(of, np.asarray(values, dtype=float)[kept], len(self)).astype(float)
+        counts = np.bincount(of, minlength=len(self))
+        return self._estimate(sums, counts, n=len(of), heaviest=self.most_steps(), **options)
 
     def most_steps(self) -> FloatArray:
         """Maximum number of steps of the walks of each grid, [C]."""
-        caps = [walk.cap for walk in self.seen.trajectories]
-        return np.bincount(self.cluster, caps, len(self)).astype(float)
+        return np.bincount(self.cluster, self.seen.caps, len(self)).astype(float)
 
-    def states(self, values: ArrayLike, cluster: IntArray, *, bounds: Bounds = UNIT) -> Estimate:
-        """Average values [K] over the states of a grid, grids and kinds."""
+    def states(self, values: ArrayLike, cluster: IntArray, **options: Any) -> Estimate:
+        """Average values [K] over the observations of a grid, grids and kinds."""
         means, has_any = self.means(cluster, np.asarray(values, dtype=float))
-        return self._estimate(means, has_any, 1.0, len(cluster), bounds, False)
+        return self._estimate(means, has_any, n=len(cluster), heaviest=1.0, **options)
 
     def visited(self) -> States:
         """Return the answers in each visited state."""
@@ -317,22 +334,11 @@ class Grids:
         sums = np.bincount(cluster, values, len(self))
         return sums / np.maximum(counts, 1), np.asarray(counts > 0, dtype=float)
 
-    def _estimate(
-        self,
-        tops: FloatArray,
-        bottoms: ArrayLike,
-        heaviest: ArrayLike,
-        n: int,
-        bounds: Bounds,
-        paired: bool,
-    ) -> Estimate:
+    def _estimate(self, tops: FloatArray, bottoms: ArrayLike, **options: Any) -> Estimate:
         return estimate(
             tops,
             bottoms,
-            heaviest=heaviest,
-            n=n,
             strata=self.strata,
-            bounds=bounds,
-            paired=paired,
             confidence=self.confidence,
+            **({"bounds": UNIT} | options),
         )

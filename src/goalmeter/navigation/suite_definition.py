@@ -37,14 +37,13 @@ REFERENCES = ("optimal", "greedy", "random")
 KEY_REFERENCES = (*REFERENCES, "key-seeker")
 
 
-# --- Options --------------------------------------------------------------------------------------
 def _bounds(value: Sequence[int]) -> Bounds:
     low, high = value
     return int(low), int(high)
 
 
-# Fields that hold several values, with what each of them is read as.
-_SEVERAL: Mapping[str, Callable[[Any], Any]] = {
+# Options with several values, and the type of each value.
+SEVERAL: Mapping[str, Callable[[Any], Any]] = {
     "sizes": int,
     "complexities": float,
     "transforms": str,
@@ -52,11 +51,9 @@ _SEVERAL: Mapping[str, Callable[[Any], Any]] = {
     "distances": _bounds,
     "detours": _bounds,
 }
-
-
-def several_as(name: str) -> Callable[[Any], Any] | None:
-    """Return what reads each value of an option with several values; None for other options."""
-    return _SEVERAL.get(name)
+_STRATA = ("distances", "detours")
+_COUNTED = ("grids", "trajectories")
+_ABSENT = ("objects", "held_out")  # from runs of before there was a choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +97,11 @@ class SuiteOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in _SEVERAL:
+        for name in SEVERAL:
             values = getattr(self, name)
             if values is not None:
-                object.__setattr__(self, name, tuple(values))
+                read = map(tuple, values) if name in _STRATA else values
+                object.__setattr__(self, name, tuple(read))
 
     @property
     def seeds(self) -> list[tuple[int, int]]:
@@ -120,40 +118,29 @@ class SuiteOptions:
         """
         plain = {each.name: getattr(self, each.name) for each in fields(SuiteOptions)}
         del plain["paper"]
-        for name, kind in _SEVERAL.items():
-            pairs = kind is _bounds
-            plain[name] = [list(value) if pairs else value for value in plain[name] or ()]
+        for name in SEVERAL:
+            plain[name] = [list(v) if name in _STRATA else v for v in plain[name] or ()]
         for name in _COUNTED:
             plain[name] = list(range(plain[name] or 0))
-        # Runs of before there was this choice have no such entry.
         if not plain["held_out"]:
             del plain["held_out"]
         return plain
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SuiteOptions:
-        """Read the options from run.json, which has other entries too.
-
-        Raises:
-            KeyError: an entry is missing.
-            ValueError: grids or walks are not counted from 0.
-        """
-        names = {each.name for each in fields(SuiteOptions)} - {"paper"}
-        read: dict[str, Any] = {name: value[name] for name in names - set(_ABSENT)}
+        """Read the options from run.json; raises KeyError or ValueError if they are invalid."""
+        names = [each.name for each in fields(SuiteOptions) if each.name != "paper"]
+        read: dict[str, Any] = {n: value.get(n) if n in _ABSENT else value[n] for n in names}
+        for name in SEVERAL:
+            if name in value and not isinstance(value[name], list):
+                raise ValueError(f"{name} is {value[name]!r}, expected a list")
         for name in _COUNTED:
-            if value[name] != list(range(len(value[name]))):
-                raise ValueError(f"{value[name]} are not counted from 0")
-            read[name] = len(value[name])
-        for name in ("distances", "detours"):
-            read[name] = [(low, high) for low, high in value[name]]
-        return cls(**read, objects=value.get("objects"), held_out=value.get("held_out", False))
+            if read[name] != list(range(len(read[name]))):
+                raise ValueError(f"{read[name]} are not counted from 0")
+            read[name] = len(read[name])
+        return cls(**(read | {"held_out": bool(read["held_out"])}))
 
 
-_COUNTED = ("grids", "trajectories")
-_ABSENT = ("objects", "held_out")  # from runs of before there was a choice
-
-
-# --- Worlds ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class LabelledWorld:
     """A world of a suite with the labels that distinguish it.
@@ -200,9 +187,7 @@ def by_way_of_key(world: GridWorld) -> int:
 
 def object_in(world: GridWorld) -> str | None:
     """Return what there is to pick up: "key", "neutral", or None."""
-    if world.key is not None:
-        return KEY
-    return None if world.neutral is None else NEUTRAL
+    return next((name for name in OBJECTS if getattr(world, name) is not None), None)
 
 
 def without_object(condition: str) -> str:
@@ -215,7 +200,6 @@ def without_object(condition: str) -> str:
     return json.dumps({name: v for name, v in values.items() if name not in _OBJECT_CONDITIONS})
 
 
-# --- Suites ---------------------------------------------------------------------------------------
 class KeyUse(Enum):
     """Purpose of the key in the worlds of a suite."""
 
@@ -275,32 +259,27 @@ class Suite:
         return self.key is KeyUse.OPENS_NOTHING
 
     def resolve(self, options: SuiteOptions, *, conditions: int = 1) -> SuiteOptions:
-        """Validate options and fill in what is None.
-
-        Args:
-            options: as given by the user.
-            conditions: number of conditions of each world, for the limit of worlds.
-
-        Raises:
-            InvalidParameterError: an option is out of range, or is not one of this suite's.
-        """
-        self._refuse_options_of_others(options)
+        """Validate options and fill in what is None; each world comes under some conditions."""
+        for names, has_them, where in (
+            (("complexities", *_STRATA), self.has_complexity, "mazes"),
+            (("transforms",), self.has_frames, "suites in several frames"),
+            (("objects",), self.has_objects, "suites whose keys open nothing"),
+        ):
+            if given := [name for name in names if getattr(options, name) and not has_them]:
+                raise InvalidParameterError(f"{given[0]} are those of {where}, not {self.name!r}")
         scale = self.paper if options.paper else self.small
         cap, factor = options.cap, options.cap_factor
-        if cap is None and factor is None:
-            cap = self.paper_cap if options.paper else None
-            factor = None if cap is not None else (PAPER_FACTOR if options.paper else FACTOR)
         if cap is not None and factor is not None:
             raise InvalidParameterError("give either cap or cap_factor, not both")
-        if cap is not None:
-            whole(cap, "cap", least=1, most=MOST_STEPS)
-        if factor is not None:
-            finite(factor, "cap_factor", least=1, most=MOST_FACTOR)
-        transforms = options.transforms
-        if transforms is None:
-            transforms = tuple(TRANSFORMS) if self.has_frames else ()
+        if cap is None and factor is None:
+            cap = self.paper_cap if options.paper else None
+            if cap is None:
+                factor = PAPER_FACTOR if options.paper else FACTOR
         grids = scale.grids if options.grids is None else options.grids
         walks = scale.trajectories if options.trajectories is None else options.trajectories
+        transforms, objects = options.transforms, options.objects or (KEY,)
+        if transforms is None:
+            transforms = tuple(TRANSFORMS) if self.has_frames else ()
         resolved = replace(
             options,
             paper=False,
@@ -311,60 +290,38 @@ class Suite:
             ),
             grids=whole(grids, "grids", least=1, most=MOST_WORLDS),
             trajectories=whole(walks, "trajectories", least=1, most=MOST_WALKS),
-            transforms=transforms,
-            objects=_chosen_objects(options.objects) if self.has_objects else (),
+            transforms=_known("transform", transforms, tuple(TRANSFORMS)),
+            objects=_known("object", objects, OBJECTS) if self.has_objects else (),
             distances=options.distances or (),
             detours=options.detours or (),
-            cap=cap,
-            cap_factor=factor,
+            cap=None if cap is None else whole(cap, "cap", least=1, most=MOST_STEPS),
+            cap_factor=None
+            if factor is None
+            else finite(factor, "cap_factor", least=1, most=MOST_FACTOR),
             held_out=bool(options.held_out),
             seed=whole(options.seed, "seed", least=0, most=MOST_SEED),
         )
         _check_count(resolved, conditions)
-        self._check_values(resolved)
-        return resolved
-
-    def _refuse_options_of_others(self, options: SuiteOptions) -> None:
-        for name in ("complexities", "distances", "detours"):
-            if getattr(options, name) and not self.has_complexity:
-                raise InvalidParameterError(f"{name} are those of mazes; {self.name!r} has none")
-        if options.transforms and not self.has_frames:
-            raise InvalidParameterError(
-                f"transforms are those of suites in several frames; {self.name!r} has none"
-            )
-        # Every other suite has no objects, or the key.
-        if options.objects and not self.has_objects:
-            raise InvalidParameterError(
-                f"objects can be chosen where keys open nothing; not in {self.name!r}"
-            )
-
-    def _check_values(self, options: SuiteOptions) -> None:
         known = self.known_sizes
-        if wrong := [size for size in options.sizes or () if known and size not in known]:
+        if wrong := [size for size in resolved.sizes or () if known and size not in known]:
             raise InvalidParameterError(
                 f"{self.name!r} has no grids of size {wrong[0]}, expected "
                 f"{' or '.join(map(str, known or ()))}"
             )
-        for transform in options.transforms or ():
-            _check_name("transform", transform, tuple(TRANSFORMS))
+        return resolved
 
 
-def _check_name(noun: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        hint = did_you_mean(name, known, quoted=True) or ";"
-        raise InvalidParameterError(
-            f"there is no {noun} {name!r}{hint} known are {', '.join(known)}"
-        )
-
-
-def _chosen_objects(objects: Sequence[str] | None) -> tuple[str, ...]:
-    """The objects to place, the key first."""
-    objects = objects or (KEY,)
-    for name in objects:
-        _check_name("object", name, OBJECTS)
-    if len(set(objects)) < len(objects):
-        raise InvalidParameterError(f"objects are {', '.join(objects)}; name each once")
-    return tuple(name for name in OBJECTS if name in objects)
+def _known(noun: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Validate names; objects are brought into the order of `OBJECTS`."""
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known, quoted=True) or ";"
+            raise InvalidParameterError(
+                f"there is no {noun} {name!r}{hint} known are {', '.join(known)}"
+            )
+    if len(set(names)) < len(names):
+        raise InvalidParameterError(f"{noun}s are {', '.join(names)}; name each once")
+    return tuple(sorted(names, key=known.index)) if known is OBJECTS else tuple(names)
 
 
 def _check_count(options: SuiteOptions, conditions: int) -> None:

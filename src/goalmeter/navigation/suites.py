@@ -32,10 +32,6 @@ from goalmeter.navigation.suite_definition import (
 )
 
 # --- Held-out grids -------------------------------------------------------------------------------
-# A grid is named by its seed, whatever the frame, prompt or condition. Held-out grids are those of
-# the following seeds whose content no recipe of an organism teaches, so each size and complexity
-# has seeds of its own.
-
 # Seeds to try for each held-out grid: one content in four is held out, of the rarest kind (rooms of
 # size 5 with both frames of an exchange held out) one in twenty.
 _SEEDS_A_GRID = 200
@@ -48,15 +44,15 @@ def drawn_grids(
 ) -> Iterator[tuple[int, int, GridWorld]]:
     """Yield index, seed and world of each grid; with `options.held_out` the next held-out ones.
 
-    A frame that is no isometry has another content, which has to be held out as well.
+    These are the grids of the following seeds whose content no recipe of an organism teaches, in
+    any frame: one that is no isometry has another content.
     """
     seeds = options.seeds
     if not options.held_out:
-        for index, seed in seeds:
-            yield index, seed, world_of(seed)
+        yield from ((index, seed, world_of(seed)) for index, seed in seeds)
         return
-    number, (_, first) = 0, seeds[0]
-    for seed in range(first, first + _SEEDS_A_GRID * len(seeds)):
+    number, first, most = 0, seeds[0][1], _SEEDS_A_GRID * len(seeds)
+    for seed in range(first, first + most):
         world = world_of(seed)
         if is_held_out(world) and all(is_held_out(frame(world)) for frame in frames):
             yield seeds[number][0], seed, world
@@ -64,8 +60,8 @@ def drawn_grids(
             if number == len(seeds):
                 return
     raise InvalidParameterError(
-        f"only {number} of the {_SEEDS_A_GRID * len(seeds)} grids from seed {first} on are held "
-        f"out in every frame, expected {len(seeds)}; ask for fewer grids or transforms"
+        f"only {number} of the {most} grids from seed {first} on are held out in every frame, "
+        f"expected {len(seeds)}; ask for fewer grids or transforms"
     )
 
 
@@ -78,7 +74,8 @@ PAPER_COMPLEXITIES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
     """Yield each maze in each stratum, as it was generated and in each changed frame."""
-    strata = list(product(_strata(options.distances), _strata(options.detours)))
+    none: list[Bounds | None] = [None]
+    strata = list(product(options.distances or none, options.detours or none))
     frames = {name: TRANSFORMS[name] for name in options.transforms or ()}
     for size, complexity in product(options.sizes or (), options.complexities or ()):
         drawn = [
@@ -88,19 +85,16 @@ def mazes(options: SuiteOptions) -> Iterator[LabelledWorld]:
                 partial(_maze_world, size, complexity, *stratum), options, list(frames.values())
             )
         ]
-        # Strata of a grid stand side by side, as they did before any grid was held out.
+        # The strata of a grid follow each other.
         for index, stratum, seed, world in sorted(drawn, key=lambda row: row[0]):
-            bounds = dict(zip(("distance", "detour"), stratum, strict=True))
-            condition = {name: list(ends) for name, ends in bounds.items() if ends is not None}
-            # Duplicates among the frames are left for the caller to refuse.
-            for transform in (None, *(options.transforms or ())):
-                turned = world if transform is None else frames[transform](world)
-                yield LabelledWorld(size, complexity, index, seed, transform, condition, turned)
+            bounds = zip(_STRATA, stratum, strict=True)
+            condition = {name: list(ends) for name, ends in bounds if ends is not None}
+            yield LabelledWorld(size, complexity, index, seed, None, condition, world)
+            for name, frame in frames.items():
+                yield LabelledWorld(size, complexity, index, seed, name, condition, frame(world))
 
 
-def _strata(bounds: Sequence[Bounds] | None) -> list[Bounds | None]:
-    # As tuples: a user may give lists, under which no world could be remembered.
-    return [(low, high) for low, high in bounds] if bounds else [None]
+_STRATA = ("distance", "detour")
 
 
 # One agent after the other walks through the same mazes.
@@ -164,6 +158,15 @@ def key_worlds(
                 yield LabelledWorld(size, None, index, seed, None, condition, each)
 
 
+def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
+    # No lesson has two paths, so every grid is held out already.
+    return key_worlds(
+        replace(options, held_out=False),
+        with_key=lambda size, seed: two_paths(seed).world,
+        without_key=lambda seed: two_paths(seed).control,
+    )
+
+
 def key_scale(size: int, grids: int) -> Scale:
     """Key worlds are walked through once each."""
     return Scale(sizes=(size,), grids=grids, trajectories=1)
@@ -182,8 +185,6 @@ KEY_DOOR = Suite(
     effort="medium",
     references=KEY_REFERENCES,
 )
-
-
 KEY_NO_DOOR = replace(
     KEY_DOOR,
     name="key-no-door",
@@ -191,17 +192,6 @@ KEY_NO_DOOR = replace(
     worlds=partial(key_worlds, with_key=lambda n, seed: key_no_door(seed, rooms=ROOMS_OF_SIZE[n])),
     key=KeyUse.OPENS_NOTHING,
 )
-
-
-def _two_path_worlds(options: SuiteOptions) -> Iterator[LabelledWorld]:
-    # No lesson has two paths, so every grid is held out already.
-    return key_worlds(
-        replace(options, held_out=False),
-        with_key=lambda size, seed: two_paths(seed).world,
-        without_key=lambda seed: two_paths(seed).control,
-    )
-
-
 TWO_PATH = replace(
     KEY_NO_DOOR,
     name="two-path",
@@ -214,7 +204,6 @@ TWO_PATH = replace(
 )
 
 
-# --- Registry -------------------------------------------------------------------------------------
 _SUITES = {suite.name: suite for suite in (MAZE, ISOMETRIES, KEY_DOOR, KEY_NO_DOOR, TWO_PATH)}
 SUITES = tuple(_SUITES)  # ours, which are the paper's
 
@@ -238,25 +227,8 @@ def suite_named(name: str) -> Suite:
         raise InvalidParameterError(
             f"there is no suite {shown(name)}{hint} known are {', '.join(known)}"
         )
-    return _SUITES[name] if name in _SUITES else _of_another_package(name)
-
-
-def register_suite(suite: Suite) -> None:
-    """Register a suite in this process.
-
-    For worker processes, register it by the entry-point group `goalmeter.suites`.
-
-    Raises:
-        InvalidParameterError: there is another suite of that name.
-    """
-    if suite.name in suite_names() and suite_named(suite.name) != suite:
-        raise InvalidParameterError(
-            f"there is a suite {suite.name!r} already; give yours another name"
-        )
-    _SUITES[suite.name] = suite
-
-
-def _of_another_package(name: str) -> Suite:
+    if name in _SUITES:
+        return _SUITES[name]
     entry = plugins(PLUGINS)[name]
     suite = loaded(entry)
     if not isinstance(suite, Suite) or suite.name != name:
@@ -265,3 +237,15 @@ def _of_another_package(name: str) -> Suite:
             f"goalmeter.navigation.Suite of that name; that package has to mend it"
         )
     return suite
+
+
+def register_suite(suite: Suite) -> None:
+    """Register a suite in this process.
+
+    For worker processes, register it by the entry-point group `goalmeter.suites`.
+    """
+    if suite.name in suite_names() and suite_named(suite.name) != suite:
+        raise InvalidParameterError(
+            f"there is a suite {suite.name!r} already; give yours another name"
+        )
+    _SUITES[suite.name] = suite

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import product
-from math import inf
-from numbers import Real
 from typing import Any, NamedTuple
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidTrajectoryError, shown
+from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidTrajectoryError
 from goalmeter.agents.grid_agents import Decision, Navigator
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import LAYERS, State, layers_of, planned
@@ -25,8 +23,8 @@ from goalmeter.navigation.suite_definition import (
     cap_of,
 )
 from goalmeter.navigation.suites import suite_named
+from goalmeter.runs.reading import Field, check_record, is_number, is_whole
 
-# --- Records --------------------------------------------------------------------------------------
 ARRIVED, CAP = "arrived", "cap"
 MOST_ROWS = 101  # of a picture: twice as many as any suite draws
 
@@ -62,21 +60,16 @@ class Step:
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values, without those that are None."""
         (row, column), layer = self.state
-        out: dict[str, Any] = {
-            "state": [row, column, layer],
-            "action": self.action,
-            "optimal": list(self.optimal),
-        }
-        for name in _OPTIONAL:
-            value = getattr(self, name)
-            if value is not None:
+        out: dict[str, Any] = {"state": [row, column, layer], "action": self.action}
+        for name, value in vars(self).items():
+            if value is not None and name not in out:
                 out[name] = list(value) if isinstance(value, tuple) else value
         return out
 
     @classmethod
     def from_json(cls, value: Any) -> Step:
         """Read a step; raises InvalidTrajectoryError if the value is none."""
-        entry = _checked(value, "a step", _OF_STEP, _OPTIONAL)
+        entry = _checked(value, "a step", _OF_STEP)
         row, column, layer = entry["state"]
         if (entry["action"] is None) != (entry.get("invalid") is not None):
             raise InvalidTrajectoryError(
@@ -84,45 +77,52 @@ class Step:
                 f"without an action says why there is none, any other does not"
             )
         read: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in entry.items()
+            name: tuple(v) if isinstance(v, list) else v for name, v in entry.items()
         }
-        if read.get("probabilities") is not None:
-            read["probabilities"] = tuple(map(float, read["probabilities"]))
+        if entry.get("probabilities") is not None:
+            read["probabilities"] = tuple(map(float, entry["probabilities"]))
         return cls(**(read | {"state": State(Cell(row, column), layer)}))
 
 
 @dataclass(frozen=True)
-class Trajectory:
-    """One walk, from the start of a world to its goal or until it was ended.
+class Task(LabelledWorld):
+    """A world to walk through, with the labels that its trajectories carry.
 
     Attributes:
         suite: name of the suite.
-        size: rows of the grid.
-        complexity: of a maze; None for other worlds.
-        grid: index of the grid among those of its kind.
-        seed: of the grid.
-        transform: name of the change of frame; None for the grid as it was generated.
-        condition: other labels, such as {"key": True, "prompt": "plain"}.
-        trajectory: index among the walks in this world.
-        world: walls, start, goal, key, door.
-        cap: maximum number of steps.
         distance: steps on a shortest path.
+        cap: maximum number of steps.
+    """
+
+    suite: str
+    distance: int
+    cap: int
+
+    @property
+    def name(self) -> str:
+        """Unique name, the same in every run."""
+        parts = [self.suite, f"size {self.size}"]
+        if self.complexity is not None:
+            parts.append(f"complexity {self.complexity!r}")
+        parts.append(f"seed {self.seed}")
+        if self.transform is not None:
+            parts.append(self.transform)
+        if self.condition:
+            parts.append(condition_name(self.condition))
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Trajectory(Task):
+    """One walk, from the start of a world to its goal or until it was ended.
+
+    Attributes:
+        trajectory: index among the walks through its task.
         outcome: "arrived", "cap", or what ended the walk early.
         steps: decisions in order.
     """
 
-    suite: str
-    size: int
-    complexity: float | None
-    grid: int
-    seed: int
-    transform: str | None
-    condition: Mapping[str, Any]
     trajectory: int
-    world: GridWorld
-    cap: int
-    distance: int
     outcome: str
     steps: tuple[Step, ...] = field(repr=False)
 
@@ -142,7 +142,7 @@ class Trajectory:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON values; the world is its picture, row by row."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {name: getattr(self, name) for name in _OF_TRAJECTORY}
         return plain | {
             "condition": dict(self.condition),
             "world": str(self.world).splitlines(),
@@ -151,28 +151,23 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, value: Any) -> Trajectory:
-        """Read a trajectory and validate each value by itself.
+        """Read a trajectory; raises InvalidTrajectoryError if a value by itself is invalid.
 
         Whether the steps follow from each other is validated when they are measured.
-
-        Raises:
-            InvalidTrajectoryError: the value is no trajectory.
         """
         entry = _checked(value, "a trajectory", _OF_TRAJECTORY)
-        try:
-            world = _world(tuple(entry["world"]))
-        except GoalmeterError as cause:
-            raise InvalidTrajectoryError(f"world is no picture of a grid world: {cause}") from cause
         if len(entry["steps"]) > entry["cap"]:
             raise InvalidTrajectoryError(
                 f"there are {len(entry['steps'])} steps, more than the cap of {entry['cap']}"
             )
-        steps = []
-        for number, step in enumerate(entry["steps"]):
-            try:
+        where, steps = "world", []
+        try:
+            world = _world(tuple(entry["world"]))
+            for number, step in enumerate(entry["steps"]):
+                where = f"step {number}"
                 steps.append(Step.from_json(step))
-            except InvalidTrajectoryError as cause:
-                raise InvalidTrajectoryError(f"step {number}: {cause}") from cause
+        except GoalmeterError as cause:
+            raise InvalidTrajectoryError(f"{where}: {cause}") from cause
         return cls(**(entry | {"world": world, "steps": tuple(steps)}))
 
 
@@ -181,50 +176,29 @@ def condition_name(condition: Mapping[str, Any]) -> str:
     return json.dumps(dict(condition), sort_keys=True)
 
 
-_OPTIONAL = tuple(each.name for each in fields(Step) if each.default is None)
-
-
 @lru_cache(maxsize=512)
 def _world(rows: tuple[str, ...]) -> GridWorld:
     return GridWorld.from_text(rows)
 
 
 # --- Validation of records ------------------------------------------------------------------------
-_HALF = re.compile("[\ud800-\udfff]")
-Check = tuple[Callable[[Any], bool], str]  # whether a value is as expected, and what is expected
-
-
-def _checked(
-    value: Any, noun: str, checks: Mapping[str, Check], optional: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """The entries of a record, each as its check expects."""
-    if not isinstance(value, Mapping):
-        raise InvalidTrajectoryError(f"{shown(value)} is not {noun}, expected an object")
-    if missing := [name for name in checks if name not in value and name not in optional]:
-        raise InvalidTrajectoryError(f"{noun} lacks {', '.join(missing)}")
-    if unknown := [str(name) for name in value if name not in checks]:
-        raise InvalidTrajectoryError(
-            f"{noun} has {', '.join(unknown)}, expected only {', '.join(checks)}"
-        )
-    for name, (accepts, expected) in checks.items():
-        entry = value.get(name)
-        if not (name in optional and entry is None) and not accepts(entry):
-            raise InvalidTrajectoryError(f"{name} is {shown(entry)}, expected {expected}")
-    return dict(value)
-
-
-def _is_whole(value: Any, least: float = -inf) -> bool:
-    """Whether a value is an integer; booleans are none."""
-    return type(value) is int and value >= least
+def _checked(value: Any, noun: str, fields: Mapping[str, Field]) -> dict[str, Any]:
+    try:
+        return check_record(value, fields, noun)
+    except GoalmeterError as cause:
+        raise InvalidTrajectoryError(str(cause)) from None
 
 
 def _are_whole(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_whole, value))
+    return isinstance(value, list) and all(type(each) is int for each in value)
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def _is_text(value: Any) -> bool:
     """Whether a value is text without half a surrogate pair, which no page can show."""
-    return isinstance(value, str) and not _HALF.search(value)
+    return isinstance(value, str) and (value.isascii() or not _HALF.search(value))
 
 
 def _is_picture(value: Any) -> bool:
@@ -233,96 +207,87 @@ def _is_picture(value: Any) -> bool:
 
 
 def _are_probabilities(value: Any) -> bool:
-    # The comparison is false for NaN as well.
     fine = isinstance(value, list) and len(value) == len(MOVES)
-    fine = fine and all(isinstance(v, int | float) and 0 <= v <= 1 for v in value)
-    return fine and sum(value) <= 1 + 1e-6
+    return fine and all(is_number(v, 1.0) and v >= 0 for v in value) and sum(value) <= 1 + 1e-6
 
 
 def _are_actions(value: Any) -> bool:
-    return (
-        _are_whole(value) and sorted(set(value)) == value and set(value) <= set(range(len(MOVES)))
-    )
+    return _are_whole(value) and value == sorted(set(value) & set(range(len(MOVES))))
 
 
-_WHOLE: Check = _is_whole, "a whole number"
-_TEXT: Check = _is_text, "text of whole characters"
-_TOKENS: Check = _are_whole, "whole numbers"
-_OF_STEP: dict[str, Check] = {
-    "state": (
-        lambda v: _are_whole(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
+_MOST = 2**128  # seeds of grids are a million times that of the run
+_WHOLE = Field("a whole number", lambda v: is_whole(v, -_MOST, _MOST))
+_AT_LEAST_1 = Field("a whole number of at least 1", lambda v: is_whole(v, 1, _MOST))
+_TEXT = Field("text of whole characters", _is_text)
+
+
+def _or_null(field: Field) -> Field:
+    return Field(field.expected, lambda v: v is None or field.accepts(v), required=False)
+
+
+_TOKENS = Field("whole numbers", _are_whole)
+_OF_STEP = {
+    "state": Field(
         f"3 whole numbers, the last, the layer, from 0 to {LAYERS - 1}",
+        lambda v: _are_whole(v) and len(v) == 3 and 0 <= v[2] < LAYERS,
     ),
-    "action": (lambda v: v is None or (_is_whole(v, 0) and v < len(MOVES)), "0 to 3 or null"),
-    "optimal": (_are_actions, "different actions, 0 to 3, in order"),
-    "probabilities": (
-        _are_probabilities,
-        f"{len(MOVES)} numbers from 0 to 1 that add up to at most 1",
+    "action": Field("0 to 3 or null", lambda v: v is None or is_whole(v, 0, len(MOVES) - 1)),
+    "optimal": Field("different actions, 0 to 3, in order", _are_actions),
+    "probabilities": _or_null(
+        Field("4 numbers from 0 to 1 that add up to at most 1", _are_probabilities)
     ),
-    **dict.fromkeys(("raw", "reasoning", "prompt"), _TEXT),
-    "prompt_tokens": (lambda v: _is_whole(v, 0) or _are_whole(v), "whole numbers"),
-    "answer_tokens": _TOKENS,
-    "attempts": (lambda v: _is_whole(v, 1), "1 or more"),
-    "invalid": _TEXT,
+    **dict.fromkeys(("raw", "reasoning", "prompt", "invalid"), _or_null(_TEXT)),
+    "prompt_tokens": _or_null(
+        Field(_TOKENS.expected, lambda v: is_whole(v, 0, _MOST) or _are_whole(v))
+    ),
+    "answer_tokens": _or_null(_TOKENS),
+    "attempts": _or_null(_AT_LEAST_1),
 }
-_OF_TRAJECTORY: dict[str, Check] = {
+_OF_TRAJECTORY = {
     "suite": _TEXT,
-    "size": (lambda v: _is_whole(v, 3), "a whole number of at least 3"),
-    "complexity": (
-        lambda v: v is None or (isinstance(v, Real) and not isinstance(v, bool)),
-        "a number or null",
+    "size": Field("a whole number of at least 3", lambda v: is_whole(v, 3, _MOST)),
+    "complexity": Field("a number or null", lambda v: v is None or type(v) in (int, float)),
+    "grid": _WHOLE,
+    "seed": _WHOLE,
+    "transform": Field(
+        f"null or one of {', '.join(TRANSFORMS)}", lambda v: v in (None, *TRANSFORMS)
     ),
-    **dict.fromkeys(("grid", "seed"), _WHOLE),
-    "transform": (lambda v: v in (None, *TRANSFORMS), f"null or one of {', '.join(TRANSFORMS)}"),
-    "condition": (lambda v: isinstance(v, Mapping), "an object"),
+    "condition": Field("an object", lambda v: isinstance(v, Mapping)),
     "trajectory": _WHOLE,
-    "world": (_is_picture, f"a list of at most {MOST_ROWS} rows of text of at most this length"),
-    **dict.fromkeys(
-        ("cap", "distance"), (lambda v: _is_whole(v, 1), "a whole number of at least 1")
+    "world": Field(
+        f"a list of at most {MOST_ROWS} rows of text of at most this length", _is_picture
     ),
+    "cap": _AT_LEAST_1,
+    "distance": _AT_LEAST_1,
     "outcome": _TEXT,
-    "steps": (lambda v: isinstance(v, list), "a list"),
+    "steps": Field("a list", lambda v: isinstance(v, list)),
 }
 
 
 # --- Tasks ----------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Task(LabelledWorld):
-    """A world to walk through, with the labels that its trajectories carry.
+class PlannedWalk(NamedTuple):
+    """A task and which of the walks through it."""
 
-    Attributes:
-        suite: name of the suite.
-        distance: steps on a shortest path.
-        cap: maximum number of steps.
-    """
-
-    suite: str
-    distance: int
-    cap: int
+    task: Task
+    number: int
 
     @property
     def name(self) -> str:
-        """Unique name, the same in every run."""
-        parts: list[str] = [self.suite, f"size {self.size}"]
-        if self.complexity is not None:
-            parts.append(f"complexity {self.complexity!r}")
-        parts.append(f"seed {self.seed}")
-        if self.transform is not None:
-            parts.append(self.transform)
-        if self.condition:
-            parts.append(condition_name(self.condition))
-        return ", ".join(parts)
+        """Unique name, the same in every run: its key."""
+        return f"{self.task.name}, walk {self.number}"
+
+
+def made_of(read: Trajectory) -> PlannedWalk:
+    """Return the task and the number of the walk of a trajectory."""
+    task = Task(**{label.name: getattr(read, label.name) for label in fields(Task)})
+    return PlannedWalk(task, read.trajectory)
 
 
 @dataclass(frozen=True)
 class TaskSet:
     """Tasks of one suite.
 
-    Attributes:
-        suite: the suite.
-        tasks: in the order of the run.
-        trajectories: number of walks through each task.
-        options: resolved options that the tasks were made of.
+    They are in the order of the run; `trajectories` is the number of walks through each.
     """
 
     suite: Suite
@@ -335,9 +300,9 @@ class TaskSet:
         """Name of the suite."""
         return self.suite.name
 
-    def walks(self) -> Iterator[tuple[Task, int]]:
+    def walks(self) -> Iterator[PlannedWalk]:
         """Yield every task with the index of each of its walks."""
-        return ((task, index) for task in self.tasks for index in range(self.trajectories))
+        return (PlannedWalk(task, i) for task in self.tasks for i in range(self.trajectories))
 
     def __len__(self) -> int:
         return len(self.tasks) * self.trajectories
@@ -350,9 +315,6 @@ def suite(name: str, *, conditions: Sequence[Condition] = ({},), **options: Any)
         name: of the suite, as in `suite_names`.
         conditions: labels; each task comes once under each. Language models are prompted by them.
         options: fields of `SuiteOptions`: sizes, complexities, grids, trajectories, seed, ...
-
-    Raises:
-        InvalidParameterError: no such suite, or an option that is out of range or not the suite's.
 
     Example: a grid in its frame and in four others.
         >>> [task.transform for task in suite("isometries", sizes=[7], grids=1).tasks[:5]]
@@ -382,11 +344,6 @@ def tasks_of(
         )
     assert resolved.trajectories is not None
     return TaskSet(record, tasks, resolved.trajectories, resolved)
-
-
-def walk_key(task: Task, index: int) -> str:
-    """Return the key of a walk in a run."""
-    return f"{task.name}, walk {index}"
 
 
 # --- Walks ----------------------------------------------------------------------------------------
@@ -422,8 +379,7 @@ class Episode:
     def __init__(self, task: Task) -> None:
         self.task = task
         self._board = _board(task.world)
-        plan = planned(task.world)
-        self._number = plan.number(plan.start)
+        self._number = self._board.states.index(State(task.world.start))
         self._steps: list[Step] = []
 
     @property
@@ -447,12 +403,7 @@ class Episode:
         return tuple(self._steps)
 
     def take(self, decision: Decision) -> None:
-        """Carry out a decision; without an action it is a step in place.
-
-        Raises:
-            InvalidParameterError: the walk is over, the action is none of the four, or there is
-                neither an action nor a reason why.
-        """
+        """Carry out a decision; without an action it is a step in place."""
         action = decision.action
         if self.over:
             raise InvalidParameterError(f"the walk through {self.task.name!r} is over")
@@ -469,15 +420,7 @@ class Episode:
             self._number = self._board.successors[self._number][action]
 
     def trajectory(self, index: int, failure: str | None = None) -> Trajectory:
-        """Return the record of the walk.
-
-        Args:
-            index: index among the walks through this task.
-            failure: what ended the walk early, such as "timeout".
-
-        Raises:
-            InvalidParameterError: the walk is not over and nothing ended it.
-        """
+        """Return the record of the walk of this index; `failure` is what ended it early."""
         if failure is None and not self.over:
             raise InvalidParameterError(
                 f"the walk through {self.task.name!r} is not over; name what ended it"
@@ -490,12 +433,6 @@ def walk(navigator: Navigator, task: Task, trajectory: int = 0, *, seed: int = 0
     """Let an agent walk through a task.
 
     The random stream is named by agent, task, walk and seed, so walks do not depend on each other.
-
-    Args:
-        navigator: agent.
-        task: world.
-        trajectory: index of the walk.
-        seed: of the run.
 
     Example: there is one optimal way through this world.
         >>> from goalmeter.agents.grid_agents import navigator

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from sys import float_info
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, shown
+from goalmeter._files import JsonFields
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(JsonFields):
     """Limits on the tokens and the cost of a run, over all its commands.
 
     Inspect checks its limits before each request and counts what servers report. Answers under way
@@ -36,14 +37,11 @@ class Budget:
             # The comparison is false for NaN as well.
             if value is not None and not 0 <= value <= float_info.max:
                 raise InvalidParameterError(f"{each.name} is {shown(value)}, expected 0 or more")
-        if (self.price_in is None) != (self.price_out is None):
+        prices = (self.price_in, self.price_out)
+        if None in prices and (self.usd is not None or prices != (None, None)):
             raise InvalidParameterError(
-                "one of price_in and price_out is missing; give both, in US dollars for a million "
-                "tokens"
-            )
-        if self.usd is not None and self.price_in is None:
-            raise InvalidParameterError(
-                "a budget in usd needs price_in and price_out, in US dollars for a million tokens"
+                "price_in and price_out are needed together, and for a budget in usd; give both, "
+                "in US dollars for a million tokens"
             )
 
     def limits(self, spent: Mapping[str, Any]) -> ExitStack:
@@ -71,10 +69,6 @@ class Budget:
         )
         known = get_model_info(model) or ModelInfo()
         set_model_info(model, known.model_copy(update={"cost": cost}))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return asdict(self)
 
 
 class BudgetReachedError(GoalmeterError):

@@ -1,14 +1,9 @@
-"""Read trajectories from Inspect's logs, and from the file that a task writes.
-
-A repeated walk counts as it ended last.
-"""
+"""Read trajectories from Inspect's logs; a repeated walk counts as it ended last."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +20,14 @@ from goalmeter._errors import (
 from goalmeter._files import check_bytes, check_sizes, listed, reading
 from goalmeter.agents.local_models import model_agent
 from goalmeter.navigation.inspect.models import ERROR, FAILURES
-from goalmeter.navigation.plan import WalkPlan, made_of, walk_of
+from goalmeter.navigation.plan import WalkPlan, walk_of
 from goalmeter.navigation.prompts import Asking
-from goalmeter.navigation.trajectories import Episode, Trajectory
+from goalmeter.navigation.trajectories import Episode, Trajectory, made_of
 
 # Key of the trajectory in the metadata of a score, and the name of the scorer.
 TRAJECTORY, SCORER = "trajectory", "walked"
 INTERRUPTED = "interrupted"
-_JSON = ".json"
 _SAMPLING = ("temperature", "top_p", "max_tokens", "reasoning_effort")
-
-_Walks = dict[tuple[str, Any, int], Trajectory]
 
 
 def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
@@ -46,56 +38,32 @@ def trajectories(logs: str | Path | Iterable[str | Path]) -> list[Trajectory]:
     Args:
         logs: `.eval` files, or folders that hold them.
     """
-    read = read_logs(logs)
+    read = _read_logs(logs)
     models = {log_file.eval.model for log_file in read}
     if len(models) > 1:
         raise InvalidParameterError(
             f"the logs are of several models, {', '.join(sorted(models))}; read those of one"
         )
-    return walks_of(read)
+    return _walks_of(read)
 
 
-def read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
-    """Return Inspect's logs as its own objects, the oldest first."""
+def _read_logs(logs: str | Path | Iterable[str | Path]) -> list[Any]:
+    """Inspect's logs as its own objects, the oldest first."""
     log = require("inspect_ai.log", extra="lm", feature="Reading logs of Inspect")
     paths = [logs] if isinstance(logs, str | Path) else list(logs)
     read = [_read(log, path) for each in paths for path in _files(log, Path(each))]
     return sorted(read, key=lambda log_file: str(log_file.eval.created))
 
 
-def walks_of(read: Iterable[Any]) -> list[Trajectory]:
-    """Return every walk in logs of `read_logs`."""
-    walks: _Walks = {}
+def _walks_of(read: Iterable[Any]) -> list[Trajectory]:
+    walks: dict[tuple[str, Any, int], Trajectory] = {}
     for log_file in read:
         for sample in log_file.samples or []:
             key = (log_file.eval.task, sample.id, sample.epoch)
             walk = _trajectory(sample, str(log_file.location))
-            if key not in walks or walk.outcome != INTERRUPTED:
+            if walk.outcome != INTERRUPTED or key not in walks:
                 walks.pop(key, None)
                 walks[key] = walk
-    return list(walks.values())
-
-
-def written(path: str | Path) -> list[Trajectory]:
-    """Return every walk in the file that a task wrote."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as cause:  # a ValueError is text that is not UTF-8
-        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
-    walks: dict[str, Trajectory] = {}
-    for number, line in enumerate(text.split("\n"), start=1):
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # torn, or the empty line behind the last one
-        try:
-            read = Trajectory.from_json(value)
-        except InvalidTrajectoryError as cause:
-            raise InvalidTrajectoryError(f"{path}, line {number}: {cause}") from cause
-        labels = {k: v for k, v in value.items() if k not in ("outcome", "steps")}
-        name = json.dumps(labels, sort_keys=True)
-        walks.pop(name, None)
-        walks[name] = read
     return list(walks.values())
 
 
@@ -127,19 +95,19 @@ def _read(log: Any, path: Path) -> Any:
     try:
         # Of an open archive, no more is unpacked than its directory says.
         with reading(path) as file:
-            if path.suffix == _JSON:
+            if path.suffix == ".json":
                 check_bytes(path.stat().st_size)
                 return log.read_eval_log(path)
             check_sizes(listed(file))
             read = log.read_eval_log(file, format="eval")
         read.location = str(path)
-    except (GoalmeterError, OSError) as cause:
-        raise InvalidFileError(f"{path} cannot be read: {in_a_line(cause)}") from cause
     except MemoryError:
         raise
     # Damaged logs raise errors of zstd, RecursionError, pydantic's, and others.
     except Exception as cause:
-        raise InvalidFileError(f"{path} is no log of Inspect: {in_a_line(cause)}") from cause
+        is_readable = not isinstance(cause, GoalmeterError | OSError)
+        what = "is no log of Inspect" if is_readable else "cannot be read"
+        raise InvalidFileError(f"{path} {what}: {in_a_line(cause)}") from cause
     return read
 
 
@@ -158,58 +126,48 @@ def _trajectory(sample: Any, where: str) -> Trajectory:
         ) from cause
 
 
-# --- Walks for a run ------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Imported:
-    """Walks of a run from logs by key, and how many others there were or had failed."""
+def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> tuple[dict[str, Trajectory], int]:
+    """Return the walks of a plan that are in some of Inspect's logs, by key.
 
-    walks: dict[str, Trajectory]
-    left_out: int
-
-
-def from_logs(plan: WalkPlan, logs: Iterable[str | Path]) -> Imported:
-    """Return the walks of a language model's plan that are in some of Inspect's logs.
-
-    Raises InvalidParameterError if the logs are of another model or other settings.
+    Also how many others there were or had failed. Raises InvalidParameterError if the logs are of
+    another model or other settings.
     """
-    assert plan.asking is not None
-    read = read_logs(logs)
+    read = _read_logs(logs)
     for log in read:
-        _check_settings(plan.agent, plan.asking, log)
-    wanted, walks, left_out = plan.keys(), {}, 0
-    for trajectory in walks_of(read):
-        made = made_of(trajectory)
-        task, _ = wanted.get(made.name, (None, 0))
+        _check_settings(plan, log)
+    wanted, every = plan.keys(), _walks_of(read)
+    walks = {
+        made.name: trajectory
+        for trajectory in every
         # Another version may have the same name for another world or cap.
-        if task == made.task and trajectory.outcome not in (INTERRUPTED, *FAILURES):
-            walks[made.name] = trajectory
-        else:
-            left_out += 1
-    return Imported(walks, left_out)
+        if wanted.get((made := made_of(trajectory)).name) == made
+        and trajectory.outcome not in (INTERRUPTED, *FAILURES)
+    }
+    return walks, len(every) - len(walks)
 
 
-def _check_settings(agent: str, asking: Asking, log: Any) -> None:
+def _check_settings(plan: WalkPlan, log: Any) -> None:
     """Raise unless a log is of the model and the settings of the run."""
+    assert plan.asking is not None
     try:
         name = model_agent(log.eval.model).name
-        asked = Asking(options=log.eval.model_args).to_json()
+        options = Asking(options=log.eval.model_args).to_json()["options"]
     except InvalidParameterError as cause:
         raise InvalidParameterError(f"{log.location}: {cause}") from cause
-    if name != agent:
+    if name != plan.agent:
         raise InvalidParameterError(
-            f"{log.location} is a log of {name}, and the run is of {agent}; read the logs of one "
-            f"model"
+            f"{log.location} is a log of {name}, and the run is of {plan.agent}; read the logs of "
+            f"one model"
         )
-    asked_here = asking.to_json()
     config, solver = log.plan.config, log.plan.steps[0].params if log.plan.steps else {}
-    asked_there = {each: getattr(config, each) for each in _SAMPLING}
-    asked_there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
-    asked_there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
-    asked_there["options"] = asked["options"]
-    if differ := [each for each in asked_there if asked_there[each] != asked_here[each]]:
+    there = {each: getattr(config, each) for each in _SAMPLING}
+    there |= {each: solver.get(each) for each in ("attempts", "token_cap")}
+    there |= {"seeded": solver.get("seed") is not None, "logprobs": bool(config.logprobs)}
+    there["options"] = options
+    here = plan.asking.to_json()
+    if differ := [each for each in there if there[each] != here[each]]:
         differences = "; ".join(
-            f"{each} is {shortened(repr(asked_there[each]), 80)} there, "
-            f"and {asked_here[each]!r} here"
+            f"{each} is {shortened(repr(there[each]), 80)} there, and {here[each]!r} here"
             for each in differ
         )
         raise InvalidParameterError(

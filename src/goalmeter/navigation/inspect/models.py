@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, MissingExtraError, require
@@ -14,8 +16,7 @@ from goalmeter.runs.jobs import in_a_line
 
 # --- Failures -------------------------------------------------------------------------------------
 # A limit set for the walk and the context of the model end a walk for good. The other outcomes are
-# failures of the server or the connection to it (FAILURES), and the walk can be repeated.
-
+# failures of the server or the connection to it (FAILURES), and the walk is repeated.
 TIMEOUT = "timeout"  # no answer in time, on any attempt
 UNREACHABLE = "server unreachable"  # no connection, or a broken one
 SERVER_ERROR = "server error"  # 5xx, or a reply without content
@@ -27,7 +28,6 @@ TIME_LIMIT = "time limit"  # like "token limit" and others: Inspect's limit on a
 MODEL_ERROR = "model error"  # any other error of a query
 ERROR = "error"  # an error outside the queries
 BUDGET = "budget"  # the command reached its budget
-# Walks with these outcomes are repeated.
 FAILURES = frozenset(
     {TIMEOUT, UNREACHABLE, SERVER_ERROR, RATE_LIMIT, REFUSED, MODEL_ERROR, ERROR, BUDGET}
 )
@@ -45,6 +45,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _REFUSED_AS = (400, 413, 422)
+_NO_CONNECTION = ("ConnectionError", "ConnectError", "RemoteProtocolError", "NetworkError")
 _MARKUP = re.compile(r"\[/?[a-z ]+\]")  # of what Inspect prints
 
 
@@ -80,17 +81,11 @@ def failure_of(error: BaseException) -> str:
         if isinstance(status, int) and status >= 400:
             if status in _REFUSED_AS and _TOO_LONG.search(f"{cause} {getattr(cause, 'code', '')}"):
                 return CONTEXT
-            if status in (408, 504):
-                return TIMEOUT
-            if status == 429:
-                return RATE_LIMIT
-            return SERVER_ERROR if status >= 500 else REFUSED
+            known = {408: TIMEOUT, 504: TIMEOUT, 429: RATE_LIMIT}
+            return known.get(status, SERVER_ERROR if status >= 500 else REFUSED)
     if any("Timeout" in name for name in names):
         return TIMEOUT
-    unreachable = ("ConnectionError", "ConnectError", "RemoteProtocolError", "NetworkError")
-    if any(name.endswith(unreachable) for name in names):
-        return UNREACHABLE
-    return MODEL_ERROR
+    return UNREACHABLE if any(name.endswith(_NO_CONNECTION) for name in names) else MODEL_ERROR
 
 
 def _is_unusable_reply(error: BaseException) -> bool:
@@ -125,9 +120,19 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         at = at.__cause__ or at.__context__
 
 
+# --- Listening ------------------------------------------------------------------------------------
+# Who is told of the walks that Inspect produces: `run.Keeper`, or under `inspect eval` nobody.
+_NOBODY = SimpleNamespace(
+    begins=lambda name: None,
+    step=lambda: None,
+    failed=lambda error: None,
+    ended=lambda trajectory: None,
+)
+listener: ContextVar[Any] = ContextVar("listener", default=_NOBODY)
+
+
 # --- Models ---------------------------------------------------------------------------------------
-# Set on a provider that `fit` has changed.
-_FIT = "_goalmeter_fit"
+_FIT = "_goalmeter_fit"  # set on a provider that `fit` has changed
 # Stop reasons of replies that were cut or withheld, which lack content for that reason.
 _CUT = ("length", "content_filter", "max_tokens", "model_length")
 # Fields of a message other than the answer itself.
@@ -192,39 +197,29 @@ def fit(model: Any) -> Any:
     async def checked(*args: Any, **options: Any) -> Any:
         replied = await generate(*args, **options)
         output, call = replied if isinstance(replied, tuple) else (replied, None)
-        if lacks := _lacks(output, getattr(call, "response", None)):
-            raise EmptyReplyError(lacks)
+        if not isinstance(output, Exception) and not output.choices:  # Inspect raises errors itself
+            raise EmptyReplyError("the reply of the server has no choices")
+        if _has_null_content(getattr(call, "response", None)):
+            raise EmptyReplyError(
+                "the reply of the server has null as its content, and nothing beside it"
+            )
         return replied
-
-    def retried(error: Exception) -> Any:
-        return _is_unusable_reply(error) or should_retry(error)
 
     async def words(text: str) -> int:
         return len(text.split())
 
-    api.generate, api.should_retry = checked, retried
+    api.generate = checked
+    api.should_retry = lambda error: _is_unusable_reply(error) or should_retry(error)
     if type(api).count_text_tokens is ModelAPI.count_text_tokens:
         api.count_text_tokens = words
     setattr(api, _FIT, True)
     return model
 
 
-def _lacks(output: Any, response: Any) -> str:
-    """What is missing in a reply; "" for a usable one, or an error, which Inspect raises itself.
-
-    `response` is the reply as it came, if the provider keeps it.
-    """
-    if isinstance(output, Exception):
-        return ""
-    if not output.choices:
-        return "the reply of the server has no choices"
-    choices = response.get("choices") if isinstance(response, Mapping) else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(first, Mapping):
-        return ""
-    message = first.get("message")
-    if not isinstance(message, Mapping) or message.get("content", "") is not None:
-        return ""
-    if first.get("finish_reason") in _CUT or any(message.get(part) for part in _OTHER_FIELDS):
-        return ""
-    return "the reply of the server has null as its content, and nothing beside it"
+def _has_null_content(response: Any) -> bool:
+    """Whether a reply, as it came where the provider keeps it, lacks an answer for no reason."""
+    match response:
+        case {"choices": [{"message": {"content": None, **others}, **choice}, *_]}:
+            was_cut = choice.get("finish_reason") in _CUT
+            return not was_cut and not any(others.get(name) for name in _OTHER_FIELDS)
+    return False

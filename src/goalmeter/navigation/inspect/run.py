@@ -5,6 +5,7 @@ The run is of the same kind as those of other agents; Inspect's logs are in its 
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Collection, Mapping
@@ -12,28 +13,105 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import GoalmeterError
+from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.agents.local_models import model_agent
 from goalmeter.navigation.inspect.budget import BudgetReachedError
 from goalmeter.navigation.inspect.models import (
+    BUDGET,
+    BUDGET_LIMITS,
     CONTEXT,
     ERROR,
+    GivenUpError,
     Server,
     is_ours_to_mend,
+    listener,
     opened,
     reason_of,
 )
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan
 from goalmeter.navigation.prompts import Asking
-from goalmeter.navigation.rollouts import Keeper, Walked, failures, listener, study_of
-from goalmeter.navigation.trajectories import Episode, Trajectory
+from goalmeter.navigation.rollouts import Walked, failures, has_failed, study_of
+from goalmeter.navigation.trajectories import Episode, Trajectory, made_of
 from goalmeter.runs import Results, keys_in
 
 LOGS = "inspect"
 _LOCAL = "goalmeter-local/"
 # Seconds before the walks that failed are made again, times the number of the round.
 WAIT = 5.0
+# After so many failures in a row the other walks of a round are not begun: each would wait for its
+# retries in vain.
+ENOUGH = 20
 NOTHING: Mapping[str, Any] = {"input_tokens": 0, "output_tokens": 0, "tokens": 0, "usd": None}
+
+
+class Keeper:
+    """Store each walk in a run as it ends, and stop when the server fails or the budget is reached.
+
+    Attributes:
+        heard: names of the walks that have ended in this round.
+        why: the last error of the server.
+        reached: whether a limit of the budget ended a walk.
+        broken: the error that ends the run, which Inspect would take for the end of a walk.
+    """
+
+    def __init__(self, results: Results[Trajectory]) -> None:
+        self.why = "no reason known"
+        self.reached = False
+        self.broken: GoalmeterError | None = None
+        self._results = results
+        self._under_way: dict[str, None] = {}  # in the order in which they began
+        results.watched.at_work = lambda: [(f"process {os.getpid()}", list(self._under_way))]
+        self.next_round()
+
+    def next_round(self) -> None:
+        """Give the server another chance with the walks that failed."""
+        self.heard: set[str] = set()
+        self._under_way.clear()
+        self._failed: list[str] = []  # outcomes of the last walks, which failed in a row
+
+    def begins(self, name: str) -> None:
+        """End a walk at once if the budget is reached or the server given up."""
+        self._under_way[name] = None
+        self._end_if_broken()
+        if self.reached:
+            raise GivenUpError(BUDGET)
+        if len(self._failed) >= ENOUGH:
+            raise GivenUpError(self._failed[-1])
+
+    def step(self) -> None:
+        """Report progress; end a walk that could not be stored."""
+        self._end_if_broken()
+        self._results.step()
+
+    def failed(self, error: Exception) -> None:
+        """Remember why a query failed."""
+        if not isinstance(error, GivenUpError):
+            self.why = reason_of(error)
+        if is_ours_to_mend(error):
+            self.broken = InvalidParameterError(f"the model cannot be asked: {self.why}")
+
+    def ended(self, trajectory: Trajectory) -> None:
+        """Store a walk, unless the budget ended it."""
+        if self.broken is not None:
+            return
+        name = made_of(trajectory).name
+        self._under_way.pop(name, None)
+        if trajectory.outcome in (BUDGET, *BUDGET_LIMITS):
+            self.reached = True
+            return
+        try:
+            self._results.keep(name, trajectory)
+        except GoalmeterError as error:
+            self.broken = error
+            return
+        self.heard.add(name)
+        failed = [*self._failed, trajectory.outcome][-ENOUGH:]
+        self._failed = failed if has_failed(trajectory) else []
+
+    def _end_if_broken(self) -> None:
+        if self.broken is not None:
+            # Not the error itself, whose traceback would grow with each walk.
+            raise GivenUpError(ERROR)
 
 
 def ask(model: Any, suite: str, folder: str | Path, **options: Any) -> list[Trajectory]:
@@ -67,7 +145,8 @@ def ask_all(
     Inspect to query instead of the one that the plan names.
     """
     assert plan.asking is not None
-    wanted, out, server, progress = plan.keys(), options.out, options.server, options.progress
+    wanted, out, server = plan.keys(), options.out, options.server
+    tell = options.progress or (lambda line: None)
     # Before a folder is made: whether the model can be queried. A complete run does not need it.
     kept = set(imported or ()) | set(keys_in(out) if out is not None else ())
     asked = model
@@ -76,16 +155,15 @@ def ask_all(
     with ExitStack() as stack:
         folder = out or stack.enter_context(tempfile.TemporaryDirectory(prefix="goalmeter-"))
         results = stack.enter_context(
-            Results(study_of(plan), folder, tell=progress, taken_over=imported)
+            Results(study_of(plan), folder, tell=options.progress, taken_over=imported)
         )
-        keeper = Keeper(results)
-        spent = spent_in(Path(folder) / LOGS)
+        keeper, logs = Keeper(results), Path(folder) / LOGS
+        spent = spent_in(logs)
         for number in range(options.rounds + 1):
             if not (left := results.left) or keeper.reached:
                 break
             if number:
-                if progress is not None:
-                    progress(f"{plan.agent}: {len(left)} walks are made again ({keeper.why})")
+                tell(f"{plan.agent}: {len(left)} walks are made again ({keeper.why})")
                 time.sleep(WAIT * number)
                 if model is None and not plan.agent.startswith(_LOCAL):
                     # Its connections belong to an evaluation that is over.
@@ -95,11 +173,12 @@ def ask_all(
             token = listener.set(keeper)
             try:
                 with options.budget.limits(spent):
-                    log = make_walks(plan, left, asked, server, Path(folder) / LOGS)
+                    log = _make_walks(plan, left, asked, server, logs)
             finally:
                 listener.reset(token)
             spent = _added(spent, log)
-            keeper.raise_broken()
+            if keeper.broken is not None:
+                raise keeper.broken
             for name in left if not keeper.reached else ():
                 if name not in keeper.heard:  # ended by Inspect
                     task, index = wanted[name]
@@ -107,16 +186,15 @@ def ask_all(
         if keeper.reached and (left := results.left):
             ended = len(wanted) - len(left)
             raise BudgetReachedError(spent, options.budget, ended=ended, walks=len(wanted))
-        walks = results.by_key()
-    overflows = sum(walk.outcome == CONTEXT for walk in walks.values())
-    if progress is not None and overflows:
-        progress(
+        walks = tuple(results.by_key().values())
+    if overflows := sum(walk.outcome == CONTEXT for walk in walks):
+        tell(
             f"{plan.agent}: {overflows} walks ended with a {CONTEXT}: the prompt and --max-tokens "
             f"together are more than the model's context"
         )
-    if progress is not None and failures(walks.values()):
-        progress(f"{plan.agent}: the last failure: {keeper.why}")
-    return Walked(plan, tuple(walks.values()), spent)
+    if failures(walks):
+        tell(f"{plan.agent}: the last failure: {keeper.why}")
+    return Walked(plan, walks, spent)
 
 
 def spent_in(logs: Path) -> Mapping[str, Any]:
@@ -135,8 +213,7 @@ def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
     """Add the usage that a log of Inspect records."""
     for usage in log.stats.model_usage.values():
         cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-        read, written = usage.input_tokens + cached, usage.output_tokens
-        usd = spent["usd"]
+        read, written, usd = usage.input_tokens + cached, usage.output_tokens, spent["usd"]
         if usage.total_cost is not None:
             usd = (usd or 0.0) + usage.total_cost
         spent = {
@@ -148,23 +225,23 @@ def _added(spent: Mapping[str, Any], log: Any) -> Mapping[str, Any]:
     return spent
 
 
-def make_walks(
+def _make_walks(
     plan: WalkPlan, keys: Collection[str], model: Any, server: Server, logs: Path
 ) -> Any:
     """Evaluate the walks of a plan that have these keys, and return Inspect's log."""
     from inspect_ai import eval as evaluate
 
-    from goalmeter.agents.inspect_providers import BATCH, LOCAL
+    from goalmeter.agents.inspect_providers import BATCH
     from goalmeter.navigation.inspect.task import task_of
 
     assert plan.asking is not None
     connections = server.max_connections
-    if connections is None and plan.agent.startswith(f"{LOCAL}/"):
+    if connections is None and plan.agent.startswith(_LOCAL):
         # Two batches: one is answered while the walks of the other ask again.
         connections = 2 * int(plan.asking.options.get("batch", BATCH))
     # A long walk that begins last would leave all connections but one idle.
     walks = plan.keys()
-    longest_first = sorted(keys, key=lambda name: walks[name][0].distance, reverse=True)
+    longest_first = sorted(keys, key=lambda name: walks[name].task.distance, reverse=True)
     task = task_of(plan.tasks, plan.asking, only=longest_first, seed=plan.options.seed)
     try:
         made = evaluate(

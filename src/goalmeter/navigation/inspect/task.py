@@ -12,20 +12,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-from goalmeter._errors import (
-    GoalmeterError,
-    InvalidParameterError,
-    MissingExtraError,
-    how_to_install,
-)
-
-try:
-    import inspect_ai  # noqa: F401
-except ModuleNotFoundError as error:
-    raise MissingExtraError(
-        "Tasks for language models need the package 'inspect_ai', which is not installed; "
-        f"{how_to_install('lm')}"
-    ) from error
 import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -40,13 +26,22 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from goalmeter._errors import GoalmeterError, InvalidParameterError
+
 # Registers the model names goalmeter/... and goalmeter-local/...
 from goalmeter.agents import inspect_providers as inspect_providers
 from goalmeter.agents.grid_agents import Decision
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.navigation.inspect.eval_log import TRAJECTORY, append
-from goalmeter.navigation.inspect.models import CONTEXT, TIME_LIMIT, TOKEN_CAP, failure_of, fit
-from goalmeter.navigation.plan import PlannedWalk, samples, walk_of
+from goalmeter.navigation.inspect.models import (
+    CONTEXT,
+    TIME_LIMIT,
+    TOKEN_CAP,
+    failure_of,
+    fit,
+    listener,
+)
+from goalmeter.navigation.plan import NOT_BEGUN, WALK, WALKS, walk_of
 from goalmeter.navigation.prompts import (
     HISTORY,
     LOGPROBS,
@@ -60,19 +55,15 @@ from goalmeter.navigation.prompts import (
     template,
     understood,
 )
-from goalmeter.navigation.rollouts import listener
-from goalmeter.navigation.suite_definition import SuiteOptions, several_as
+from goalmeter.navigation.suite_definition import SEVERAL, SuiteOptions
 from goalmeter.navigation.suites import SUITES, suite_named, suite_names
 from goalmeter.navigation.trajectories import Episode, TaskSet, Trajectory, tasks_of
-
-# --- Solver ---------------------------------------------------------------------------------------
-
 
 # Walks that have ended and are not scored yet, by the uuid of their sample; Inspect's own store
 # would log each of them three times.
 ended: dict[str, Trajectory] = {}
 
-Ask = Callable[[str, GenerateConfig], Awaitable[ModelOutput]]
+Ask = Callable[[str, int | None], Awaitable[ModelOutput]]
 
 
 @solver
@@ -93,12 +84,12 @@ def walker(
     locks: dict[str, anyio.Lock] = {}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        task, index = walk_of(state.metadata, state.epoch)
-        model, episode = fit(get_model()), Episode(task)
+        walk = walk_of(state.metadata, state.epoch)
+        model, episode = fit(get_model()), Episode(walk.task)
         repeats = _temperature(model) == 0 if once is None else once
 
-        async def ask(prompt: str, config: GenerateConfig) -> ModelOutput:
-            message = ChatMessageUser(content=prompt)
+        async def ask(prompt: str, query_seed: int | None) -> ModelOutput:
+            message, config = ChatMessageUser(content=prompt), GenerateConfig(seed=query_seed)
             if not repeats:
                 return await model.generate([message], config=config)
             async with locks.setdefault(prompt, anyio.Lock()):
@@ -108,30 +99,32 @@ def walker(
 
         spent, failure = 0, None
         try:
-            listener.get().begins(PlannedWalk(task, index).name)
+            listener.get().begins(walk.name)
             while not episode.over and failure is None:
                 listener.get().step()
-                words: tuple[int | str, ...] = (task.name, index, len(episode.steps))
-                seeds = [None if seed is None else _seed(seed, *words, n) for n in range(attempts)]
+                words = (walk.task.name, walk.number, len(episode.steps))
+                tries = range(1 if repeats else attempts)
+                seeds = [None if seed is None else _seed(seed, *words, n) for n in tries]
                 prompt = _prompt(episode)
-                output, decision, used = await _decide(ask, prompt, seeds[: 1 if repeats else None])
+                output, decision, used = await _decide(ask, prompt, seeds)
                 spent += used
-                state.messages = [ChatMessageUser(content=prompt)]
-                state.messages += [output.message] if output.choices else []
-                state.output = output
-                if decision.action is None and _stop(output) == "model_length":
+                state.messages, state.output = (
+                    [ChatMessageUser(content=prompt), output.message],
+                    output,
+                )
+                if decision.action is None and output.stop_reason == "model_length":
                     failure = CONTEXT
                     break
                 episode.take(decision)
                 if token_cap is not None and spent >= token_cap and not episode.over:
                     failure = TOKEN_CAP
-            ended[state.uuid] = episode.trajectory(index, failure)
+            ended[state.uuid] = episode.trajectory(walk.number, failure)
         except anyio.get_cancelled_exc_class():
-            ended[state.uuid] = episode.trajectory(index, TIME_LIMIT)
+            ended[state.uuid] = episode.trajectory(walk.number, TIME_LIMIT)
             raise
         except Exception as error:
             listener.get().failed(error)
-            ended[state.uuid] = episode.trajectory(index, failure_of(error))
+            ended[state.uuid] = episode.trajectory(walk.number, failure_of(error))
             if isinstance(error, TimeoutError):
                 # Inspect takes a bare TimeoutError for the end of a time limit.
                 raise RuntimeError(f"no answer in time: {error}") from error
@@ -155,11 +148,15 @@ async def _decide(
     """Decision for a step, and its number of output tokens."""
     spent = 0
     for attempt, seed in enumerate(seeds, start=1):  # noqa: B007 (the last one is read below)
-        output = await ask(prompt, GenerateConfig(seed=seed))
+        output = await ask(prompt, seed)
         spent += output.usage.output_tokens if output.usage else 0
-        answer = understood(output.completion, _reasoning(output))
+        # What the server returned separately as reasoning.
+        content = output.message.content
+        parts = [] if isinstance(content, str) else content
+        reasoning = [part.reasoning for part in parts if isinstance(part, ContentReasoning)]
+        answer = understood(output.completion, "\n".join(reasoning))
         # A prompt that is too long stays so.
-        if answer.action is not None or _stop(output) == "model_length":
+        if answer.action is not None or output.stop_reason == "model_length":
             break
     return output, _decision(prompt, output, answer, attempt), spent
 
@@ -168,11 +165,12 @@ def _decision(prompt: str, output: ModelOutput, answer: ParsedAnswer, attempts: 
     metadata = output.metadata or {}
     ids, answer_ids = metadata.get("prompt_ids"), metadata.get("output_ids")
     count = None
-    if output.usage is not None:
-        usage = output.usage
+    if (usage := output.usage) is not None:
         cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
         count = usage.input_tokens + cached
-    logprobs = output.choices[0].logprobs if output.choices else None
+    logprobs = output.choices[0].logprobs
+    withheld = {"max_tokens": f"{TOKEN_CAP}: ", "content_filter": "withheld: "}
+    why = withheld.get(output.stop_reason, "") + answer.invalid
     return Decision(
         answer.action,
         probabilities=action_probabilities(logprobs.content) if logprobs else None,
@@ -182,27 +180,8 @@ def _decision(prompt: str, output: ModelOutput, answer: ParsedAnswer, attempts: 
         prompt_tokens=count if ids is None else tuple(ids),
         answer_tokens=None if answer_ids is None else tuple(answer_ids),
         attempts=attempts,
-        invalid=None if answer.action is not None else _why(output, answer),
+        invalid=why if answer.action is None else None,
     )
-
-
-def _why(output: ModelOutput, answer: ParsedAnswer) -> str:
-    """Why there is no action."""
-    stop = _stop(output)
-    if stop == "max_tokens":
-        return f"{TOKEN_CAP}: {answer.invalid}"
-    return f"withheld: {answer.invalid}" if stop == "content_filter" else answer.invalid
-
-
-def _stop(output: ModelOutput) -> str:
-    return str(output.choices[0].stop_reason) if output.choices else "unknown"
-
-
-def _reasoning(output: ModelOutput) -> str:
-    """What the server returned separately as reasoning."""
-    content = output.message.content if output.choices else ""
-    parts = [] if isinstance(content, str) else content
-    return "\n".join(part.reasoning for part in parts if isinstance(part, ContentReasoning))
 
 
 def _temperature(model: Model) -> float | None:
@@ -219,9 +198,6 @@ def _seed(*words: int | str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
-# --- Scorer ---------------------------------------------------------------------------------------
-
-
 _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "accuracy", "invalid")}
 
 
@@ -229,8 +205,7 @@ _MEASURES = {name: [mean(), stderr(cluster="grid")] for name in ("success", "acc
 def walked(out: str | None = None) -> Scorer:
     """Score success, accuracy and invalid answers (NaN without steps), with the trajectory.
 
-    Args:
-        out: file to which each trajectory is appended as a line of JSON.
+    Each trajectory is appended as a line of JSON to the file `out`, if any.
     """
     if out is not None and not Path(out).parent.is_dir():
         raise InvalidParameterError(f"out is {out!r}, but {Path(out).parent} is no folder; make it")
@@ -246,13 +221,12 @@ def walked(out: str | None = None) -> Scorer:
         record = trajectory.to_json()
         if out is not None:
             append(out, record)
-        steps = trajectory.steps
-        unknown = float("nan")
+        steps, count = trajectory.steps, len(trajectory.steps) or float("nan")
         return Score(
             value={
                 "success": float(trajectory.arrived),
-                "accuracy": sum(s.is_optimal for s in steps) / len(steps) if steps else unknown,
-                "invalid": sum(s.action is None for s in steps) / len(steps) if steps else unknown,
+                "accuracy": sum(step.is_optimal for step in steps) / count,
+                "invalid": sum(step.action is None for step in steps) / count,
             },
             answer=trajectory.outcome,
             explanation=(
@@ -265,7 +239,6 @@ def walked(out: str | None = None) -> Scorer:
     return score
 
 
-# --- Task -----------------------------------------------------------------------------------------
 MAX_RETRIES, ATTEMPT_TIMEOUT = 5, 600
 
 
@@ -287,9 +260,6 @@ def navigation(
         once: whether each prompt is queried once; None for at temperature 0.
         out: file to which every trajectory is appended as it ends.
         options: fields of `SuiteOptions`, and `attempts`, `token_cap` and `seeded` of `Asking`.
-
-    Raises:
-        InvalidParameterError: an option is unknown or out of range.
     """
     record = suite_named(name)
     asking = Asking(**{each: options.pop(each) for each in _ASKING if each in options})
@@ -307,8 +277,20 @@ def task_of(
     once: bool | None = None,
     out: str | None = None,
 ) -> Task:
-    """Return the walks of a suite as a task; `only` are keys of walks, None for all."""
-    listed = [Sample(**fields) for fields in samples(made, only)]
+    """Return the walks of a suite as a task.
+
+    `only` are names of walks in the order in which they begin, None for all. In the metadata of a
+    sample, "grid" is the cluster of standard errors.
+    """
+    walks = {walk.name: walk for walk in made.walks()}
+    listed = []
+    for key in walks if only is None else only:
+        each, number = walks[key]
+        plan = Episode(each).trajectory(number, NOT_BEGUN).to_json()
+        del plan["outcome"], plan["steps"]
+        grid = f"size {each.size}, complexity {each.complexity}, seed {each.seed}"
+        metadata = {"grid": grid, WALKS: made.trajectories, WALK: plan}
+        listed.append(Sample(id=key, input=_prompt(Episode(each)), metadata=metadata))
     return Task(
         name=f"goalmeter/{made.name}",
         dataset=MemoryDataset(listed, name=made.name),
@@ -341,14 +323,12 @@ def _suite_options(options: dict[str, Any]) -> dict[str, Any]:
             f"there is no option {unknown[0]!r}; a suite has {', '.join(sorted(_SUITE_OPTIONS))}"
         )
     out = dict(options)
-    for name, value in options.items():
-        kind = several_as(name)
-        if kind is None or value is None:
-            continue
+    for name in SEVERAL.keys() & options.keys():
         try:
-            out[name] = [kind(each) for each in _listed(value)]
+            if out[name] is not None:
+                out[name] = [SEVERAL[name](each) for each in _listed(out[name])]
         except (TypeError, ValueError) as cause:
-            raise InvalidParameterError(f"{name} is {value!r}: {cause}") from cause
+            raise InvalidParameterError(f"{name} is {out[name]!r}: {cause}") from cause
     return out
 
 
