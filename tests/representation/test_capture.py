@@ -19,7 +19,6 @@ from representation.tiny import ANSWER, REASONING, sample
 
 from goalmeter.navigation.rollouts import load
 from goalmeter.representation import activations
-from goalmeter.representation import activations as activations_module
 from goalmeter.representation.activations import Activations
 from goalmeter.representation.capture import capture
 from goalmeter.representation.network import Network
@@ -86,7 +85,7 @@ def test_an_interrupted_capture_goes_on(
         written(path, *rest)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(activations, "write_shard", stops)
+        patch.setattr("goalmeter.representation.capture.write_shard", stops)
         capture(samples, network, folder, layers=[1], positions=PLACES)
     with pytest.raises(InvalidFileError, match="lacks 1 of 2 shards, such as shard-00001"):
         Activations.open(folder).at(1, "pre/end")
@@ -202,7 +201,7 @@ def test_a_shard_is_never_there_without_its_checksum(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(activations_module, "write_bytes", stops)
+        patch.setattr(activations, "write_bytes", stops)
         capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert list(manifest["sha256"]) == ["shard-00000.safetensors"]

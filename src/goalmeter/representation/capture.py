@@ -8,9 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.representation.activations import Activations, CaptureRows, write_capture
+from goalmeter.representation.activations import (
+    FORMAT,
+    MANIFEST,
+    Activations,
+    CaptureRows,
+    check_disk,
+    check_same_capture,
+    read_manifest,
+    shard_path,
+    write_manifest,
+    write_shard,
+)
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.runs.progress import Tell
@@ -41,42 +54,55 @@ def capture(
     Args:
         samples: the decisions, in the order of the rows.
         network: the model that made them.
-        folder: destination; an interrupted capture found there is completed.
+        folder: destination; an interrupted capture found there is completed, another is refused.
         layers: 0 for the embedding, k for the output of block k.
         positions: names of tokens, see `replay.position`.
         later: layers of further captures of the same decisions and positions, by folder: if the
             disk is too small for all of them, none begins.
         progress: called with the disk space needed and after each shard.
     """
-    wanted = network.check_layers(layers)
+    import torch
+
+    folder, wanted = Path(folder), network.check_layers(layers)
     rows = CaptureRows.of(samples, network.local.tokenizer, positions)
     manifest = {
+        "format": FORMAT,
         "model": network.name,
         "revision": network.revision,
         "layers": list(wanted),
         "width": network.width,
         **network.pinned,
+        "positions": dict(rows.widths),
+        "rows": len(rows),
+        "shards": rows.shards,
     }
-
-    def fill(part: CaptureRows, arrays: Arrays) -> None:
+    check_same_capture(folder, manifest, rows)
+    dtype = getattr(torch, network.pinned["dtype"])
+    captures = {folder: wanted, **(later or {})}
+    check_disk(captures, rows, network.width, dtype.itemsize, progress)
+    if not (folder / MANIFEST).is_file():
+        padding = padding_difference(network, samples, wanted)
+        write_manifest(folder, manifest | {"padded_against_single": padding, "sha256": {}})
+    for number in rows.missing(folder):
+        part = rows.shard(number)
+        arrays = {
+            (layer, name): torch.full((len(part), width, network.width), torch.nan, dtype=dtype)
+            for layer in wanted
+            for name, width in rows.widths.items()
+        }
         for batch in batches(part.samples):
-            with network.changed(
-                {layer: partial(_store, part, arrays, batch, layer) for layer in wanted}
-            ):
+            stores = {layer: partial(_store, part, arrays, batch, layer) for layer in wanted}
+            with network.changed(stores):
                 network.forward([part.samples[row].ids for row in batch])
             _check_batch(network, part, arrays, batch)
-
-    return write_capture(
-        Path(folder),
-        rows,
-        manifest,
-        fill,
-        measure_once=lambda: {
-            "padded_against_single": padding_difference(network, samples, wanted)
-        },
-        progress=progress,
-        later=later,
-    )
+        named = {f"{layer}/{name}": array for (layer, name), array in arrays.items()}
+        named |= {f"tokens/{name}": part.tokens(name) for name in rows.widths}
+        write_shard(shard_path(folder, number), named, part.header)
+        if progress is not None:
+            ready = sum(len(rows.shard(n)) for n in range(number + 1))
+            progress(f"activations: {ready} of {len(rows)} decisions")
+    # Existing shards were verified above, and the others were written just now.
+    return Activations(folder, read_manifest(folder))
 
 
 def batches(samples: Sequence[Sample]) -> list[list[int]]:
@@ -201,10 +227,6 @@ def untrained(network: Network, *, seed: int) -> Network:
 
     Tokenizer, number type, device and kernels are those of the trained network, which is not
     changed; the state of torch's random numbers is restored.
-
-    Args:
-        network: the trained one.
-        seed: of the weights.
     """
     torch = require("torch", extra="lm", feature="A network with random weights")
     transformers = require("transformers", extra="lm", feature="A network with random weights")
@@ -254,7 +276,5 @@ def alternatives_of(
                 f"decisions with the network of random weights"
             )
         sources[RANDOM_WEIGHTS] = random.at(layer, position)
-    chosen = slice(None) if rows is None else rows
-    return {
-        name: source[chosen].reshape(len(source[chosen]), -1) for name, source in sources.items()
-    }
+    chosen = np.arange(len(activations.rows)) if rows is None else rows
+    return {name: source[chosen].reshape(len(chosen), -1) for name, source in sources.items()}

@@ -138,46 +138,44 @@ class Network:
         with ExitStack() as stack:
             for layer, change in changes.items():
                 if layer == 0:
-                    hook = _before(change)
+                    hook = partial(_before, change)
                     handle = self.blocks[0].register_forward_pre_hook(hook, with_kwargs=True)
                 else:
-                    handle = self.blocks[layer - 1].register_forward_hook(_behind(change))
+                    handle = self.blocks[layer - 1].register_forward_hook(partial(_after, change))
                 stack.callback(handle.remove)
             yield
 
 
-def padded(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
-    """Return sequences of different lengths as inputs of a model, padded on the right."""
+def padded(
+    rows: Sequence[Sequence[int]], device: Any, *, left: bool = False
+) -> dict[str, torch.Tensor]:
+    """Return sequences of different lengths as padded inputs of a model, [B, T] each."""
     import torch
 
     longest = max(map(len, rows))
     ids = torch.zeros((len(rows), longest), dtype=torch.long)
-    mask = torch.zeros_like(ids)
+    mask, places = torch.zeros_like(ids), torch.zeros_like(ids)
     for number, row in enumerate(rows):
-        ids[number, : len(row)] = torch.tensor(row)
-        mask[number, : len(row)] = 1
-    places = torch.arange(longest).expand(len(rows), -1)
+        gap = longest - len(row) if left else 0
+        ids[number, gap : gap + len(row)] = torch.tensor(row)
+        mask[number, gap : gap + len(row)] = 1
+        # Explicit positions: by default padding would count as tokens.
+        places[number] = (torch.arange(longest) - gap).clamp(min=0)
     inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
     return {name: value.to(device) for name, value in inputs.items()}
 
 
-def _before(change: Change) -> Callable[..., Any]:
-    def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if args:
-            new = change(args[0])
-            return None if new is None else ((new, *args[1:]), kwargs)
-        new = change(kwargs["hidden_states"])
-        return None if new is None else (args, {**kwargs, "hidden_states": new})
-
-    return hook
+def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if args:
+        new = change(args[0])
+        return None if new is None else ((new, *args[1:]), kwargs)
+    new = change(kwargs["hidden_states"])
+    return None if new is None else (args, {**kwargs, "hidden_states": new})
 
 
-def _behind(change: Change) -> Callable[..., Any]:
+def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
     # Some blocks return the stream alone, others a tuple with attention after it.
-    def hook(module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        if isinstance(output, tuple):
-            new = change(output[0])
-            return None if new is None else (new, *output[1:])
-        return change(output)
-
-    return hook
+    if isinstance(output, tuple):
+        new = change(output[0])
+        return None if new is None else (new, *output[1:])
+    return change(output)

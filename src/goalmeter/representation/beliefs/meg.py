@@ -18,6 +18,7 @@ Source: MEG paper (NeurIPS 2024), Definition 5.2; the believed world is ours.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -58,40 +59,24 @@ Worlds = Sequence[GridWorld | None]
 
 @dataclass(frozen=True)
 class WorldFit(JsonFields):
-    """How much of the walks the goal explains in one world.
+    """How much of the walks the goal explains in one world."""
 
-    Attributes:
-        nats: nats a walk, corrected for the bias of a fit.
-        share: share of the maximum.
-        rationality: fitted rationality.
-    """
-
-    nats: Estimate
-    share: Estimate
-    rationality: float
+    nats: Estimate  # nats a walk, corrected for the bias of a fit
+    share: Estimate  # share of the maximum
+    rationality: float  # fitted rationality
 
 
 @dataclass(frozen=True)
 class Believed:
-    """Goal-directedness in the true world, in the believed one and in controls.
+    """Goal-directedness in the true world, in the believed one and in controls."""
 
-    Attributes:
-        true: the walks in the world in which they were made.
-        believed: the same decisions in the believed worlds.
-        controls: the same decisions in other worlds, by name.
-        difference: believed minus true, nats a walk.
-        beyond: believed minus each control, nats a walk.
-        maximum: nats a walk if every decision were explained.
-        missing: number of decisions without a believed world.
-    """
-
-    true: WorldFit
-    believed: WorldFit
-    controls: Mapping[str, WorldFit]
-    difference: Estimate
-    beyond: Mapping[str, Estimate]
-    maximum: float
-    missing: int
+    true: WorldFit  # the walks in the world in which they were made
+    believed: WorldFit  # the same decisions in the believed worlds
+    controls: Mapping[str, WorldFit]  # the same decisions in other worlds, by name
+    difference: Estimate  # believed minus true, nats a walk
+    beyond: Mapping[str, Estimate]  # believed minus each control, nats a walk
+    maximum: float  # nats a walk if every decision were explained
+    missing: int  # number of decisions without a believed world
 
     @property
     def exceeds_controls(self) -> bool:
@@ -111,17 +96,11 @@ class Believed:
 
 @dataclass(frozen=True, eq=False)
 class WalkSteps:
-    """Where each of N scenes stands in its walk.
+    """Where each of N scenes stands in its walk."""
 
-    Attributes:
-        walks: number of the walk, [N].
-        steps: number of the step in it, from 0, [N]; no step twice.
-        caps: maximum number of steps of the walk, [N].
-    """
-
-    walks: IntArray
-    steps: IntArray
-    caps: IntArray
+    walks: IntArray  # number of the walk, [N]
+    steps: IntArray  # number of the step in it, from 0, [N]; no step twice
+    caps: IntArray  # maximum number of steps of the walk, [N]
 
 
 class PossibleMaps(NamedTuple):
@@ -148,7 +127,7 @@ def believed_meg(
     possible = believed.maps if isinstance(believed, PossibleMaps) else ()
     own: Worlds = () if isinstance(believed, PossibleMaps) else believed
     _check(scenes, walk_steps, {"believed": possible[0] if possible else own, **(controls or {})})
-    walks = _Walks.of(scenes, walk_steps)
+    walks = _Walks(scenes, walk_steps)
     true = walks.curves(scenes.worlds, scenes.states)
     if possible:
         inner = walks.refined(lambda tried: walks.averaged(possible, scenes.states, tried))
@@ -195,44 +174,30 @@ class _Clusters:
         return len(self.strata)
 
 
-@dataclass(frozen=True, eq=False)
 class _Walks:
     """N decisions of W walks."""
 
-    walks: IntArray  # [N], from 0 without gaps
-    steps: IntArray  # [N]
-    caps: IntArray  # [N]
-    actions: IntArray  # [N], INVALID for an invalid answer
-    most: FloatArray  # nats of each walk if all that matters were explained, [W]
-    clusters: _Clusters
-
-    @classmethod
-    def of(cls, scenes: Scenes, walk_steps: WalkSteps) -> _Walks:
-        _, first, walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
-        grids, of_grid, cluster = np.unique(
-            scenes.grids[first], return_index=True, return_inverse=True
-        )
+    def __init__(self, scenes: Scenes, walk_steps: WalkSteps) -> None:
+        self.steps, self.caps = walk_steps.steps, walk_steps.caps
+        # Numbers without gaps.
+        _, first, self.walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
+        _, of_grid, cluster = np.unique(scenes.grids[first], return_index=True, return_inverse=True)
         # What the last decision before the cap leads to is not seen.
-        matters = walk_steps.steps + 1 < walk_steps.caps
-        most = np.log(len(ACTIONS)) * np.bincount(walks[matters], minlength=len(first))
+        matters = self.steps + 1 < self.caps
+        # Nats of each walk if all that matters were explained, [W].
+        self.most = np.log(len(ACTIONS)) * np.bincount(self.walks[matters], minlength=len(first))
         # Each shape has the same weight, however many grids it has.
         shapes = scenes.shapes[first][of_grid]
-        strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(grids))
-        actions = np.array([INVALID if action is None else action for action in scenes.actions])
-        clusters = _Clusters(cluster, strata)
-        return cls(walks, walk_steps.steps, walk_steps.caps, actions, most, clusters)
+        strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(of_grid))
+        self.clusters = _Clusters(cluster, strata)
+        self.actions = np.array([INVALID if each is None else each for each in scenes.actions])
 
     def evidence(
         self, worlds: Worlds, states: Sequence[State] | None, rationalities: FloatArray
     ) -> FloatArray:
         """How well the goal predicts each walk at each rationality, [W, G]."""
-        return _evidence(
-            Decisions(self.walks, self.steps, self.steps, self.actions),
-            self.caps,
-            worlds,
-            states,
-            rationalities,
-        )
+        made = Decisions(self.walks, self.steps, self.steps, self.actions)
+        return _evidence(made, self.caps, worlds, states, rationalities)
 
     def curves(self, worlds: Worlds, states: Sequence[State] | None) -> Curves:
         """The evidence of each walk on one map a decision."""
@@ -265,12 +230,12 @@ class _Walks:
         out = np.zeros((len(self.most), len(rationalities)))
         count = len(possible)
         for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
-            steps = np.tile(self.steps[rows], count)
+            steps, actions, caps = (
+                np.tile(each[rows], count) for each in (self.steps, self.actions, self.caps)
+            )
             nats = _evidence(
-                Decisions(
-                    np.arange(count * len(rows)), steps, steps, np.tile(self.actions[rows], count)
-                ),
-                np.tile(self.caps[rows], count),
+                Decisions(np.arange(count * len(rows)), steps, steps, actions),
+                caps,
                 [worlds[row] for worlds in possible for row in rows.tolist()],
                 [states[row] for row in rows.tolist()] * count,
                 rationalities,
@@ -327,24 +292,18 @@ def _evidence(
     The states of the decisions are ignored: each is on its map, at the map's start by default.
     """
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
-
-    def add(union: _Union, cap: int) -> None:
-        if union.decisions:
-            chosen = np.array(union.decisions)
-            known = Decisions(*(column[chosen] for column in made))
-            known = known._replace(state=np.array(union.states))
-            out[:] += summed_evidence(union.mdp(cap), known, len(out), rationalities)
-
     # One plan serves all decisions with one cap, since a plan counts backwards from it.
     for cap in np.unique(caps).tolist():
-        union = _Union()
-        for number in np.flatnonzero(caps == cap).tolist():
-            if (world := worlds[number]) is not None:
+        numbers = np.flatnonzero(caps == cap).tolist()
+        left = deque((n, world) for n in numbers if (world := worlds[n]) is not None)
+        while left:
+            union = _Union()
+            while left and union.n_states <= _MOST_STATES:
+                number, world = left.popleft()
                 union.add(number, world, None if states is None else states[number])
-            if union.n_states > _MOST_STATES:
-                add(union, cap)
-                union = _Union()
-        add(union, cap)
+            known = Decisions(*(column[union.decisions] for column in made))
+            known = known._replace(state=np.array(union.states))
+            out += summed_evidence(union.mdp(cap), known, len(out), rationalities)
     return out
 
 
@@ -388,20 +347,19 @@ class _Union:
 
 
 def _check(scenes: Scenes, walk_steps: WalkSteps, worlds: Mapping[str, Worlds]) -> None:
-    n = len(scenes)
-    lengths = {name: len(column) for name, column in vars(walk_steps).items()}
-    lengths |= {f"worlds of {name}": len(each) for name, each in worlds.items()}
-    for name, length in lengths.items():
-        if length != n:
+    columns: dict[str, Any] = {**vars(walk_steps)}
+    columns |= {f"worlds of {name}": each for name, each in worlds.items()}
+    for name, column in columns.items():
+        if len(column) != len(scenes):
             raise InvalidParameterError(
-                f"there are {length} {name} for {n} decisions, expected one each"
+                f"there are {len(column)} {name} for {len(scenes)} decisions, expected one each"
             )
-    places = np.stack([walk_steps.walks, walk_steps.steps], axis=1)
-    if len(np.unique(places, axis=0)) != n:
+    steps, caps = walk_steps.steps, walk_steps.caps
+    if len(np.unique([walk_steps.walks, steps], axis=1).T) != len(scenes):
         raise InvalidParameterError("a step of a walk is there twice, expected each once")
-    bad = np.flatnonzero((walk_steps.steps >= walk_steps.caps) | (walk_steps.steps < 0))
+    bad = np.flatnonzero((steps >= caps) | (steps < 0))
     if bad.size:
         raise InvalidParameterError(
-            f"decision {bad[0]} is step {walk_steps.steps[bad[0]]} of a walk of at most "
-            f"{walk_steps.caps[bad[0]]} steps, expected 0 to the cap less one"
+            f"decision {bad[0]} is step {steps[bad[0]]} of a walk of at most {caps[bad[0]]} "
+            f"steps, expected 0 to the cap less one"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,14 +56,12 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearSteps:
-    """Multinomial logistic regression for each step.
+    """Multinomial logistic regression for each step."""
 
-    Attributes:
-        penalties: strengths to choose from, decreasing.
-    """
-
-    penalties: tuple[float, ...] = PENALTIES
+    penalties: tuple[float, ...] = PENALTIES  # strengths to choose from, decreasing
     name: str = "linear"
+    # Whether a step that no training sequence has gets the prediction of the last one, or none.
+    repeats: bool = True
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedSteps:
         """Fit deterministically."""
@@ -83,7 +80,7 @@ class LinearSteps:
                     self.penalties,
                 )
             )
-        return FittedSteps(scaled, tuple(heads), train.actions.shape[1])
+        return FittedSteps(scaled, tuple(heads), train.actions.shape[1], self.repeats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,18 +114,22 @@ class Scaled:
 
 @dataclass(frozen=True, eq=False)
 class FittedSteps:
-    """A fitted linear reader; steps without a head have the prediction of the last one."""
+    """A fitted linear reader; see `LinearSteps.repeats` for steps without a head."""
 
     scaled: Scaled
     heads: tuple[Head, ...]
     queries: int
+    repeats: bool = True
 
     def predicted(self, activations: Activations) -> IntArray:
         """Return the most probable action of each step, [N, queries]."""
         rows = self.scaled(activations)
-        steps = [head.called(rows) for head in self.heads]
-        steps += steps[-1:] * (self.queries - len(steps))
-        return np.stack(steps, axis=1)
+        out = np.full((len(rows), self.queries), NOTHING)
+        for step, head in enumerate(self.heads):
+            out[:, step:] = head.called(rows)[:, None]
+            if not self.repeats:
+                out[:, step + 1 :] = NOTHING
+        return out
 
 
 def head_of(
@@ -170,30 +171,19 @@ def _regression(
     from scipy.optimize import minimize
 
     shape = (rows.shape[1] + 1, len(shift))
-    minimised = minimize(
-        _objective(rows, labels, penalty, shape),
-        np.vstack([weights, shift]).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _STEPS},
-    )
-    table = minimised.x.reshape(shape)
-    return table[:-1], table[-1]
 
-
-def _objective(
-    rows: FloatArray, labels: IntArray, penalty: float, shape: tuple[int, int]
-) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    """Return the penalised nats per row with its gradient; the last row of weights is the shift."""
-
-    def value(flat: FloatArray) -> tuple[float, FloatArray]:
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+        """The penalised nats per row with its gradient; the last row of weights is the shift."""
         table = flat.reshape(shape)
         nats, errors = _nats(rows @ table[:-1] + table[-1], labels)
         slope = np.vstack([rows.T @ errors / len(rows), errors.mean(axis=0)])
         slope[:-1] += penalty * table[:-1]
         return nats + 0.5 * penalty * float((table[:-1] ** 2).sum()), slope.ravel()
 
-    return value
+    start = np.vstack([weights, shift]).ravel()
+    minimised = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    table = minimised.x.reshape(shape)
+    return table[:-1], table[-1]
 
 
 def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
@@ -232,23 +222,14 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class PlanDecoder:
-    """A transformer that predicts all steps at once.
+    """A transformer that predicts all steps at once."""
 
-    Attributes:
-        layers: number of blocks; the paper has 1, 2 and 4.
-        width: of the memory and the queries, a multiple of `heads`.
-        heads: number of attention heads.
-        dropout: probability of dropout.
-        decay: weight of a step's loss relative to that of the step before.
-        schedule: training schedule.
-    """
-
-    layers: int = 2
-    width: int = 1024
-    heads: int = 8
-    dropout: float = 0.1
-    decay: float = 0.95
-    schedule: Schedule = field(default_factory=lambda: PUBLISHED)
+    layers: int = 2  # number of blocks; the paper has 1, 2 and 4
+    width: int = 1024  # of the memory and the queries, a multiple of `heads`
+    heads: int = 8  # number of attention heads
+    dropout: float = 0.1  # probability of dropout
+    decay: float = 0.95  # weight of a step's loss relative to that of the step before
+    schedule: Schedule = field(default_factory=lambda: PUBLISHED)  # training schedule
 
     @property
     def name(self) -> str:
@@ -270,15 +251,10 @@ class PlanDecoder:
 
 @dataclass(frozen=True, eq=False)
 class FittedDecoder:
-    """A trained decoder.
+    """A trained decoder."""
 
-    Attributes:
-        standard: scaling of the activations.
-        network: from scaled activations [n, tokens, D] to scores [n, queries, 5].
-    """
-
-    standard: Standard
-    network: nn.Module
+    standard: Standard  # scaling of the activations
+    network: nn.Module  # from scaled activations [n, tokens, D] to scores [n, queries, 5]
 
     def predicted(self, activations: Activations) -> IntArray:
         """Return the most probable action of each step, [N, queries]."""

@@ -94,24 +94,18 @@ def _plans_with(world: GridWorld, *, wall: bool) -> dict[Cell, Plan]:
         walls = world.walls.copy()
         walls[cell] = wall
         changed.append(replace(world, walls=walls))
-    if not changed:
-        return {}
-    together = plans(changed)
-    return {cell: together.plan(index) for index, cell in enumerate(cells)}
+    together = plans(changed) if changed else None
+    return {} if together is None else {c: together.plan(at) for at, c in enumerate(cells)}
 
 
 def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
     """Whether some shortest path passes through a cell, with or without the key."""
-    seen, border = {state}, [state]
-    while border:
-        at = border.pop()
+    seen = [state]
+    for at in seen:  # which grows
         if at.cell == cell:
             return True
-        for action in known.optimal_actions(at):
-            after = known.step(at, action)
-            if after not in seen:
-                seen.add(after)
-                border.append(after)
+        after = (known.step(at, action) for action in known.optimal_actions(at))
+        seen += [each for each in dict.fromkeys(after) if each not in seen]
     return False
 
 
@@ -165,8 +159,6 @@ def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | Non
 
     None for a question with a single answer.
     """
-    if not len(rows):
-        return tuple(None for _ in range(wall.shape[1]))
     standard = Standard.of(rows)
     left, spectrum, right = np.linalg.svd(standard(rows), full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))
@@ -265,11 +257,11 @@ def closed_prompt(network: Network, sample: Sample, cell: Cell) -> tuple[int, ..
     question = closed_question(sample, cell)
     if question is None:
         return None
-    ids = network.local.ids([{"role": "user", "content": sample.question}])
-    if ids != sample.prompt:
-        return None
-    closed = network.local.ids([{"role": "user", "content": question}])
-    return closed if len(closed) == len(ids) else None
+    ids, closed = (
+        network.local.ids([{"role": "user", "content": text}])
+        for text in (sample.question, question)
+    )
+    return closed if ids == sample.prompt and len(closed) == len(ids) else None
 
 
 def closed_question(sample: Sample, cell: Cell) -> str | None:

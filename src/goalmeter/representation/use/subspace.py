@@ -19,11 +19,11 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.representation.network import Network
+from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Located, Sample
 from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.directions import ridge_directions
-from goalmeter.representation.use.interventions import Edit, Intervention, left_padded
+from goalmeter.representation.use.interventions import Edit, Intervention
 from goalmeter.representation.use.patching import GOAL, PairAnswers, StreamPlace
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.statistics.clusters import Estimate
@@ -144,9 +144,8 @@ def subspace(
     rng = np.random.default_rng([seed, rank])
 
     def random_exchange(number: int) -> Intervention | None:
-        return _exchange(
-            scored, number, place, _orthonormal(rng.normal(size=(network.width, rank)))
-        )
+        random = _orthonormal(rng.normal(size=(network.width, rank)))
+        return _exchange(scored, number, place, random)
 
     return Subspace(
         scored.kind,
@@ -154,9 +153,9 @@ def subspace(
         basis,
         len(examples.rows),
         losses,
-        scored.followed(scored.moves(scored.apart, lambda n: _exchange(scored, n, place, basis))),
-        scored.followed(scored.moves(scored.apart, random_exchange)),
-        scored.followed(scored.moves(scored.apart, lambda n: scored.patched(n, place))),
+        scored.followed(lambda number: _exchange(scored, number, place, basis)),
+        scored.followed(random_exchange),
+        scored.followed(lambda number: scored.patched(number, place)),
     )
 
 
@@ -184,9 +183,8 @@ class _Examples(NamedTuple):
             target = _until_they_part(pairs.answer(number), other.tokens)
             if not target or not tokens:
                 continue
-            stream = pairs.streams(pair.donor.sample.prompt, place)[place.layers[0]]
             places += [(len(rows), token) for token in tokens]
-            donors.append(stream[list(tokens)])
+            donors.append(pairs.donor_stream(number, place)[list(tokens)])
             rows.append((*pair.located.sample.prompt, *target))
             forced.append(len(target))
         if not rows:
@@ -213,7 +211,7 @@ def _learn(
     import torch
 
     model = network.local.model
-    inputs = left_padded(examples.rows, model.device)
+    inputs = padded(examples.rows, model.device, left=True)
     longest = inputs["input_ids"].shape[1]
     rows = torch.tensor([row for row, _ in examples.places])
     columns = torch.tensor([longest - len(examples.rows[row]) + at for row, at in examples.places])
@@ -258,8 +256,7 @@ def _exchange(
     import torch
 
     (layer,) = place.layers
-    tokens = pairs.tokens(number, place)
-    stream = pairs.streams(pairs.pairs[number].donor.sample.prompt, place)[layer]
+    tokens, stream = pairs.tokens(number, place), pairs.donor_stream(number, place)
     along = torch.from_numpy(basis)
 
     def edit(token: int) -> Edit:
