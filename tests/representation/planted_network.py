@@ -63,19 +63,13 @@ _WIDTH = 192
 
 @dataclass(frozen=True)
 class NetworkPlant:
-    """What is planted in a network.
+    """What is planted in a network."""
 
-    Attributes:
-        size: rows and columns of the mazes, odd, at least 5.
-        reads: the links that are read; None for all.
-        uses: those that the answer depends on; () for an answer that is always "RIGHT".
-        route: "end" or "own": the token at which block 2 looks for them.
-    """
-
-    size: int = 7
-    reads: tuple[Cell, ...] | None = None
+    size: int = 7  # rows and columns of the mazes, odd, at least 5
+    reads: tuple[Cell, ...] | None = None  # the links that are read; None for all
+    # Those that the answer depends on; () for an answer that is always "RIGHT".
     uses: tuple[Cell, ...] = (_GATE,)
-    route: str = "end"
+    route: str = "end"  # "end" or "own": the token at which block 2 looks for them
 
     @property
     def links(self) -> tuple[Cell, ...]:
@@ -91,38 +85,22 @@ class NetworkPlant:
 
 @dataclass(frozen=True, eq=False)
 class PlantedNetwork:
-    """A planted network and its truth.
+    """A planted network and its truth."""
 
-    Attributes:
-        plant: what was planted.
-        network: with these weights, in a folder of its own.
-        directions: by cell, the vector [D] that block 1 adds for a wall and subtracts for open
-            ground; of the cells that are read.
-    """
-
-    plant: NetworkPlant
-    network: Network
+    plant: NetworkPlant  # what was planted
+    network: Network  # with these weights, in a folder of its own
+    # By cell, the vector [D] that block 1 adds for a wall and subtracts for open ground; of the
+    # cells that are read.
     directions: dict[Cell, FloatArray]
 
     def decisions(self, grids: int, *, seed: int) -> tuple[Sample, ...]:
-        """The first decision in some mazes, no two of which are the same or mirror images.
-
-        Args:
-            grids: how many.
-            seed: of the links.
-        """
+        """The first decision in some mazes, no two of which are the same or mirror images."""
         worlds = planted_mazes(self.plant.size, grids, seed=seed)
         return tuple(_sample(self.network, world, number) for number, world in enumerate(worlds))
 
 
 def planted_network(plant: NetworkPlant, folder: str | Path, *, seed: int) -> PlantedNetwork:
-    """Set the weights of a network and keep it in a folder, as `save_pretrained` does.
-
-    Args:
-        plant: what it reads and uses.
-        folder: where it is kept; an agent of the name "goalmeter-local/FOLDER".
-        seed: of the rotation of its features.
-    """
+    """Set the weights of a network and keep it in a folder, as `save_pretrained` does."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     words = _tokenizer(plant.size)
     features = _Features(plant, words, seed)
@@ -139,13 +117,7 @@ def planted_network(plant: NetworkPlant, folder: str | Path, *, seed: int) -> Pl
 
 
 def planted_mazes(size: int, grids: int, *, seed: int) -> tuple[GridWorld, ...]:
-    """Mazes in which the first move is RIGHT if the gate is open, and DOWN if it is closed.
-
-    Args:
-        size: rows and columns, odd, at least 5.
-        grids: how many, no two alike.
-        seed: of the links, each of which is closed with probability 0.4.
-    """
+    """Mazes in which the first move is RIGHT if the gate is open, and DOWN if it is closed."""
     rng = np.random.default_rng(seed)
     walls = np.ones((size, size), dtype=bool)
     walls[1:-1:2, 1:-1:2] = False

@@ -190,26 +190,6 @@ def test_a_damaged_shard_is_refused_until_it_is_deleted(
     np.testing.assert_array_equal(Activations.open(tmp_path).at(1, "pre/end"), whole)
 
 
-def test_a_shard_is_never_there_without_its_checksum(
-    networks: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Interrupted between the two, the capture goes on and overwrites the checksum."""
-    network = networks["llama"]
-    samples = decisions(network)
-
-    def stops(path: Path, data: bytes) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(activations, "write_bytes", stops)
-        capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert list(manifest["sha256"]) == ["shard-00000.safetensors"]
-    assert not list(tmp_path.glob("shard-*"))
-    capture(samples, network, tmp_path, layers=[1], positions=["pre/end"])
-    assert len(Activations.open(tmp_path).rows) == len(samples)
-
-
 @pytest.mark.parametrize(
     "damage",
     [{"shards": 10**9}, {"format": 1}, {"layers": None}],

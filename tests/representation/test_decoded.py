@@ -52,14 +52,6 @@ def one(changes: dict[tuple[int, int], dict[int, float]]) -> tuple[np.ndarray, S
     return posterior, scenes
 
 
-def test_further_agents_are_empty_and_the_border_is_wall() -> None:
-    posterior, scenes = one(
-        {(2, 1): {AGENT: 0.6, EMPTY: 0.4}, (0, 2): {EMPTY: 1.0}, (4, 4): {GOAL: 1.0}}
-    )
-    for rule in RULES:
-        assert decoded(posterior, scenes, rule=rule).worlds == scenes.worlds
-
-
 def test_why_a_map_is_none() -> None:
     start, goal = (1, 1), (3, 3)
     for changes, reason in (

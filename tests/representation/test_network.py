@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError
-
 pytest.importorskip("transformers")
 
 from representation.tiny import sample
@@ -79,16 +77,3 @@ def test_a_change_of_the_stream_goes_on(networks: dict[str, Any], name: str, lay
 
     expected = streams(network, [ids[::-1]], range(2, 3))[2]
     torch.testing.assert_close(read[2], expected, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("layers", [[], [0, 3]])
-def test_layers_that_are_not_there(networks: dict[str, Any], layers: list[int]) -> None:
-    with pytest.raises(InvalidParameterError, match=r"expected some of 0 to 2: .* has 2 blocks"):
-        networks["llama"].check_layers(layers)
-
-
-def test_a_revision_is_the_content_of_the_weights(networks: dict[str, Any]) -> None:
-    revisions = {name: network.revision for name, network in networks.items()}
-    assert len(set(revisions.values())) == len(revisions)
-    assert all(len(revision) == 64 for revision in revisions.values())
-    assert networks["gpt-oss"].pinned["experts"]

@@ -93,11 +93,11 @@ class Activations:
                     f"{self.folder} has no activations at {kind[:-1]} {value!r}, expected one of "
                     f"{', '.join(map(str, self.manifest[kind]))}; capture it as well"
                 )
-        return self._array(f"{layer}/{position}").astype(np.float32)
+        return np.asarray(self._array(f"{layer}/{position}"), dtype=np.float32)
 
     def tokens(self, position: str) -> IntArray:
         """Return the ids of the tokens at a position, [N, tokens]; -1 where a decision lacks it."""
-        return self._array(f"tokens/{position}").astype(int)
+        return np.asarray(self._array(f"tokens/{position}"), dtype=int)
 
     def _array(self, name: str) -> Any:
         import torch

@@ -123,8 +123,8 @@ def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequ
     by_length = sorted(samples, key=lambda sample: len(sample.ids))
     pair = [by_length[0], by_length[-1]]
     for sample in pair:
-        if place := _first_not_finite(network, sample):
-            raise _not_finite(network, sample, place)
+        if error := _not_finite(network, sample):
+            raise error
     streams: list[torch.Tensor] = []
 
     def store(stream: torch.Tensor) -> None:
@@ -171,44 +171,30 @@ def _check_batch(network: Network, part: CaptureRows, arrays: Arrays, batch: Seq
         finite = torch.isfinite(array[rows]).flatten(1).all(dim=1)
         if not finite.all():
             sample = part.samples[rows[int(finite.int().argmin())]]
-            place = _first_not_finite(network, sample) or "its rows in a batch"
-            raise _not_finite(network, sample, place)
+            raise _not_finite(network, sample) or InvalidFileError(
+                f"{network.name} gives numbers that are not finite for step {sample.step} of "
+                f"{sample.walk!r} in a batch only; capture with another attention or number type"
+            )
 
 
-def _first_not_finite(network: Network, sample: Sample) -> str:
-    """Name the first layer, or the logits, that are not finite for a decision; "" if all are."""
+def _not_finite(network: Network, sample: Sample) -> InvalidFileError | None:
+    """The error of a decision whose residual stream is not finite; None if it is."""
     import torch
 
-    finite: dict[int, bool] = {}
-
-    def see(layer: int, stream: torch.Tensor) -> None:
-        finite[layer] = bool(torch.isfinite(stream).all())
-
-    layers = range(len(network.blocks) + 1)
-    with network.changed({layer: partial(see, layer) for layer in layers}):
-        last = network.forward([sample.ids]).last_hidden_state[:, -1:]
-    for layer in layers:
-        if not finite[layer]:
-            return f"layer {layer}"
-    head = network.local.model.get_output_embeddings()
-    with torch.inference_mode():
-        logits = last if head is None else head(last)
-    return "" if torch.isfinite(logits).all() else "the logits"
-
-
-def _not_finite(network: Network, sample: Sample, place: str) -> InvalidFileError:
-    import torch
-
+    streams = network.streams(sample.ids, range(len(network.blocks) + 1))
+    bad = [layer for layer, stream in sorted(streams.items()) if not torch.isfinite(stream).all()]
+    if not bad:
+        return None
     weights = network.local.model.state_dict().items()
     # Number types of eight bits do not support isfinite.
-    bad = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
+    broken = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
     fix = (
-        f"its weights {bad[0]} are not finite, so load an intact copy of it"
-        if bad
+        f"its weights {broken[0]} are not finite, so load an intact copy of it"
+        if broken
         else f"they overflow in {network.pinned['dtype']}, so save it in one of more range"
     )
     return InvalidFileError(
-        f"{network.name} gives numbers that are not finite, first at {place}, for step "
+        f"{network.name} gives numbers that are not finite, first at layer {bad[0]}, for step "
         f"{sample.step} of {sample.walk!r}: {fix}"
     )
 

@@ -8,7 +8,7 @@ normalisations are in different places.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -130,7 +130,7 @@ class Network:
         return read
 
     @contextmanager
-    def changed(self, changes: dict[int, Change]) -> Iterator[None]:
+    def changed(self, changes: Mapping[int, Change]) -> Iterator[None]:
         """Read or change the residual stream at some layers, 0 to L, within this context.
 
         A change receives the stream [B, T, D] and returns its replacement, or None to keep it.

@@ -315,10 +315,7 @@ class Located:
 
     @cached_property
     def _question(self) -> int:
-        """Index of the question in the characters of the prompt; -1 if it is missing.
-
-        A prompt may contain an example of a question, so the last one counts.
-        """
+        """Index of the last occurrence of the question in the text of the prompt; -1 if missing."""
         return self._prompt.text.rfind(_packed(self.sample.question))
 
     @cached_property

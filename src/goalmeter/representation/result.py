@@ -88,12 +88,7 @@ class Representation(JsonFields):
 
     @classmethod
     def load(cls, run: str | Path, digest: str | None = None) -> Representation:
-        """Read the result in the folder of a navigation run.
-
-        Args:
-            run: the folder.
-            digest: of the run's decisions, which the result must have; None to skip the check.
-        """
+        """Read the result of a run, after a check of the digest of its decisions if it is given."""
         path = Path(run) / FOLDER / RESULT
         try:
             value = json.loads(read_bytes(path, _MOST_BYTES))

@@ -124,9 +124,12 @@ class Scenes:
     def where(self, chosen: IntArray | BoolArray) -> Scenes:
         """Return some scenes, by numbers or by a mask [N]; grids keep their numbers."""
         places = np.arange(len(self))[chosen]
-        columns = (self.worlds, self.states, self.actions)
-        taken = (tuple(column[i] for i in places) for column in columns)
-        return Scenes(*taken, self.grids[places])  # type: ignore[arg-type]
+        return Scenes(
+            tuple(self.worlds[i] for i in places),
+            tuple(self.states[i] for i in places),
+            tuple(self.actions[i] for i in places),
+            self.grids[places],
+        )
 
 
 def link_cells(shape: Shape) -> BoolArray:
@@ -234,10 +237,7 @@ def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed:
 
 
 def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0) -> list[Split]:
-    """Return splits for cross-validation: each scene is a test scene in one of at least two parts.
-
-    `validation` is a share of the grids that are not tested.
-    """
+    """Return splits for cross-validation: each scene is a test scene in one of some parts."""
     if parts < 2 or not 0 < validation < 1:
         raise InvalidParameterError(
             f"there are {parts} parts with a share of {validation!r} for validation, expected at "

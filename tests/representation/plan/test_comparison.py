@@ -87,18 +87,6 @@ def test_baselines_stand_on_the_sequences_of_the_row_and_those_that_lack_are_non
     assert {"value", "interval", "n"} <= set(lines[0]["prefix"])
 
 
-def test_no_sequence_is_dropped_and_the_numbers_are_the_same_again() -> None:
-    plans = walked(60, queries=4)
-    rows = planted_plans(plans, "linear")
-    quick = PlanDecoder(1, 16, 4, schedule=Schedule(rate=2e-3, epochs=3))
-    options: dict[str, Any] = {"readers": [LinearSteps(), quick], "parts": 3, "seed": 5}
-    one = read_plans(lambda *_: rows, plans, [PLACE], **options)
-    # In several parts every sequence is scored, those that are cut among them.
-    assert one.sequences == len(plans) == 60 and one.lacking == 0
-    assert one.row("pre/end", 3, "linear", 1).prefix.n == (plans.lengths > 0).sum()
-    assert one.to_json() == read_plans(lambda *_: rows, plans, [PLACE], **options).to_json()
-
-
 def test_positions_are_compared_where_all_of_them_are() -> None:
     plans = walked(60, queries=4)
     full = planted_plans(plans, "linear")
@@ -111,26 +99,3 @@ def test_positions_are_compared_where_all_of_them_are() -> None:
     assert both.lacking == 3 and both.sequences == 57
     sizes = {row.prefix.n for row in both.plan if row.n == 1}
     assert len(sizes) == 1 and {row.position for row in both.plan} == {"pre/end", "post/end"}
-
-
-def test_walks_that_were_asked_again_are_compared_with_each_other() -> None:
-    plans = walked(40, queries=4)
-    twice = plans.where(np.repeat(np.arange(40), 2))
-    named = type(plans)(
-        twice.actions, twice.scenes, tuple(range(80)), twice.steps, twice.questions, 0
-    )
-    rows = planted_plans(named, "linear")
-    one = read_plans(lambda *_: rows, named, [PLACE], readers=[LinearSteps()])
-    again = one.row("pre/end", 3, "linear", 1).baselines[AGAIN]
-    assert again is not None and again["prefix"].value == 1.0
-
-
-def test_a_grid_with_most_of_the_walks_costs_the_shuffled_baseline_alone() -> None:
-    plans = walked(60, queries=4)
-    often = plans.where(np.concatenate([np.arange(59), np.full(70, 59)]))
-    rows = planted_plans(often, "linear")
-    table = read_plans(lambda *_: rows, often, [PLACE], readers=[LinearSteps()])
-    row = table.row("pre/end", 3, "linear", 1)
-    assert row.baselines[SHUFFLED] is None and row.baselines[MAJORITY] is not None
-    assert list(table.left_out) == [SHUFFLED]
-    assert "are in one grid" in table.to_json()["left_out"][SHUFFLED]

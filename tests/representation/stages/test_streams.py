@@ -70,18 +70,6 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
     assert asked(mouse, tmp_path / "probe", lines, samples) == (left_out, rows) and not lines
 
 
-def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:
-    """Of two decisions one half has none: nothing can be asked, and nobody asks again."""
-    samples = decisions(mouse, 2)
-    lines: list[str] = []
-    left_out, rows = asked(mouse, tmp_path / "probe", lines, samples)
-    assert {"goal moved", "agent moved", "isometry moved"} <= set(left_out)
-    assert rows["moved"] == () == rows["subspaces"]
-    assert [line for line in lines if line.startswith("probe:")]
-    lines.clear()
-    assert asked(mouse, tmp_path / "probe", lines, samples) == (left_out, rows) and not lines
-
-
 @pytest.mark.parametrize(
     ("confirmed", "ceiling", "carrier"),
     [(0.8, 0.9, [2, "pre/end"]), (0.1, 0.9, [0, "pre/goal"]), (0.1, 0.1, None)],

@@ -20,31 +20,40 @@ from goalmeter.representation import Network, causal_use
 from goalmeter.representation.replay import Located, Sample, scenes_of
 from goalmeter.representation.scenes import Scenes, uncertain_cells
 from goalmeter.representation.use.answers import TrialAnswers
-from goalmeter.representation.use.directions import target_cells
+from goalmeter.representation.use.directions import target_cells, target_walls
 from goalmeter.representation.use.trials import candidates
 
 # Eleven of them can be asked about on the one half, seven on the other.
 GRIDS = 18
 
 
-def decisions(network: Network, grids: int, complexity: float = 0.6) -> list[Sample]:
+def decisions(
+    network: Network, grids: int, complexity: float = 0.6, *, walls: bool = False
+) -> list[Sample]:
     """A decision in each of some mazes that no organism learnt in.
 
-    The agent stands where a shortest way needs an uncertain cell, if there is such a place.
+    The agent stands where a shortest way needs an uncertain cell, if there is such a place; with
+    `walls`, where an uncertain wall would be a shorter way as well.
     """
     tasks = suite("maze", sizes=[7], complexities=[complexity], grids=grids, held_out=True).tasks
     worlds = [task.world for task in tasks]
     starts = [State(world.start) for world in worlds]
     uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))[7, 7]
+    kinds = (target_cells, target_walls) if walls else (target_cells,)
     samples = []
     for task in tasks:
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
-        needs = (
+        needs = [
             state
             for state in states
-            if any(c.needed and uncertain[c.cell] for c in target_cells(task.world, state))
-        )
-        state = next(needs, State(task.world.start))
+            if all(
+                any(c.needed and uncertain[c.cell] for c in kind(task.world, state))
+                for kind in kinds
+            )
+        ]
+        if walls and not needs:
+            continue
+        state = next(iter(needs), State(task.world.start))
         question = template("compact/2").prompt(task.world, state)
         ids = network.local.ids([{"role": "user", "content": question}])
         samples.append(Sample(task.name, 0, task.world, state, None, (), question, ids, ()))
@@ -81,18 +90,6 @@ def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -
     ]
     assert {row.layer for row in rows} == {1, "all"}
     assert all(row.needed.flips.value == 0 and row.needed.flips.n >= 5 for row in rows)
-
-
-@pytest.mark.slow
-def test_the_moth_uses_no_cell_that_it_does_not_touch() -> None:
-    moth = Network.open("goalmeter/moth")
-
-    def away(sample: Sample, cell: Any) -> bool:
-        at = sample.state.cell
-        return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
-
-    use = causal_use(decisions(moth, 44), moth, layers=[1], cells=away, families=["knock-out"])
-    assert use.verdict != "used" and use.confirmed.needed.flips.value == 0
 
 
 def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
@@ -195,8 +192,20 @@ def test_the_effect_of_a_knock_out_in_nats(mouse: Network) -> None:
     assert answers.row(options[0], "confirm").to_json()["effect_nats"]["n"] == of_cell.n
 
 
-def test_rooms_have_no_cell_to_ask_about(mouse: Network) -> None:
-    with pytest.raises(
-        InvalidParameterError, match=r"none of the decisions in the \w+ half has an uncertain"
-    ):
-        causal_use(decisions(mouse, 4, complexity=0.0), mouse)
+@pytest.mark.slow
+def test_a_wall_is_opened_where_the_search_passes_it(mouse: Network) -> None:
+    """Moves become those that are optimal without the wall; the verdict is about open cells."""
+    families = ["knock-out", "write", "open"]
+    use = causal_use(decisions(mouse, 36, walls=True), mouse, layers=[2], families=families)
+    row, (random, other) = use.families[-1].row, use.families[-1].nulls
+    assert (row.intervention, row.position, row.dose) == ("open, turn", "post/turn", 2.0)
+    assert row.needed.flips.n >= 5 and row.needed.as_if_changed.value >= 0.3
+    assert row.unneeded.flips.value < 0.2
+    assert random.intervention == "open, turn, random" and random.needed.flips.value == 0
+    assert other.intervention == "open, turn, other"
+    assert other.needed.flips.value < row.needed.flips.value
+    judged = [use.confirmed, *use.nulls]
+    assert not any(each.intervention.startswith("open") for each in judged)
+    # A wall has no words of its own in this prompt.
+    kinds = {row.intervention for row in use.screened if row.intervention.startswith("open")}
+    assert kinds == {"open, turn", "open, closed, around", "open, end"}

@@ -46,39 +46,6 @@ def logits(network: Any, ids: Any, change: Intervention | None = None) -> Any:
         return network.local.model(torch.tensor([ids]), use_cache=False).logits[0]
 
 
-def masked(length: int, closed: tuple[int, ...]) -> Any:
-    """A causal mask in which tokens behind some places do not see these, [1, 1, T, T]."""
-    allowed = torch.ones(length, length, dtype=torch.bool).tril()
-    for place in closed:
-        allowed[place + 1 :, place] = False
-    lowest = torch.finfo(torch.float32).min
-    return torch.zeros(length, length).masked_fill(~allowed, lowest)[None, None]
-
-
-@pytest.mark.parametrize(("first", "second"), [((3, 5), ()), ((), (3, 5)), ((3,), (3, 8))])
-def test_knocking_out_by_hand(networks: dict[str, Any], first: Any, second: Any) -> None:
-    """A Llama of two blocks: embedding, block, block, norm, head, each with its own mask."""
-    network = networks["llama"]
-    ids = list(sample(network).prompt)[:12]
-    change = knock_out(first, [1]).joined(knock_out(second, [2]))
-    changed = logits(network, ids, change)
-    model = network.local.model.model
-    network.local.model.set_attn_implementation("eager")
-    with torch.inference_mode():
-        stream = model.embed_tokens(torch.tensor([ids]))
-        angles = model.rotary_emb(stream, torch.arange(len(ids))[None])
-        for block, closed in zip(network.blocks, (first, second), strict=True):
-            mask = masked(len(ids), closed)
-            stream = block(stream, attention_mask=mask, position_embeddings=angles)
-        by_hand = network.local.model.lm_head(model.norm(stream))[0]
-    network.local.model.set_attn_implementation("sdpa")
-    torch.testing.assert_close(changed, by_hand, rtol=1e-5, atol=1e-5)
-    untouched = logits(network, ids)
-    begin = min((*first, *second))
-    torch.testing.assert_close(changed[: begin + 1], untouched[: begin + 1], rtol=1e-4, atol=1e-4)
-    assert not torch.allclose(changed[begin + 1 :], untouched[begin + 1 :], atol=1e-3)
-
-
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_a_token_that_nobody_sees_might_be_any(networks: dict[str, Any], name: str) -> None:
     """Knocked out in all blocks, a token can be exchanged, and what follows stays the same."""

@@ -15,7 +15,6 @@ from representation.use.test_causal_use import decisions
 from scipy import stats
 
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.replay import Located
 from goalmeter.representation.use.patching import (
     KINDS,
     PairAnswers,
@@ -28,7 +27,6 @@ from goalmeter.representation.use.patching import (
 from goalmeter.representation.use.subspace import (
     Subspace,
     _exchange,
-    place_directions,
     subspace,
 )
 from goalmeter.statistics.clusters import Estimate
@@ -151,22 +149,3 @@ def test_a_subspace_is_learnt(mouse: Any) -> None:
     np.testing.assert_allclose(space.basis.T @ space.basis, np.eye(12), atol=1e-6)
     assert space.whole_flips.value > 0.75
     assert space.flips.value > space.random_flips.value
-
-
-@pytest.mark.parametrize("kind", ["goal", "agent"])
-def test_directions_of_a_place_tell_cells_apart(mouse: Any, kind: str) -> None:
-    """Embeddings of different cells differ along them; fewer directions are the first of more."""
-    samples, place = decisions(mouse, 12), StreamPlace(f"pre/{kind}", (0,), 0)
-    first, more = (place_directions(samples, mouse, place, kind, most) for most in (1, 3))
-    assert first is not None and more is not None
-    np.testing.assert_allclose(more.T @ more, np.eye(3), atol=1e-9)
-    np.testing.assert_allclose(np.abs(first[:, 0] @ more), [1, 0, 0], atol=1e-9)
-    rows = {}
-    for each in samples:
-        tokens = list(place.tokens(Located(each, mouse.local.tokenizer)))
-        stream = mouse.streams(each.prompt, [0])[0][tokens].double().mean(dim=0).numpy()
-        rows[each.world.goal if kind == "goal" else each.state.cell] = stream @ more
-    points = np.array(list(rows.values()))
-    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    assert len(rows) > 3 and distances[np.triu_indices(len(points), 1)].min() > 0
-    assert place_directions(samples[:1], mouse, place, kind, 4) is None

@@ -56,18 +56,6 @@ def test_rows_that_are_not_seen() -> None:
     assert row_from(UsedCells, json.loads(json.dumps(used.to_json()))) == used
 
 
-def test_a_single_decision_is_told_by_the_others_where_they_are_alike() -> None:
-    """One decision at a place tells next to nothing; thirty places that are all alike tell."""
-    alone = used_cells(tried(Cell(3, 3), 0, 1))
-    assert alone.places[0].verdict == "unknown"
-    others = [o for column in range(1, 31) for o in tried(Cell(1, column), 0, 3)]
-    (place,) = (p for p in used_cells([*others, *tried(Cell(3, 3), 0, 1)]).places if p.cell[0] == 3)
-    assert place.verdict == "not used"
-    flipped = [o for column in range(1, 31) for o in tried(Cell(1, column), 3, 3)]
-    places = used_cells([*flipped, *tried(Cell(3, 3), 0, 4)]).places
-    assert places[-1].cell == (3, 3) and places[-1].rate < 0.3 < places[0].rate
-
-
 def test_the_posterior_of_one_place_by_numerical_integration() -> None:
     """Means and sizes on the grid, and the rate by a fine sum: no closed form."""
     place = used_cells(tried(Cell(3, 3), 2, 3)).places[0]

@@ -204,10 +204,7 @@ CHANCE = "a random wrong action"
 
 
 def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, Maps]:
-    """Return the controls of decoded maps that are maps themselves, by name.
-
-    The seed decides from which grids maps are borrowed.
-    """
+    """Return the controls of decoded maps that are maps too, by name; the seed borrows maps."""
     donors = exchanged(scenes, seed=seed)
     borrowed: list[GridWorld | None] = []
     for world, donor in zip(maps.worlds, donors.tolist(), strict=True):

@@ -80,10 +80,7 @@ class Believed:
 
     @property
     def exceeds_controls(self) -> bool:
-        """Whether it is above the true world and every control, each with an interval above 0.
-
-        An agent that knows the true map, or follows a compass, is above the controls alone too.
-        """
+        """Whether it is above the true world and every control, each with an interval above 0."""
         intervals = [each.interval for each in (self.difference, *self.beyond.values())]
         return bool(self.beyond) and all(i is not None and i[0] > 0 for i in intervals)
 
@@ -287,10 +284,7 @@ def _evidence(
     states: Sequence[State] | None,
     rationalities: FloatArray,
 ) -> FloatArray:
-    """How well the goal predicts decisions at each rationality, by walk: [W, G] nats.
-
-    The states of the decisions are ignored: each is on its map, at the map's start by default.
-    """
+    """How well decisions are predicted on their maps, from its start by default: nats, [W, G]."""
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
     # One plan serves all decisions with one cap, since a plan counts backwards from it.
     for cap in np.unique(caps).tolist():

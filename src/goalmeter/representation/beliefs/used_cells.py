@@ -160,10 +160,7 @@ def tried_of(outcomes: Iterable[TrialOutcome]) -> tuple[CellTrial, ...]:
 def probably_used(
     tried: Iterable[CellTrial], *, margin: float = MARGIN
 ) -> tuple[dict[UsedPlace, float], float]:
-    """Return the probability that each place is used, and that of a place without a trial.
-
-    It is 1 or 0 for a place that is used or not used by its verdict.
-    """
+    """Return the probability that each place is used, 1 or 0 if sure, and of an untried one."""
     by_place: dict[UsedPlace, list[bool]] = {}
     for each in tried:
         by_place.setdefault(UsedPlace(each.shape, each.cell), []).append(each.flipped)
@@ -176,10 +173,7 @@ def probably_used(
 
 
 def told_apart(used: Sequence[PlaceUse], unused: Sequence[PlaceUse]) -> Estimate:
-    """Estimate the area under the ROC curve of rates of places that agents were made (not) to use.
-
-    The interval is clustered by place.
-    """
+    """Estimate the AUROC of rates of used against unused places, clustered by place."""
     names = sorted({(place.shape, place.cell) for place in [*used, *unused]})
     clusters = [[names.index((each.shape, each.cell)) for each in side] for side in (used, unused)]
     return clustered_area([each.rate for each in used], [each.rate for each in unused], *clusters)

@@ -140,11 +140,7 @@ def _predicted(
 def _baseline(
     plans: WalkPlans, scored: IntArray, ours: IntArray, theirs: IntArray | None, n: int
 ) -> dict[str, Estimate] | None:
-    """Score a baseline; None if there is none.
-
-    Where no walk was asked again nothing is scored. A decision without a stated plan is: it is
-    wrong.
-    """
+    """Score a baseline where it has a prediction; None if it has none at all."""
     asked = scored if theirs is None else scored[theirs[scored, 0] != targets.UNASKED]
     if theirs is None or not len(asked):
         return None
@@ -249,10 +245,7 @@ def decided(
     parts: int = 5,
     seed: int = 0,
 ) -> Decided:
-    """Read the action of each of the first steps along the reasoning, at rising shares of it.
-
-    Each layer is read by itself; other arguments are those of `read_plans`.
-    """
+    """Read each of the first actions at rising shares of the reasoning; see `read_plans`."""
     places = [(layer, name) for layer in layers for name in along(shares)]
     complete = matched(at, places, len(plans))
     chosen = plans.where(complete)

@@ -238,14 +238,42 @@ class PlanDecoder:
 
     def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedDecoder:
         """Train with early stopping."""
-        torch = require("torch", extra="lm", feature="a plan decoder")
-        tokens, dimensions = train.activations.shape[1:]
+        require("torch", extra="lm", feature="a plan decoder")
+        import torch
+
         standard = Standard.of(train.activations.reshape(len(train.actions), -1))
+        schedule = self.schedule
+        rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
+        actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
+        rng = np.random.default_rng(seed)
+
+        def epoch() -> None:
+            order = torch.from_numpy(rng.permutation(len(rows)))
+            for batch in torch.split(order, schedule.batch):
+                optimiser.zero_grad(set_to_none=True)
+                _loss(network(rows[batch]), actions[batch], self.decay).backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
+                optimiser.step()
+
+        def validation_loss() -> float:
+            network.eval()
+            with torch.no_grad():
+                scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
+                return float(_loss(scores, later, self.decay))
+
+        def weights(network: nn.Module) -> dict[str, torch.Tensor]:
+            return {name: value.detach().clone() for name, value in network.state_dict().items()}
+
         # Dropout draws from torch's own stream, which is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
+            tokens, dimensions = train.activations.shape[1:]
             network = _network(self, tokens, dimensions, train.actions.shape[1])
-            _train(self, network, standard, train, validation, seed)
+            optimiser = torch.optim.AdamW(
+                network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
+            )
+            best = best_checkpoint(network, schedule, epoch, validation_loss, weights)
+            network.load_state_dict(best)
         return FittedDecoder(standard, network)
 
 
@@ -261,12 +289,9 @@ class FittedDecoder:
         import torch
 
         self.network.eval()
-        out = []
         with torch.no_grad():
-            for begin in range(0, len(activations), _CHUNK):
-                rows = _inputs(self.standard, activations[begin : begin + _CHUNK])
-                out.append(self.network(rows).argmax(dim=-1).numpy())
-        return np.concatenate(out).astype(np.int64)
+            parts = torch.split(_inputs(self.standard, activations), _CHUNK)
+            return torch.cat([self.network(part).argmax(dim=-1) for part in parts]).numpy()
 
 
 # Models that predict all later actions of a walk from the activations of one decision.
@@ -308,47 +333,6 @@ def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> 
             return out
 
     return Network()
-
-
-def _train(
-    sizes: PlanDecoder,
-    network: nn.Module,
-    standard: Standard,
-    train: PlanReading,
-    validation: PlanReading,
-    seed: int,
-) -> None:
-    """Train the network in place, and load the best checkpoint."""
-    import torch
-
-    schedule = sizes.schedule
-    rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
-    actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
-    optimiser = torch.optim.AdamW(
-        network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
-    )
-    rng = np.random.default_rng(seed)
-
-    def epoch() -> None:
-        order = torch.from_numpy(rng.permutation(len(rows)))
-        for batch in torch.split(order, schedule.batch):
-            optimiser.zero_grad(set_to_none=True)
-            loss = _loss(network(rows[batch]), actions[batch], sizes.decay)
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
-            optimiser.step()
-
-    def validation_loss() -> float:
-        network.eval()
-        with torch.no_grad():
-            scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
-            return float(_loss(scores, later, sizes.decay))
-
-    def weights(network: nn.Module) -> dict[str, torch.Tensor]:
-        return {name: value.detach().clone() for name, value in network.state_dict().items()}
-
-    best = best_checkpoint(network, schedule, epoch, validation_loss, weights)
-    network.load_state_dict(best)
 
 
 def _loss(scores: torch.Tensor, actions: torch.Tensor, decay: float) -> torch.Tensor:

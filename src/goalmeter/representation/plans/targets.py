@@ -73,10 +73,7 @@ class WalkPlans:
 
 
 def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
-    """Return the plans of walks, from all their decisions.
-
-    `queries` is the number of steps of each sequence, the end included.
-    """
+    """Return the plans of walks from all their decisions, of so many steps, the end included."""
     return plans_in(
         scenes_of(samples),
         [sample.walk for sample in samples],
@@ -94,10 +91,7 @@ def plans_in(
     *,
     queries: int = QUERIES,
 ) -> WalkPlans:
-    """Return the plans of walks whose decisions are scenes, with the walk and step of each, [N].
-
-    `questions` are their prompts, None where the state determines them.
-    """
+    """Return the plans of walks; the walk, step and question of each scene are given, [N]."""
     of_walk: dict[Hashable, list[int]] = {}
     for number, walk in enumerate(walks):
         of_walk.setdefault(walk, []).append(number)
@@ -159,10 +153,7 @@ BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
 
 
 def majority(train: IntArray) -> IntArray:
-    """Return the most frequent action of each step of training sequences, [queries].
-
-    Ends are not counted: sequences of at least n actions are scored, and an end is none.
-    """
+    """Return the most frequent action of each step of training sequences, [queries]."""
     out: list[int] = []
     for column in train.T:
         counts = np.bincount(column[(column >= 0) & (column < END)], minlength=END)
@@ -217,10 +208,7 @@ def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
 
 
 def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) -> IntArray | None:
-    """Return the plans that a model states before it answers, [N, queries]; None if it states none.
-
-    A decision without a stated plan counts as wrong. A stated plan ends where its words do.
-    """
+    """Return the plans that a model states before it answers, [N, queries]; None if none."""
     by_place = {(sample.walk, sample.step): sample for sample in samples}
     out = np.full(plans.actions.shape, NOTHING)
     for number, (walk, step) in enumerate(zip(plans.walks, plans.steps.tolist(), strict=True)):
@@ -275,10 +263,7 @@ def _filled(moves: Sequence[int], queries: int) -> IntArray:
 def plan_score(
     predicted: IntArray, actions: IntArray, grids: IntArray, n: int
 ) -> dict[str, Estimate]:
-    """Return the "prefix" and "conditional" accuracy of n actions.
-
-    Predictions and actions have shape [N, queries]; intervals are clustered by grid, [N].
-    """
+    """Return the "prefix" and "conditional" accuracy of n actions of plans, [N, queries] each."""
     among, right = _has_action(actions, n), _right_so_far(predicted, actions)
     before = among & (right[:, n - 2] if n > 1 else True)
     return {

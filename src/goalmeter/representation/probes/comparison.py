@@ -246,10 +246,7 @@ def by_size(
 def cross_fitted(
     probe: Probe, reading: Reading, splits: Sequence[Split], *, seed: int = 0
 ) -> FloatArray:
-    """Return the posterior of every scene by a fit to other grids, [N, rows, columns, 7].
-
-    The splits are those of `folds`: each scene is in one test part.
-    """
+    """Return posteriors of all scenes by fits to other grids (`folds`), [N, rows, columns, 7]."""
     check_reading(reading, "the reading")
     out = walls_outside(reading.scenes.shapes)
     for part in splits:
@@ -295,10 +292,7 @@ class _Scored:
 
 
 def scored_cells(train: Scenes, scenes: Scenes) -> dict[str, BoolArray]:
-    """Return the sets of scored cells by name, [N, rows, columns] each, except all of them.
-
-    Training scenes decide which cells are uncertain.
-    """
+    """Return the named sets of scored cells, [N, rows, columns]; training scenes decide on them."""
     shapes: set[Shape] = {world.shape for world in scenes.worlds}
     return {
         UNCERTAIN: cells_in(scenes, uncertain_cells(train)),

@@ -139,11 +139,7 @@ class Places:
         return out
 
     def classes(self, number: int, scores: FloatArray) -> FloatArray:
-        """Turn scores of n scenes of a shape, [n, P + 1, 1 + objects], into a posterior.
-
-        Returns:
-            [n, rows, columns, 7].
-        """
+        """Turn scores of a shape, [n, P + 1, 1 + objects], into classes, [n, rows, columns, 7]."""
         objects = np.moveaxis(scores[..., 1:], -1, 0)  # [objects, n, P + 1]
         objects = np.exp(objects - objects.max(axis=-1, keepdims=True, initial=-1e300))
         objects /= objects.sum(axis=-1, keepdims=True)

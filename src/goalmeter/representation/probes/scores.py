@@ -40,10 +40,7 @@ class Localisation(JsonRow):
 
 
 def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisation | None:
-    """Score the position of an object such as `AGENT`; None if no scene has it.
-
-    The posterior has shape [N, rows, columns, 7].
-    """
+    """Score the position of an object such as `AGENT`; None if no scene has it."""
     there = (scenes.labels == label).any(axis=(1, 2))
     if not there.any():
         return None

@@ -179,11 +179,13 @@ def _compared(
     # Bits per cell over position alone, of walls in uncertain cells of validation grids.
     train, validation = reading.where(parts.train), reading.where(parts.validation)
     uncertain = probing.UNCERTAIN
+    ours, position_alone = (
+        fit.posterior(validation.activations, validation.scenes.shapes)
+        for fit in (result.fitted, PositionOnly().fit(train, validation, seed=seed))
+    )
     rows = scores(
-        *(
-            fit.posterior(validation.activations, validation.scenes.shapes)
-            for fit in (result.fitted, PositionOnly().fit(train, validation, seed=seed))
-        ),
+        ours,
+        position_alone,
         validation.scenes,
         {uncertain: probing.scored_cells(train.scenes, validation.scenes)[uncertain]},
     )
@@ -256,10 +258,7 @@ class Decoding:
 
 
 def explained_stage(run: ProbeRun, decoding: Decoding) -> dict[str, Any]:
-    """Return what the maps of the chosen layer explain: at the chosen position, and at each.
-
-    Controls that could not be made are named under "left_out", with the reason, if there are any.
-    """
+    """Return what the maps of the chosen layer explain: at the chosen position, and at others."""
     chosen = decoding.chosen["position"]
 
     def at(position: str) -> dict[str, Any]:
@@ -368,8 +367,8 @@ def plan_stage(run: ProbeRun) -> dict[str, Any]:
     readers: list[tuple[PlanReader, Sequence[int], int]] = [(LinearSteps(), layers, 5)]
     readers += [(PlanDecoder(each, width=width), layers[-1:], 1) for each in options.decoders]
     rows: list[PlanRow] = []
-    for reader, *arguments in readers:
-        value = run.stages.value(f"plan/{reader.name}", partial(read, reader, *arguments))
+    for reader, at_layers, parts in readers:
+        value = run.stages.value(f"plan/{reader.name}", partial(read, reader, at_layers, parts))
         rows += rows_from(PlanRow, value["plan"])
         run.left_out.update({f"plan: {name}": why for name, why in value["left_out"].items()})
     value = run.stages.value("plan/decided", read_along)

@@ -116,10 +116,7 @@ def use_stage(run: ProbeRun, again: Again) -> UseResults:
 
 
 def select_decisions(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
-    """Select distinct decisions with an uncertain cell that a shortest path needs.
-
-    A second decision of a grid is taken only when each grid has one.
-    """
+    """Select distinct decisions with a needed uncertain cell, one of each grid before a second."""
     uncertain = uncertain_cells(scenes_of(samples))
     by_grid: dict[str, dict[tuple[int, ...], Sample]] = {}
     for sample in samples:

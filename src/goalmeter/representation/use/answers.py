@@ -309,10 +309,7 @@ def _x_log_x(share: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _mean_x_log_x(count: int, draws: int) -> float:
-    """The mean of x log x for the share x of an outcome on one side of a relabelling.
-
-    `count` of 2 `draws` answers have the outcome, and `draws` of them fall to that side.
-    """
+    """The mean of x log x for the share x, on one side, of an outcome with so many answers."""
     least, most = max(0, count - draws), min(count, draws)
     ways: FloatArray = np.array(
         [comb(count, k) * comb(2 * draws - count, draws - k) for k in range(least, most + 1)],

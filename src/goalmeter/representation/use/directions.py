@@ -155,10 +155,7 @@ class Direction:
 
 
 def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | None, ...]:
-    """Return the directions of ridge regressions of rows [n, D] on binary questions [n, Q].
-
-    None for a question with a single answer.
-    """
+    """Return ridge directions of rows [n, D] on questions [n, Q]; None if all answers are equal."""
     standard = Standard.of(rows)
     left, spectrum, right = np.linalg.svd(standard(rows), full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))

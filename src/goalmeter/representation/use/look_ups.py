@@ -101,10 +101,7 @@ def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> frozenset[str]:
 
 
 def span_candidates(network: Network, seed: int = 0) -> list[CandidateIntervention]:
-    """Return the knock-outs of a cell in all blocks for each span, and for all but the prompt.
-
-    The null of each hides another cell, drawn at random, from the same tokens.
-    """
+    """Return the knock-outs of a cell for each span; nulls hide another cell, drawn at random."""
     blocks = range(1, len(network.blocks) + 1)
     other = another_cell(seed)
 

@@ -59,10 +59,7 @@ class QuestionPair(NamedTuple):
 
 
 def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[QuestionPair]:
-    """Draw one pair of each relation that occurs.
-
-    None where the prompt is not that of the sample's state alone, or lengths in tokens differ.
-    """
+    """Draw one pair of each relation that occurs, with prompts of equal length."""
     if network.local.ids([{"role": "user", "content": sample.question}]) != sample.prompt:
         return []
     sample = replace(sample, optimal=planned(sample.world).optimal_actions(sample.state))

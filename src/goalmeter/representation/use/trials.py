@@ -44,13 +44,7 @@ Trial = tuple[Located, TargetCell]
 
 
 def half_of(world: GridWorld, salt: str) -> str:
-    """Return the half in which a grid lies; another salt splits anew.
-
-    Example: the same grid is always in the same half.
-        >>> room = GridWorld.from_text(["#####", "#A_G#", "#####"])
-        >>> half_of(room, "0") == half_of(room, "0")
-        True
-    """
+    """Return the half in which a grid lies, by a hash of its content; another salt splits anew."""
     digest = sha256(f"{salt}:{content(world)}".encode()).digest()
     return HALVES[digest[0] % 2]
 
@@ -414,10 +408,7 @@ _PATCHED: dict[Tokens, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """One decision under one intervention at one cell, with the actions before and after.
-
-    An action is None for an invalid answer; `grid` is the grid's content.
-    """
+    """The actions before and after (None: invalid) a trial; `grid` is the content of its grid."""
 
     grid: str
     shape: Shape
@@ -470,10 +461,7 @@ class MoveEffect(JsonFields):
 
 @dataclass(frozen=True)
 class UseRow(JsonFields):
-    """One intervention on one half of the grids, at needed cells and at others.
-
-    `effect_nats` is the divergence of the next action's distribution at needed cells.
-    """
+    """One intervention on one half of the grids, at needed cells and at others."""
 
     intervention: str
     layer: int | str
