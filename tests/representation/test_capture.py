@@ -15,7 +15,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidTr
 
 pytest.importorskip("transformers")
 
-from representation.tiny import ANSWER, REASONING, sample
+from representation.tiny import ANSWER, ARCHITECTURES, REASONING, sample
 
 from goalmeter.navigation.rollouts import load
 from goalmeter.representation import activations
@@ -38,7 +38,7 @@ def decisions(network: Network) -> list[Any]:
     return [sample(network, answer=answer, step=step) for step, answer in enumerate(ANSWERS)]
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt-oss", "gpt2", "qwen"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_rows_are_those_of_plain_transformers(
     networks: dict[str, Any], tmp_path: Path, name: str
 ) -> None:

@@ -8,9 +8,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from representation.tiny import sample
-
-ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
+from representation.tiny import ARCHITECTURES, sample
 
 
 def streams(network: Any, rows: list[Any], layers: range) -> dict[int, Any]:

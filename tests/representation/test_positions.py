@@ -10,7 +10,7 @@ from goalmeter._errors import InvalidParameterError
 
 pytest.importorskip("transformers")
 
-from representation.tiny import ANSWER, CORRIDOR, ROOM, sample
+from representation.tiny import ANSWER, ARCHITECTURES, CORRIDOR, ROOM, sample
 
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.replay import Located, position
@@ -56,7 +56,7 @@ def test_an_answer_by_hand(mouse: Any) -> None:
     assert located.cell(Cell(0, 2)) == ()
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt-oss", "gpt2", "qwen"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_prompts_that_draw_the_grid(networks: dict[str, Any], name: str) -> None:
     located = Located(sample(networks[name]), networks[name].local.tokenizer)
     picture = [*map(list, ROOM)]

@@ -178,10 +178,7 @@ def _measured(
                 # Selected once, and not at all where every answer is cached.
                 again = cache(
                     partial(
-                        intervene.select_decisions,
-                        run.samples,
-                        options.use_decisions,
-                        options.seed,
+                        intervene.select_decisions, run.samples, options.use_decisions, options.seed
                     )
                 )
                 use = intervene.use_stage(run, again)

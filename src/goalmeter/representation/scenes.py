@@ -75,10 +75,7 @@ class Scenes:
 
     @classmethod
     def of(
-        cls,
-        worlds: Sequence[GridWorld],
-        states: Sequence[State],
-        actions: Sequence[int | None],
+        cls, worlds: Sequence[GridWorld], states: Sequence[State], actions: Sequence[int | None]
     ) -> Scenes:
         """Number grids by their content, in the order of appearance."""
         # Seeds do not name a grid: two of them can draw the same one, or its mirror image.

@@ -32,6 +32,7 @@ def asked(
     return run.left_out, rows
 
 
+@pytest.mark.slow
 def test_streams_are_exchanged_and_a_carrier_is_learnt(
     mouse: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,7 @@ def of_the_mouse(mouse: Network, kept: Path) -> Any:
     return causal_use(decisions(mouse, GRIDS), mouse, layers=[1], doses=[0.5, 3.0], keep=kept)
 
 
+@pytest.mark.slow
 def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
     """Manswers them flips moves, to those that are right without the cell, and hardly any other."""
     confirmed = of_the_mouse.confirmed
@@ -81,6 +82,7 @@ def test_the_mouse_uses_the_words_of_a_cell(of_the_mouse: Any) -> None:
     assert null.intervention == "knock-out, other" and null.needed.flips.value < 0.25
 
 
+@pytest.mark.slow
 def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -> None:
     """There a probe reads walls almost without mistakes, and replacing it changes no move."""
     rows = [
@@ -92,6 +94,7 @@ def test_the_end_of_the_prompt_is_not_where_the_map_is_used(of_the_mouse: Any) -
     assert all(row.needed.flips.value == 0 and row.needed.flips.n >= 5 for row in rows)
 
 
+@pytest.mark.slow
 def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
     text = str(of_the_mouse)
     assert text.startswith(
@@ -113,6 +116,7 @@ def test_the_result_reads_and_writes(of_the_mouse: Any) -> None:
     assert value["confirmed"]["effect_nats"] is None and value["confirmed"]["dose"] is None
 
 
+@pytest.mark.slow
 def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     of_the_mouse: Any,
 ) -> None:
@@ -130,6 +134,7 @@ def test_a_write_along_a_probe_flips_moves_and_a_random_one_as_long_does_not(
     assert little.null_flips.value == 0
 
 
+@pytest.mark.slow
 def test_an_interrupted_screen_goes_on(
     mouse: Network, of_the_mouse: Any, kept: Path, tmp_path: Path
 ) -> None:
@@ -172,6 +177,7 @@ def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network
         causal_use(samples, mouse, training=samples)
 
 
+@pytest.mark.slow
 def test_the_effect_of_a_knock_out_in_nats(mouse: Network) -> None:
     """All moves of needed cells change, and another cell's knock-out changes few."""
     trials: dict[str, list[Any]] = {"confirm": []}

@@ -32,12 +32,12 @@ def test_it_agrees_with_the_oracle(seed: int) -> None:
 
 
 def test_no_change_has_no_effect_and_the_plain_divergence_has_one() -> None:
-    """Of 4,000 decisions whose answers come from one distribution."""
+    """Of 1,000 decisions whose answers come from one distribution."""
     rng = np.random.default_rng(0)
     shares = [0.5, 0.3, 0.1, 0.1, 0.0]
-    pairs = rng.multinomial(6, shares, size=(2, 4000))
-    effect = effect_in_nats(pairs[0], pairs[1], [f"grid {n % 200}" for n in range(4000)])
+    pairs = rng.multinomial(6, shares, size=(2, 1000))
+    effect = effect_in_nats(pairs[0], pairs[1], [f"grid {n % 200}" for n in range(1000)])
     plain = np.mean([divergence(*pair)[0] for pair in zip(*pairs, strict=True)])
     assert plain > 0.08
     assert effect.interval is not None and effect.interval[0] <= 0 <= effect.interval[1]
-    assert abs(effect.value) < 0.006 and (effect.n, effect.clusters) == (4000, 200)
+    assert abs(effect.value) < 0.012 and (effect.n, effect.clusters) == (1000, 200)

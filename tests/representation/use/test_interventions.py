@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("transformers")
 
 import torch
-from representation.tiny import CORRIDOR, ROOM, sample
+from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 
 from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.interventions import (
@@ -24,8 +24,6 @@ from goalmeter.representation.use.interventions import (
     patch,
     write,
 )
-
-ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ def of_the_mouse(mouse: Network) -> dict[str, SpanRow]:
     return {each.span: each for each in look_ups(decisions(mouse, 14), mouse)}
 
 
+@pytest.mark.slow
 def test_it_looks_cells_up_at_the_turns_of_their_neighbours(
     of_the_mouse: dict[str, SpanRow],
 ) -> None:

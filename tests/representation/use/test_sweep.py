@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("transformers")
 
 import torch
-from representation.tiny import CORRIDOR, ROOM, sample
+from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 from representation.use.test_causal_use import decisions
 from representation.use.test_interventions import Steps
 
@@ -19,8 +19,6 @@ from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.interventions import Intervention, TokenSpan, knock_out, write
 from goalmeter.representation.use.look_ups import span_candidates
 from goalmeter.representation.use.trials import candidates
-
-ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -49,6 +47,7 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
     assert len({answer.tokens for answer in plain}) > 3
 
 
+@pytest.mark.slow
 def test_the_mouse_answers_alike(mouse: Any) -> None:
     """Every intervention that is screened for, in one call; moves are equal, and so are words."""
     taken = decisions(mouse, 2)

@@ -140,9 +140,7 @@ def believed_meg(
     return Believed(
         true=walks.fit(true),
         believed=replace(
-            fit,
-            nats=_reaching(fit.nats, highest.nats),
-            share=_reaching(fit.share, highest.share),
+            fit, nats=_reaching(fit.nats, highest.nats), share=_reaching(fit.share, highest.share)
         ),
         controls={name: walks.fit(curves) for name, curves in others.items()},
         difference=differences.pop(""),
@@ -160,34 +158,27 @@ def _reaching(estimate: Estimate, highest: Estimate) -> Estimate:
     return replace(estimate, interval=(low, max(high, highest.interval[1])))
 
 
-@dataclass(frozen=True, eq=False)
-class _Clusters:
-    """The grid of each of W walks, and the stratum (shape) of each grid."""
-
-    cluster: IntArray
-    strata: IntArray
-
-    def __len__(self) -> int:
-        return len(self.strata)
-
-
 class _Walks:
-    """N decisions of W walks."""
+    """N decisions of W walks, with the grid of each walk and the stratum (shape) of each grid."""
 
     def __init__(self, scenes: Scenes, walk_steps: WalkSteps) -> None:
         self.steps, self.caps = walk_steps.steps, walk_steps.caps
         # Numbers without gaps.
         _, first, self.walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
-        _, of_grid, cluster = np.unique(scenes.grids[first], return_index=True, return_inverse=True)
+        _, of_grid, self.cluster = np.unique(
+            scenes.grids[first], return_index=True, return_inverse=True
+        )
         # What the last decision before the cap leads to is not seen.
         matters = self.steps + 1 < self.caps
         # Nats of each walk if all that matters were explained, [W].
         self.most = np.log(len(ACTIONS)) * np.bincount(self.walks[matters], minlength=len(first))
         # Each shape has the same weight, however many grids it has.
         shapes = scenes.shapes[first][of_grid]
-        strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(of_grid))
-        self.clusters = _Clusters(cluster, strata)
+        self.strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(of_grid))
         self.actions = np.array([INVALID if each is None else each for each in scenes.actions])
+
+    def __len__(self) -> int:
+        return len(self.strata)
 
     def evidence(
         self, worlds: Worlds, states: Sequence[State] | None, rationalities: FloatArray
@@ -203,7 +194,7 @@ class _Walks:
     def refined(self, evidence: Callable[[FloatArray], FloatArray]) -> Curves:
         """The evidence of each walk, at the listed rationalities and at more around the best."""
         coarse = Curves(RATIONALITIES, evidence(RATIONALITIES))
-        near = between(RATIONALITIES, fit_tops(self.clusters, coarse), _PARTS)
+        near = between(RATIONALITIES, fit_tops(self, coarse), _PARTS)
         # Nothing is explained at any rationality.
         if not near.size:
             return coarse
@@ -245,9 +236,9 @@ class _Walks:
     def fit(self, curves: Curves) -> WorldFit:
         best = best_fit(self._mean(curves.nats), curves.rationalities)
         return WorldFit(
-            nats=fitted(self.clusters, [curves], lambda nats: nats),
+            nats=fitted(self, [curves], lambda nats: nats),
             share=fitted(
-                self.clusters,
+                self,
                 [curves],
                 lambda nats, most: nats / np.where(most > 0, most, np.nan),
                 self.most,
@@ -259,7 +250,7 @@ class _Walks:
     def difference(self, ours: Curves, theirs: Curves) -> Estimate:
         most = float(self.most.max(initial=0.0))
         return fitted(
-            self.clusters,
+            self,
             [ours, theirs],
             # What differs by rounding does not differ.
             lambda ours, theirs: np.round(ours - theirs, 9),
@@ -269,11 +260,10 @@ class _Walks:
 
     def _mean(self, nats: FloatArray) -> FloatArray:
         """The mean over each grid's walks, the grids of a shape, and shapes: [G]."""
-        cluster, strata = self.clusters.cluster, self.clusters.strata
-        sums = np.zeros((len(strata), nats.shape[1]))
-        np.add.at(sums, cluster, nats)
-        means = sums / np.bincount(cluster, minlength=len(strata))[:, None]
-        kinds = [means[strata == kind].mean(axis=0) for kind in np.unique(strata)]
+        sums = np.zeros((len(self), nats.shape[1]))
+        np.add.at(sums, self.cluster, nats)
+        means = sums / np.bincount(self.cluster, minlength=len(self))[:, None]
+        kinds = [means[self.strata == kind].mean(axis=0) for kind in np.unique(self.strata)]
         return np.asarray(np.mean(kinds, axis=0))
 
 

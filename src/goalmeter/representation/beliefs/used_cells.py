@@ -238,18 +238,6 @@ def unbelieved(gain: Estimate | None, places: Mapping[str, int] | None) -> str:
 MAPS = 32
 
 
-@dataclass(frozen=True)
-class BelievedByUse:
-    """The estimates, and the share of decisions at which some believed map is not the true one."""
-
-    meg: Believed
-    changed: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return self.meg.to_json() | {"changed": self.changed}
-
-
 def believed_maps(
     scenes: Scenes,
     tried: Sequence[CellTrial],
@@ -308,12 +296,13 @@ def believed_by_use(
     *,
     controls: Mapping[str, Worlds] | None = None,
     seed: int = 0,
-) -> BelievedByUse:
-    """Estimate MEG of walks on the maps of `believed_maps`, in the true world and in controls."""
+) -> tuple[Believed, float]:
+    """Estimate MEG of walks on the maps of `believed_maps`, in the true world and in controls.
+
+    Returns the share of decisions at which some believed map is not the true one, too.
+    """
     maps = believed_maps(scenes, tried, uncertain, seed=seed)
     changed = [
         any(worlds[row] != world for worlds in maps.maps) for row, world in enumerate(scenes.worlds)
     ]
-    return BelievedByUse(
-        believed_meg(scenes, walk_steps, maps, controls or {}), float(np.mean(changed))
-    )
+    return believed_meg(scenes, walk_steps, maps, controls or {}), float(np.mean(changed))

@@ -132,8 +132,7 @@ def _predicted(
     reading, out = PlanReading(activations, actions), np.full(actions.shape, NOTHING)
     for part in splits:
         train, validation, test = map(reading.where, part)
-        fitted = reader.fit(train, validation, seed=seed)
-        out[part.test] = fitted.predicted(test.activations)
+        out[part.test] = reader.fit(train, validation, seed=seed)(test.activations)
     return out
 
 

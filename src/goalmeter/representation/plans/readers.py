@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from goalmeter._errors import require
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.representation.plans.targets import END, NOTHING
-from goalmeter.representation.probes.gradient import Schedule, best_checkpoint
+from goalmeter.representation.probes.gradient import Schedule
 from goalmeter.representation.probes.protocol import Activations, Standard
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class PlanReading(NamedTuple):
         """Return some of the decisions, by number."""
         return PlanReading(self.activations[chosen], self.actions[chosen])
 
+
+# Returns the most probable action of each step, [N, queries].
+Predictor = Callable[[Activations], IntArray]
 
 # --- Linear heads ---------------------------------------------------------------------------------
 # The strength of the penalty is chosen by validation, an infinite one included: a step of which
@@ -63,7 +67,7 @@ class LinearSteps:
     # Whether a step that no training sequence has gets the prediction of the last one, or none.
     repeats: bool = True
 
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedSteps:
+    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
         """Fit deterministically."""
         scaled = Scaled.of(train.activations)
         rows, held_out = (scaled(part.activations) for part in (train, validation))
@@ -80,7 +84,15 @@ class LinearSteps:
                     self.penalties,
                 )
             )
-        return FittedSteps(scaled, tuple(heads), train.actions.shape[1], self.repeats)
+
+        def predicted(activations: Activations) -> IntArray:
+            rows = scaled(activations)
+            out = np.full((len(rows), train.actions.shape[1]), NOTHING)
+            for step, head in enumerate(heads):
+                out[:, step : None if self.repeats else step + 1] = head.called(rows)[:, None]
+            return out
+
+        return predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,26 +122,6 @@ class Scaled:
         """Return rows of decisions, [n, m]."""
         rows = self.standard(activations.reshape(len(activations), -1))
         return rows if self.basis is None else np.asarray(rows @ self.basis)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedSteps:
-    """A fitted linear reader; see `LinearSteps.repeats` for steps without a head."""
-
-    scaled: Scaled
-    heads: tuple[Head, ...]
-    queries: int
-    repeats: bool = True
-
-    def predicted(self, activations: Activations) -> IntArray:
-        """Return the most probable action of each step, [N, queries]."""
-        rows = self.scaled(activations)
-        out = np.full((len(rows), self.queries), NOTHING)
-        for step, head in enumerate(self.heads):
-            out[:, step:] = head.called(rows)[:, None]
-            if not self.repeats:
-                out[:, step + 1 :] = NOTHING
-        return out
 
 
 def head_of(
@@ -236,62 +228,39 @@ class PlanDecoder:
         """Name in tables, with the layers."""
         return f"decoder({self.layers})"
 
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedDecoder:
+    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
         """Train with early stopping."""
         require("torch", extra="lm", feature="a plan decoder")
         import torch
 
         standard = Standard.of(train.activations.reshape(len(train.actions), -1))
-        schedule = self.schedule
         rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
         actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
         rng = np.random.default_rng(seed)
 
-        def epoch() -> None:
-            order = torch.from_numpy(rng.permutation(len(rows)))
-            for batch in torch.split(order, schedule.batch):
-                optimiser.zero_grad(set_to_none=True)
-                _loss(network(rows[batch]), actions[batch], self.decay).backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
-                optimiser.step()
+        def batches() -> Sequence[torch.Tensor]:
+            return torch.split(torch.from_numpy(rng.permutation(len(rows))), self.schedule.batch)
+
+        def loss(batch: torch.Tensor) -> torch.Tensor:
+            return _loss(network(rows[batch]), actions[batch], self.decay)
 
         def validation_loss() -> float:
-            network.eval()
-            with torch.no_grad():
-                scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
-                return float(_loss(scores, later, self.decay))
-
-        def weights(network: nn.Module) -> dict[str, torch.Tensor]:
-            return {name: value.detach().clone() for name, value in network.state_dict().items()}
+            scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
+            return float(_loss(scores, later, self.decay))
 
         # Dropout draws from torch's own stream, which is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             tokens, dimensions = train.activations.shape[1:]
             network = _network(self, tokens, dimensions, train.actions.shape[1])
-            optimiser = torch.optim.AdamW(
-                network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
-            )
-            best = best_checkpoint(network, schedule, epoch, validation_loss, weights)
-            network.load_state_dict(best)
-        return FittedDecoder(standard, network)
+            self.schedule.train(network, batches, loss, validation_loss, clip=_CLIP)
 
+        def predicted(activations: Activations) -> IntArray:
+            with torch.no_grad():
+                parts = torch.split(_inputs(standard, activations), _CHUNK)
+                return torch.cat([network(part).argmax(dim=-1) for part in parts]).numpy()
 
-@dataclass(frozen=True, eq=False)
-class FittedDecoder:
-    """A trained decoder."""
-
-    standard: Standard  # scaling of the activations
-    network: nn.Module  # from scaled activations [n, tokens, D] to scores [n, queries, 5]
-
-    def predicted(self, activations: Activations) -> IntArray:
-        """Return the most probable action of each step, [N, queries]."""
-        import torch
-
-        self.network.eval()
-        with torch.no_grad():
-            parts = torch.split(_inputs(self.standard, activations), _CHUNK)
-            return torch.cat([self.network(part).argmax(dim=-1) for part in parts]).numpy()
+        return predicted
 
 
 # Models that predict all later actions of a walk from the activations of one decision.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 # position alone, and the best checkpoint may be that one. Classes count as often as they occur;
 # nothing is oversampled.
 
-Checkpoint = TypeVar("Checkpoint")
+Batch = TypeVar("Batch")
 # Root mean square length of scaled activations of any width: rates are tuned to it.
 LENGTH = 10.0
 
@@ -37,27 +38,46 @@ class Schedule:
     epochs: int = 100  # at most
     patience: int = 8  # epochs without a better validation loss
 
+    def train(
+        self,
+        network: nn.Module,
+        batches: Callable[[], Iterable[Batch]],
+        loss: Callable[[Batch], torch.Tensor],
+        validation_loss: Callable[[], float],
+        *,
+        clip: float = float("inf"),
+    ) -> None:
+        """Train a network in place to the least validation loss, initial weights included.
 
-def best_checkpoint(
-    network: nn.Module,
-    schedule: Schedule,
-    epoch: Callable[[], None],
-    loss: Callable[[], float],
-    weights: Callable[[nn.Module], Checkpoint],
-) -> Checkpoint:
-    """Return a copy of the weights with the least validation loss, initial ones included."""
-    best, least, waited = weights(network), loss(), 0
-    for _ in range(schedule.epochs):
-        network.train()
-        epoch()
-        now = loss()
-        if now < least:
-            best, least, waited = weights(network), now, 0
-        else:
-            waited += 1
-            if waited >= schedule.patience:
-                break
-    return best
+        `batches` are those of an epoch, and `clip` is the largest norm of a gradient.
+        """
+        import torch
+
+        optimiser = torch.optim.AdamW(network.parameters(), lr=self.rate, weight_decay=self.decay)
+
+        def validated() -> float:
+            network.eval()
+            with torch.no_grad():
+                return validation_loss()
+
+        best, least, waited = deepcopy(network.state_dict()), validated(), 0
+        for _ in range(self.epochs):
+            network.train()
+            for batch in batches():
+                optimiser.zero_grad(set_to_none=True)
+                loss(batch).backward()  # type: ignore[no-untyped-call]
+                if np.isfinite(clip):
+                    torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
+                optimiser.step()
+            now = validated()
+            if now < least:
+                best, least, waited = deepcopy(network.state_dict()), now, 0
+            else:
+                waited += 1
+                if waited >= self.patience:
+                    break
+        network.load_state_dict(best)
+        network.eval()
 
 
 class _Training:
@@ -75,57 +95,57 @@ class _Training:
         self.standard = Standard(standard.mean, scale * standard.weight)
         self._readings, self._schedule, self._seed = (train, validation), schedule, seed
 
-    def network(self, kind: Callable[[], nn.Module]) -> nn.Module:
-        """Make a network whose random numbers come from the seed alone."""
+    def fitted(
+        self, kind: Callable[[], nn.Module], slopes: Callable[[Any, int], Any] | None = None
+    ) -> FittedHeads:
+        """Make a network whose random numbers come from the seed alone, and train it.
+
+        The network maps scaled activations [n, D] and the number of a shape to scores
+        [n, P + 1, 1 + objects], which are zero before training. The seed orders the scenes, too.
+        """
         import torch
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self._seed)
-            return kind()
-
-    def trained(self, network: nn.Module) -> dict[str, FloatArray]:
-        """Train a network and return the weights of the best checkpoint, by name.
-
-        The network maps scaled activations [n, D] and the number of a shape to scores
-        [n, P + 1, 1 + objects], which are zero before training. The seed orders the scenes.
-        """
-        import torch
-
-        schedule = self._schedule
-        fitted, held_out = map(self._tensors, self._readings)
-        optimiser = torch.optim.AdamW(
-            network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
-        )
+            network = kind()
+        train, held_out = map(self._tensors, self._readings)
         rng = np.random.default_rng(self._seed)
 
-        def epoch() -> None:
-            batches = []
-            for number, (rows, *_) in fitted.items():
+        def batches() -> Iterable[tuple[int, Any]]:
+            listed = []
+            for number, (rows, *_) in train.items():
                 order = torch.from_numpy(rng.permutation(len(rows)))
-                batches += [(number, part) for part in torch.split(order, schedule.batch)]
+                listed += [(number, part) for part in torch.split(order, self._schedule.batch)]
             # Shapes alternate, so that what they share is not fitted to the last one.
-            for place in rng.permutation(len(batches)):
-                number, part = batches[place]
-                optimiser.zero_grad(set_to_none=True)
-                loss = _nats(network, number, fitted[number], part).mean()
-                loss.backward()  # type: ignore[no-untyped-call]
-                optimiser.step()
+            return [listed[place] for place in rng.permutation(len(listed))]
+
+        def loss(batch: tuple[int, Any]) -> torch.Tensor:
+            number, rows = batch
+            return _nats(network, number, train[number], rows).mean()
 
         def validation_loss() -> float:
             """Nats per scene."""
-            network.eval()
             total = 0.0
-            with torch.no_grad():
-                for number, tensors in held_out.items():
-                    for part in torch.split(torch.arange(len(tensors[0])), 256):
-                        total += float(_nats(network, number, tensors, part).sum())
+            for number, tensors in held_out.items():
+                for part in torch.split(torch.arange(len(tensors[0])), 256):
+                    total += float(_nats(network, number, tensors, part).sum())
             return total / sum(len(rows) for rows, *_ in held_out.values())
 
-        def weights(network: nn.Module) -> dict[str, FloatArray]:
-            known = network.state_dict().items()
-            return {name: value.detach().double().numpy().copy() for name, value in known}
+        self._schedule.train(network, batches, loss, validation_loss)
+        network.double()
 
-        return best_checkpoint(network, schedule, epoch, validation_loss, weights)
+        def scores(rows: FloatArray, number: int) -> FloatArray:
+            with torch.no_grad():
+                parts = torch.split(torch.from_numpy(rows), _CHUNK)
+                return np.concatenate([network(part, number).numpy() for part in parts])
+
+        def numbers(number: int) -> FloatArray:
+            assert slopes is not None
+            return np.asarray(slopes(network, number).detach().numpy())
+
+        parameters = sum(weights.numel() for weights in network.parameters())
+        of_shape = None if slopes is None else numbers
+        return FittedHeads(self.places, self.standard, scores, parameters, of_shape)
 
     def _tensors(self, reading: Reading) -> dict[int, tuple[torch.Tensor, ...]]:
         """Return activations, targets and position alone, by the number of the shape."""
@@ -184,7 +204,7 @@ class Logistic:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        return _fitted(_Training(train, validation, self.schedule, seed), None)
+        return _linear(_Training(train, validation, self.schedule, seed), None)
 
 
 @dataclass(frozen=True)
@@ -202,10 +222,10 @@ class Bilinear:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
         rank = whole(self.rank, "rank", least=1, most=MOST_RANK)
-        return _fitted(_Training(train, validation, self.schedule, seed), rank)
+        return _linear(_Training(train, validation, self.schedule, seed), rank)
 
 
-def _fitted(training: _Training, rank: int | None) -> FittedHeads:
+def _linear(training: _Training, rank: int | None) -> FittedHeads:
     import torch
     from torch import nn
 
@@ -231,20 +251,11 @@ def _fitted(training: _Training, rank: int | None) -> FittedHeads:
             scores: torch.Tensor = flat.reshape(len(rows), *shapes[number]) + self.shifts[number]
             return scores
 
-    weights = training.trained(training.network(Form))
-    directions = weights.get("directions")
+    def slopes(form: Form, number: int) -> torch.Tensor:
+        head = form.heads[number]
+        return (head if rank is None else form.directions @ head).reshape(-1, *shapes[number])
 
-    def slopes(number: int) -> FloatArray:
-        head = weights[f"heads.{number}"]
-        return (head if directions is None else directions @ head).reshape(-1, *shapes[number])
-
-    def scores(rows: FloatArray, number: int) -> FloatArray:
-        seen = rows if directions is None else rows @ directions
-        flat = seen @ weights[f"heads.{number}"]
-        return np.asarray(flat.reshape(len(rows), *shapes[number]) + weights[f"shifts.{number}"])
-
-    parameters = sum(array.size for array in weights.values())
-    return FittedHeads(training.places, training.standard, scores, parameters, slopes)
+    return training.fitted(Form, slopes)
 
 
 # --- Multilayer perceptron ------------------------------------------------------------------------
@@ -282,7 +293,6 @@ class Mlp:
         from torch import nn
 
         places, width = training.places, len(training.standard.mean)
-        heads = 1 + len(places.objects)
         # Rows and columns of each place; nowhere has its own, after the last.
         cells_of = [
             [np.append(axis.ravel(), -1) for axis in np.indices(shape)] for shape in places.shapes
@@ -298,8 +308,8 @@ class Mlp:
                 # Position alone depends on the shape too.
                 self.shape = nn.Parameter(torch.zeros(len(places.shapes), hidden))
                 # Zero, so that training starts at position alone.
-                self.out = nn.Parameter(torch.zeros(hidden, heads))
-                self.shift = nn.Parameter(torch.zeros(heads))
+                self.out = nn.Parameter(torch.zeros(hidden, 1 + len(places.objects)))
+                self.shift = nn.Parameter(torch.zeros(1 + len(places.objects)))
 
             def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
                 row, column = cells_of[number]
@@ -307,17 +317,4 @@ class Mlp:
                 seen = (rows @ self.activation)[:, None] + cells + self.shape[number]
                 return torch.relu(seen) @ self.out + self.shift
 
-        weights = training.trained(training.network(Hidden))
-
-        def scores(rows: FloatArray, number: int) -> FloatArray:
-            row, column = cells_of[number]
-            cells = weights["row"][row] + weights["column"][column]
-            seen, cells = rows @ weights["activation"], cells + weights["shape"][number]
-            parts = [
-                np.maximum(seen[at : at + _CHUNK, None] + cells, 0.0) @ weights["out"]
-                for at in range(0, len(seen), _CHUNK)
-            ]
-            return np.concatenate(parts) + weights["shift"]
-
-        parameters = sum(array.size for array in weights.values())
-        return FittedHeads(places, training.standard, scores, parameters)
+        return training.fitted(Hidden)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.look_ups import look_ups
 from goalmeter.representation.use.patching import StreamPlace
-from goalmeter.representation.use.subspace import Subspace, place_directions, subspace
+from goalmeter.representation.use.subspace import angle, place_directions, subspace
 from goalmeter.representation.use.trials import (
     CONFIRM,
     KNOCK_OUT,
@@ -183,14 +183,15 @@ def believed_stage(run: ProbeRun, decoding: Decoding, use: UseResults) -> dict[s
     def make() -> dict[str, Any]:
         worlds = decoding.worlds
         controls = {name: maps.worlds for name, maps in worlds.controls.items()}
-        result = believed_by_use(
+        meg, changed = believed_by_use(
             worlds.scenes,
             decoding.walk_steps,
             use.tried,
             uncertain_cells(decoding.captures.scenes),
             controls={_DECODED: worlds.maps.worlds} | controls,
             seed=decoding.seed,
-        ).to_json()
+        )
+        result = meg.to_json() | {"changed": changed}
         fits = {"meg_decoded": result["controls"].pop(_DECODED)}
         fits |= {name: result[name] for name in ("meg_true", "meg_believed")}
         # Each is a measured number, in nats a walk, with further fields.
@@ -247,8 +248,16 @@ def stream_stage(run: ProbeRun, again: Again) -> dict[str, tuple[Any, ...]]:
             )
         layer, position = exchanges["carrier"]
         place = StreamPlace(position, (layer,), layer)
-        space = subspace(network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed)
-        return {"rows": [_subspace_row(run, space).to_json()]}
+        row, basis = subspace(network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed)
+        # A probe of the place is fitted to decisions of other grids than those that judge.
+        listed = [sample for sample in run.samples if half_of(sample.world, SALT) == SCREEN]
+        Draws("decisions that a probe of places reads", seed).shuffle(listed)
+        most = network.width // _SHARE
+        directions = place_directions(listed[:_READ], network, place, kind, most)
+        if directions is not None:
+            degrees, chance = angle(basis, directions, seed=seed)
+            row = replace(row, degrees=degrees, chance=chance)
+        return {"rows": [row.to_json()]}
 
     kinds = patching.KINDS if PATCH in run.options.interventions else ()
     looked = KNOCK_OUT in run.options.interventions
@@ -284,28 +293,3 @@ def _carrier(rows: Sequence[MovedRow]) -> list[Any] | None:
     if patching.follows(confirmed) and single is not None:
         return [single.layer, single.position]
     return [0, _POSITIONS[confirmed.moved][0]] if patching.follows(ceiling) else None
-
-
-def _subspace_row(run: ProbeRun, space: Subspace) -> SubspaceRow:
-    # A probe of the place is fitted to decisions of other grids than those that judge.
-    listed = [sample for sample in run.samples if half_of(sample.world, SALT) == SCREEN]
-    Draws("decisions that a probe of places reads", run.options.seed).shuffle(listed)
-    most = run.network.width // _SHARE
-    directions = place_directions(listed[:_READ], run.network, space.place, space.kind, most)
-    angle = None if directions is None else space.angle(directions, seed=run.options.seed)
-    return SubspaceRow(
-        half=CONFIRM,
-        moved=space.kind,
-        layer=space.place.layers[0],
-        position=space.place.position,
-        rank=space.basis.shape[1],
-        trained=space.trained,
-        losses=space.losses,
-        pairs=space.flips.n,
-        flips=space.flips,
-        random_flips=space.random_flips,
-        whole_flips=space.whole_flips,
-        verdict=space.verdict,
-        degrees=None if angle is None else angle.degrees,
-        chance=() if angle is None else angle.chance,
-    )

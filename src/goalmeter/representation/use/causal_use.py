@@ -220,9 +220,7 @@ def causal_use(
             known = zip(training, answers.unchanged("learning", training), strict=True)
             decisions = [
                 TrainingDecision(
-                    Located(sample, tokenizer),
-                    answer.tokens,
-                    tuple(targets.get(sample.digest, ())),
+                    Located(sample, tokenizer), answer.tokens, tuple(targets.get(sample.digest, ()))
                 )
                 for sample, answer in known
             ]

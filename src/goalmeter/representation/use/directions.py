@@ -48,17 +48,16 @@ def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     cells on some shortest paths only or without which the first move may be the same.
     """
     known = planned(world)
-    optimal = known.optimal_actions(state)
     distance = known.distance_from(state)
-    cells = []
-    for cell, closed in _plans_with(world, wall=True).items():
-        if cell == state.cell or not (changed := closed.optimal_actions(state)):
-            continue
-        if not set(changed) & set(optimal):
-            cells.append(TargetCell(cell, True, optimal, changed))
-        elif closed.distance_from(state) == distance and not _on_shortest_path(known, state, cell):
-            cells.append(TargetCell(cell, False, optimal, optimal))
-    return tuple(cells)
+    return tuple(
+        target
+        for target, closed in _targets(world, state, wall=True)
+        if target.needed
+        or (
+            closed.distance_from(state) == distance
+            and not _on_shortest_path(known, state, target.cell)
+        )
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -68,15 +67,20 @@ def target_walls(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     Needed walls would be part of every shortest path if they were open. Excluded are walls that
     would be on some shortest paths only, or on paths that begin with the same move.
     """
+    return tuple(
+        target
+        for target, opened in _targets(world, state, wall=False)
+        if target.needed or not _on_shortest_path(opened, state, target.cell)
+    )
+
+
+def _targets(world: GridWorld, state: State, *, wall: bool) -> Iterator[tuple[TargetCell, Plan]]:
     optimal = planned(world).optimal_actions(state)
-    walls = []
-    for cell, opened in _plans_with(world, wall=False).items():
-        changed = opened.optimal_actions(state)
-        if not set(changed) & set(optimal):
-            walls.append(TargetCell(cell, True, optimal, changed))
-        elif not _on_shortest_path(opened, state, cell):
-            walls.append(TargetCell(cell, False, optimal, optimal))
-    return tuple(walls)
+    for cell, plan in _plans_with(world, wall=wall).items():
+        changed = plan.optimal_actions(state)
+        if cell != state.cell and changed:
+            needed = not set(changed) & set(optimal)
+            yield TargetCell(cell, needed, optimal, changed if needed else optimal), plan
 
 
 # Decisions are drawn from all states of a world, one world after the other.

@@ -47,15 +47,8 @@ from goalmeter.runs.progress import Tell
 # a line, and with a cell that has a colon, as in the searches of our organisms; it is about the
 # first cell that it names. Spans are determined from the text while it is written: a changed answer
 # comes to a cell later, or never.
-SPANS = PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = (
-    "prompt",
-    "before",
-    "neighbours",
-    "own",
-    "behind",
-    "plan",
-    "answer",
-)
+SPANS = ("prompt", "before", "neighbours", "own", "behind", "plan", "answer")
+PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = SPANS
 ANSWERING = "answering"  # all of them except the prompt
 _CELL = re.compile(r"(?<![\d,])\(?(\d+)\s*,\s*(\d+)(?!\d)")
 _TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"

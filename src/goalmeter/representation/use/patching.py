@@ -26,14 +26,7 @@ from goalmeter.representation.result_rows import MovedRow
 from goalmeter.representation.scenes import mean_over_grids
 from goalmeter.representation.use.answers import LONGER, AnswerSweep
 from goalmeter.representation.use.interventions import Intervention
-from goalmeter.representation.use.trials import (
-    CONFIRM,
-    HALVES,
-    SCREEN,
-    Donors,
-    half_of,
-    windows_of,
-)
+from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
@@ -288,9 +281,7 @@ def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
 
 
 def moved(
-    halves: Mapping[str, PairAnswers],
-    places: Sequence[StreamPlace],
-    progress: Tell | None = None,
+    halves: Mapping[str, PairAnswers], places: Sequence[StreamPlace], progress: Tell | None = None
 ) -> tuple[MovedRow, ...]:
     """Exchange streams between questions in which something moved.
 

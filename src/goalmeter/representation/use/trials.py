@@ -183,14 +183,8 @@ def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
 # Each has nulls that differ in one thing only: "other" does the same to another open cell ("open"
 # to another wall), "random" takes random directions of equal norm at the same tokens and layers,
 # and "donor" patches from the question in which another cell is closed.
-FAMILIES = KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = (
-    "knock-out",
-    "patch",
-    "windows",
-    "write",
-    "ablate",
-    "open",
-)
+FAMILIES = ("knock-out", "patch", "windows", "write", "ablate", "open")
+KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES
 # The default: a patch at several layers does little that one at a single layer does not.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
 # The families that need learnt directions.
