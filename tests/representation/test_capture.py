@@ -77,15 +77,16 @@ def test_an_interrupted_capture_goes_on(
     network, folder = networks["llama"], tmp_path / "a"
     samples = decisions(network)
     whole = capture(samples, network, tmp_path / "whole", layers=[1], positions=PLACES)
-    written = activations.write_shard
+    written = activations.write_bytes
 
-    def stops(path: Path, *rest: Any) -> None:
+    def stops(path: Path, data: bytes) -> None:
+        # Its checksum is written first, and overwritten afterwards.
         if path.name != "shard-00000.safetensors":
             raise KeyboardInterrupt
-        written(path, *rest)
+        written(path, data)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("goalmeter.representation.capture.write_shard", stops)
+        patch.setattr(activations, "write_bytes", stops)
         capture(samples, network, folder, layers=[1], positions=PLACES)
     with pytest.raises(InvalidFileError, match="lacks 1 of 2 shards, such as shard-00001"):
         Activations.open(folder).at(1, "pre/end")

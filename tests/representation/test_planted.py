@@ -31,7 +31,7 @@ from goalmeter.representation.scenes import EMPTY, WALL, link_cells, split
 def drawn(encoding: str = "linear", noise: float = 0.7, use: str = "believed") -> Planted:
     """Agents that slip, so that no share is 1 in truth."""
     plant = Plant(
-        grids=400,
+        grids=300,
         encoding=encoding,
         noise=noise,
         wrong=0.5,
@@ -146,7 +146,7 @@ def test_a_map_that_is_read_and_used_explains_errors_beyond_its_controls() -> No
     assert meg.exceeds_controls
 
 
-@pytest.mark.parametrize("use", ["true", "nothing"])
+@pytest.mark.parametrize("use", ["true", pytest.param("nothing", marks=pytest.mark.slow)])
 def test_a_map_that_is_read_and_not_used_does_not(use: str) -> None:
     seen, known, meg = judged("linear", use)
     # It is read as well as before.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import Any
 
@@ -13,14 +12,9 @@ from representation.plan.plantings import planted_plans, walked
 from goalmeter.representation.plans.comparison import PlanTable, read_plans
 from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
 from goalmeter.representation.plans.targets import (
-    AGAIN,
-    BASELINES,
     MAJORITY,
-    OPTIMAL,
     POSITION,
-    REPEAT,
     SHUFFLED,
-    STATED,
 )
 from goalmeter.representation.probes.gradient import Schedule
 
@@ -50,6 +44,7 @@ def test_a_plan_that_lies_open_is_read_as_far_as_it_was_planted(reader: str) -> 
     assert prefix("linear", reader, 3).prefix.value < 0.6
 
 
+@pytest.mark.slow
 def test_a_plan_in_a_code_that_is_not_linear_is_read_by_the_decoder_alone() -> None:
     linear, decoder = (prefix("xor", name, 1) for name in ("linear", "decoder(1)"))
     assert MAJORITY in decoder.exceeds and SHUFFLED in decoder.exceeds
@@ -57,6 +52,7 @@ def test_a_plan_in_a_code_that_is_not_linear_is_read_by_the_decoder_alone() -> N
     assert MAJORITY not in linear.exceeds and linear.prefix.value < 0.45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["linear", "decoder(1)"])
 def test_no_plan_comes_out_as_none(reader: str) -> None:
     for n in (1, 2, 3):
@@ -67,24 +63,6 @@ def test_no_plan_comes_out_as_none(reader: str) -> None:
     # Position alone tells a good part of what such a reader cannot tell.
     assert one.baselines[POSITION]["prefix"].value > one.prefix.value + 0.2
     assert one.baselines[POSITION]["beyond"].interval[1] < 0
-
-
-def test_baselines_stand_on_the_sequences_of_the_row_and_those_that_lack_are_none() -> None:
-    row = prefix("linear", "linear", 2)
-    assert tuple(row.baselines) == BASELINES
-    assert row.baselines[STATED] is None and row.baselines[AGAIN] is None
-    for name in (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL):
-        each = row.baselines[name]
-        assert each["prefix"].n == row.prefix.n
-        difference = row.prefix.value - each["prefix"].value
-        assert each["beyond"].value == pytest.approx(difference)
-    first = prefix("linear", "linear", 1)
-    assert first.baselines[REPEAT]["prefix"] == first.prefix
-    lines = json.loads(json.dumps(table("linear").to_json()))["plan"]
-    assert {"position", "layer", "decoder", "n", "prefix", "conditional"} <= set(lines[0])
-    assert lines[0]["baselines"][STATED] is None and lines[0]["n"] == 1
-    assert {"prefix", "conditional"} <= set(lines[0]["baselines"][MAJORITY])
-    assert {"value", "interval", "n"} <= set(lines[0]["prefix"])
 
 
 def test_positions_are_compared_where_all_of_them_are() -> None:

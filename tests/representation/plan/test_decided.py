@@ -22,7 +22,7 @@ def emergent(shown: dict[str, int], **options: Any) -> Decided:
         rows = planted_plans(plans, "linear" if first else "none", first=max(first, 1))
         return rows[:, 1:2]
 
-    return decided(at, plans, layers=[2], shares=SHARES, **options)
+    return decided(at, plans, layers=[2], shares=SHARES, parts=3, **options)
 
 
 def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:

@@ -101,23 +101,6 @@ def test_edits_of_the_stream(networks: dict[str, Any], name: str, layer: int) ->
         torch.testing.assert_close(rows[others], before[others], rtol=0, atol=0)
 
 
-def test_each_row_has_its_own_change(networks: dict[str, Any]) -> None:
-    """Rows of a batch are filled up on the left; places count from the prompt's own first token."""
-    network = networks["qwen"]
-    samples = [sample(network, ROOM), sample(network, CORRIDOR), sample(network, ROOM)]
-    vector = 30 * torch.randn(network.width, generator=torch.Generator().manual_seed(1))
-    # The end of the longest prompt is not the end of the others.
-    last = [len(taken.prompt) - 1 for taken in samples]
-    changes = [write(vector, last[:1], [1]), write(vector, last[1:2], [2]), Intervention()]
-    together = answer_all(network, samples, changes, tokens=4)
-    alone = [
-        answer_all(network, [taken], [change], tokens=4)[0]
-        for taken, change in zip(samples, changes, strict=True)
-    ]
-    assert together == alone
-    assert together[0] != together[2]
-
-
 def allowed(length: int, closed: list[tuple[int, int]], width: int = 10_000) -> Any:
     """A causal mask of a width without some pairs of (looking, seen), [1, 1, T, T]."""
     seen = torch.ones(length, length, dtype=torch.bool).tril().triu(1 - width)

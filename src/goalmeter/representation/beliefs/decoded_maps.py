@@ -22,7 +22,7 @@ from goalmeter.gridworld.planner import plans
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.representation import scenes as classes
 from goalmeter.representation.probes.comparison import exchanged
-from goalmeter.representation.scenes import AGENT, CLASSES, GOAL, Scenes, Shape, mean_over_grids
+from goalmeter.representation.scenes import AGENT, GOAL, Scenes, Shape, mean_over_grids
 from goalmeter.statistics.clusters import Estimate
 
 PUBLISHED, PLACES = "published", "places"
@@ -88,11 +88,6 @@ def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = PLACES) -> Dec
     """
     if rule not in (PUBLISHED, PLACES):
         raise InvalidParameterError(f"rule is {rule!r}, expected {PUBLISHED!r} or {PLACES!r}")
-    if posterior.shape != (*scenes.labels.shape, len(CLASSES)):
-        raise InvalidParameterError(
-            f"the posterior has shape {posterior.shape}, expected "
-            f"{(*scenes.labels.shape, len(CLASSES))}, as these scenes have"
-        )
     made: list[GridWorld | str] = []
     walls = np.ones(scenes.labels.shape, dtype=bool)
     for number, (world, state) in enumerate(zip(scenes.worlds, scenes.states, strict=True)):

@@ -331,16 +331,18 @@ class _Union:
 
 
 def _check(scenes: Scenes, walk_steps: WalkSteps, worlds: Mapping[str, Worlds]) -> None:
-    columns: dict[str, Any] = {**vars(walk_steps)}
-    columns |= {f"worlds of {name}": each for name, each in worlds.items()}
-    for name, column in columns.items():
-        if len(column) != len(scenes):
+    for name, each in worlds.items():
+        if len(each) != len(scenes):
             raise InvalidParameterError(
-                f"there are {len(column)} {name} for {len(scenes)} decisions, expected one each"
+                f"there are {len(each)} worlds of {name} for {len(scenes)} decisions, expected one "
+                f"each"
             )
-    steps, caps = walk_steps.steps, walk_steps.caps
-    if len(np.unique([walk_steps.walks, steps], axis=1).T) != len(scenes):
-        raise InvalidParameterError("a step of a walk is there twice, expected each once")
+    walks, steps, caps = walk_steps.walks, walk_steps.steps, walk_steps.caps
+    if len(np.unique([walks, steps], axis=1).T) != len(scenes):
+        raise InvalidParameterError(
+            f"there are steps of walks that are missing or there twice, expected one for each of "
+            f"{len(scenes)} decisions"
+        )
     bad = np.flatnonzero((steps >= caps) | (steps < 0))
     if bad.size:
         raise InvalidParameterError(

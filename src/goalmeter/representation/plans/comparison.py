@@ -166,17 +166,9 @@ def rows_of(activations: Activations, plans: WalkPlans) -> At:
 
 def matched(at: At, places: Sequence[Place], n: int) -> BoolArray:
     """Return which of n decisions have all of some positions, [n]."""
-    if not places:
-        raise InvalidParameterError("there are no places to read, expected a layer and a position")
     complete = np.ones(n, dtype=bool)
-    for layer, position in places:
-        rows = at(layer, position)
-        if rows.ndim != 3 or len(rows) != n:
-            raise InvalidParameterError(
-                f"activations at layer {layer}, {position} have shape {rows.shape} for {n} "
-                f"sequences, expected [{n}, tokens, dimensions]"
-            )
-        complete &= np.isfinite(rows).all(axis=(1, 2))
+    for place in places:
+        complete &= np.isfinite(at(*place)).all(axis=(1, 2))
     if not complete.any():
         names = ", ".join(dict.fromkeys(position for _, position in places))
         raise InvalidParameterError(

@@ -77,8 +77,7 @@ def target_walls(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
 def _targets(world: GridWorld, state: State, *, wall: bool) -> Iterator[tuple[TargetCell, Plan]]:
     optimal = planned(world).optimal_actions(state)
     for cell, plan in _plans_with(world, wall=wall).items():
-        changed = plan.optimal_actions(state)
-        if cell != state.cell and changed:
+        if cell != state.cell and (changed := plan.optimal_actions(state)):
             needed = not set(changed) & set(optimal)
             yield TargetCell(cell, needed, optimal, changed if needed else optimal), plan
 

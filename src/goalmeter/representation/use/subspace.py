@@ -105,11 +105,6 @@ def subspace(
     seed: int = 0,
 ) -> tuple[SubspaceRow, FloatArray]:
     """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
-    if not 1 <= rank < network.width:
-        raise InvalidParameterError(
-            f"rank is {rank}, expected 1 to {network.width - 1}: the stream has {network.width} "
-            f"numbers"
-        )
     examples = _Examples.of(network, halves[SCREEN], place)
     basis, losses = _learn(network, examples, place.layers[0], rank, steps, seed)
     scored = halves[CONFIRM]
