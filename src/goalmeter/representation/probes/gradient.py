@@ -253,7 +253,8 @@ def _linear(training: _Training, rank: int | None) -> FittedHeads:
 
     def slopes(form: Form, number: int) -> torch.Tensor:
         head = form.heads[number]
-        return (head if rank is None else form.directions @ head).reshape(-1, *shapes[number])
+        matrix: torch.Tensor = head if rank is None else form.directions @ head
+        return matrix.reshape(-1, *shapes[number])
 
     return training.fitted(Form, slopes)
 
