@@ -59,7 +59,11 @@ class ProbeOptions:
     def for_network(self, network: Network) -> ProbeOptions:
         """Validate all options, and choose the layers of a network."""
         blocks = len(network.blocks)
-        chosen = default_layers(blocks) if self.layers is None else self.layers
+        every = range(1, blocks + 1)
+        thirds = (round(blocks / 3), round(2 * blocks / 3), blocks)
+        chosen = (
+            (every if blocks <= _FEW_BLOCKS else thirds) if self.layers is None else self.layers
+        )
         # The embedding is captured in any case.
         layers = tuple(layer for layer in network.check_layers(chosen) if layer > 0)
         if not layers:
@@ -96,13 +100,6 @@ class ProbeOptions:
     def to_json(self) -> dict[str, Any]:
         """Return what decides the numbers, as JSON values."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
-
-
-def default_layers(blocks: int) -> tuple[int, ...]:
-    """Return all layers of a small model, or those at a third, two thirds and the end."""
-    if blocks <= _FEW_BLOCKS:
-        return tuple(range(1, blocks + 1))
-    return tuple(sorted({round(blocks / 3), round(2 * blocks / 3), blocks}))
 
 
 def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:

@@ -260,12 +260,6 @@ class AnswerSweep:
 # permutation test (Fisher 1935).
 
 
-def action_counts(actions: Sequence[int | None]) -> IntArray:
-    """Count each of the four moves and, last, the invalid answers, [5]."""
-    places = [len(ACTIONS) if action is None else action for action in actions]
-    return np.bincount(np.array(places, dtype=np.int64), minlength=len(ACTIONS) + 1)
-
-
 def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
     """Return the divergence of two samples of answers, and its mean over all relabellings, in nats.
 
@@ -420,11 +414,12 @@ class TrialAnswers:
                 seed=(2 * self.seed + stream) * 10_000_019,
             ),
         )
-        actions = [answer.action for answer in answers]
-        return {
-            number: action_counts(actions[at * self.draws : (at + 1) * self.draws])
-            for at, number in enumerate(changes)
-        }
+        # The last of the outcomes is an invalid answer.
+        count = len(ACTIONS) + 1
+        outcomes = [count - 1 if each.action is None else each.action for each in answers]
+        drawn = np.array(outcomes, dtype=np.int64).reshape(-1, self.draws)
+        rows = (np.bincount(row, minlength=count) for row in drawn)
+        return dict(zip(changes, rows, strict=True))
 
     def _answers(
         self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False

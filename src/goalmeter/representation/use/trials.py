@@ -312,7 +312,7 @@ def _directed(
     nulls = {"random": along(with_random_directions(edits, seed))}
     if family != ABLATE:
         # A wall that a prompt does not list has no tokens of its own to be written to.
-        choose = another_wall(seed) if family == OPEN else another_cell(seed)
+        choose = another_cell(seed, wall=family == OPEN)
         nulls["other"] = along(for_another(edits, choose))
     made = CandidateIntervention.with_nulls(
         f"{family}, {kind.name}", layer, kind.position, along(edits), nulls
@@ -348,35 +348,22 @@ def same_cell(located: Located, cell: Cell) -> Cell:
     return cell
 
 
-def another_cell(seed: int) -> CellChoice:
-    """Draw another open cell of the same world."""
+def another_cell(seed: int, *, wall: bool = False) -> CellChoice:
+    """Draw another open cell, or another inner wall, of the same world."""
 
     def choose(located: Located, cell: Cell) -> Cell | None:
-        sample = located.sample
-        taken = {cell, sample.state.cell, sample.world.goal}
-        cells = [each for each in sample.world.open_cells if each not in taken]
-        return _drawn_cell("another cell", seed, sample, cell, cells)
+        sample, world = located.sample, located.sample.world
+        if wall:
+            inner = np.argwhere(world.walls[1:-1, 1:-1]) + 1
+            cells = [Cell(*place) for place in inner.tolist() if tuple(place) != cell]
+        else:
+            taken = {cell, sample.state.cell, world.goal}
+            cells = [each for each in world.open_cells if each not in taken]
+        # By content, so that a draw is the same in any order and any process.
+        draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
+        return cells[draws.below(len(cells))] if cells else None
 
     return choose
-
-
-def another_wall(seed: int) -> CellChoice:
-    """Draw another inner wall of the same world."""
-
-    def choose(located: Located, cell: Cell) -> Cell | None:
-        inner = np.argwhere(located.sample.world.walls[1:-1, 1:-1]) + 1
-        walls = [Cell(row, column) for row, column in inner.tolist() if (row, column) != cell]
-        return _drawn_cell("another wall", seed, located.sample, cell, walls)
-
-    return choose
-
-
-def _drawn_cell(
-    name: str, seed: int, sample: Sample, cell: Cell, cells: Sequence[Cell]
-) -> Cell | None:
-    # By content, so that a draw is the same in any order and any process.
-    draws = Draws(name, seed, sample.digest, *cell)
-    return cells[draws.below(len(cells))] if cells else None
 
 
 def _own(located: Located, cell: Cell) -> tuple[int, ...]:
