@@ -23,16 +23,11 @@ from goalmeter.representation.use.interventions import ablate, write
 
 GATE, OTHER = Cell(1, 2), Cell(3, 2)
 RIGHT, DOWN = ACTIONS.index("RIGHT"), ACTIONS.index("DOWN")
-HALF = tuple(NetworkPlant().links[::2])
 SOME = (GATE, OTHER, Cell(2, 3), Cell(1, 4))
 PLANTS = {
     "used": NetworkPlant(reads=SOME),
     "used elsewhere": NetworkPlant(reads=SOME, route="own"),
     "decoded, not used": NetworkPlant(reads=SOME, uses=()),
-    "all is read": NetworkPlant(),
-    "half is read": NetworkPlant(reads=HALF),
-    "no information": NetworkPlant(reads=(), uses=()),
-    "two are used": NetworkPlant(uses=(GATE, OTHER)),
 }
 
 

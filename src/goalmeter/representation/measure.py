@@ -266,17 +266,12 @@ def forecast(
     """Count what `measure` with these arguments has left to do; nothing is stored.
 
         passes          decisions read by the model, by random weights, and first ones for plans
-        tokens read     of these passes: prompt and answer
-        hours           tokens read / tokens that the model reads a second
+        hours           tokens of these passes / tokens that the model reads a second
         disk            rows * layers * tokens * width * bytes of a number, with headers
         map fits        probes * layers * positions, each with its controls
         plan fits       (layers + decoders) * positions, each with its baselines
 
-    Args:
-        run: as in `measure`.
-        model: its name; None for the one that the run names. It is loaded.
-        token_rate: tokens that the model reads a second; None to measure it in one batch.
-        options: the fields of `ProbeOptions`.
+    `token_rate` is the number of tokens that the model reads a second; None to measure it.
     """
     import torch
 

@@ -93,18 +93,17 @@ class Network:
     def check_layers(self, layers: Sequence[int]) -> tuple[int, ...]:
         """Return layers in rising order without duplicates, after a check that they exist."""
         blocks = len(self.blocks)
-        try:
-            wanted = sorted({index(layer) for layer in layers})
-        except TypeError:  # no numbers, no whole ones, or no sequence
-            raise InvalidParameterError(
-                f"layers are {shown(layers)}, expected a list of integers of 0 to {blocks}"
-            ) from None
+        wanted = sorted({index(layer) for layer in layers})
         if not wanted or wanted[0] < 0 or wanted[-1] > blocks:
             raise InvalidParameterError(
                 f"layers are {shown(layers)}, expected some of 0 to {blocks}: {self.name} has "
                 f"{blocks} blocks, and 0 is its embedding"
             )
         return tuple(wanted)
+
+    def prompt_ids(self, question: str) -> tuple[int, ...]:
+        """Return the tokens of a prompt whose only message is a question."""
+        return self.local.ids([{"role": "user", "content": question}])
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
         """Run one pass over sequences of tokens, without the head that gives logits.

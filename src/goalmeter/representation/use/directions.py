@@ -257,10 +257,7 @@ def closed_prompt(network: Network, sample: Sample, cell: Cell) -> tuple[int, ..
     question = closed_question(sample, cell)
     if question is None:
         return None
-    ids, closed = (
-        network.local.ids([{"role": "user", "content": text}])
-        for text in (sample.question, question)
-    )
+    ids, closed = map(network.prompt_ids, (sample.question, question))
     return closed if ids == sample.prompt and len(closed) == len(ids) else None
 
 

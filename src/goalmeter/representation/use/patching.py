@@ -53,7 +53,7 @@ class QuestionPair(NamedTuple):
 
 def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[QuestionPair]:
     """Draw one pair of each relation that occurs, with prompts of equal length."""
-    if network.local.ids([{"role": "user", "content": sample.question}]) != sample.prompt:
+    if network.prompt_ids(sample.question) != sample.prompt:
         return []
     sample = replace(sample, optimal=planned(sample.world).optimal_actions(sample.state))
     moved_states = list(_moved_states(sample, kind))
@@ -66,7 +66,7 @@ def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[Questi
         if relation in found:
             continue
         question = _question(sample, world, state)
-        prompt = network.local.ids([{"role": "user", "content": question}]) if question else ()
+        prompt = network.prompt_ids(question) if question else ()
         if len(prompt) == len(sample.prompt):
             donor = replace(
                 sample, world=world, state=state, optimal=moves, question=question, prompt=prompt
