@@ -191,10 +191,7 @@ def test_a_damaged_shard_is_refused_until_it_is_deleted(
     np.testing.assert_array_equal(Activations.open(tmp_path).at(1, "pre/end"), whole)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [{"shards": 10**9}, {"format": 1}, {"layers": None}],
-)
+@pytest.mark.parametrize("damage", [{"shards": 10**9}, {"format": 1}, {"layers": None}])
 def test_a_damaged_manifest(
     networks: dict[str, Any], tmp_path: Path, damage: dict[str, Any]
 ) -> None:

@@ -45,19 +45,6 @@ def test_the_stream_is_that_of_plain_transformers(networks: dict[str, Any], name
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
-def test_rows_of_a_batch_are_rows_alone(networks: dict[str, Any], name: str) -> None:
-    import torch
-
-    network = networks[name]
-    long, short = list(sample(network).ids), list(sample(network, answer="plan UP").ids)
-    last = len(network.blocks)
-    together = streams(network, [long, short], range(last, last + 1))[last]
-    for row, ids in enumerate((long, short)):
-        alone = streams(network, [ids], range(last, last + 1))[last][0]
-        torch.testing.assert_close(together[row, : len(ids)], alone, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ARCHITECTURES)
 @pytest.mark.parametrize("layer", [0, 1])
 def test_a_change_of_the_stream_goes_on(networks: dict[str, Any], name: str, layer: int) -> None:
     """A stream that is put in the place of another decides what follows, and what came before does

@@ -10,11 +10,7 @@ import pytest
 pytest.importorskip("transformers")
 
 import torch
-from representation.planted_network import (
-    NetworkPlant,
-    PlantedNetwork,
-    planted_network,
-)
+from representation.planted_network import NetworkPlant, PlantedNetwork, planted_network
 
 from goalmeter.gridworld.world import ACTIONS, Cell
 from goalmeter.representation.use.answers import answer_all

@@ -241,16 +241,10 @@ def alternatives_of(
 ) -> dict[str, FloatArray]:
     """Return other activations of the same decisions at the same tokens, as `compare` takes them.
 
-    Args:
-        activations: of the trained model, captured at layer 0 (the embedding) too. For models that
-            add positions to words (GPT-2) the embedding contains them.
-        layer: of the random network.
-        position: name of the tokens.
-        random: the same decisions, captured from a network with random weights.
-        rows: numbers of the decisions; None for all.
-
-    Returns:
-        By name, [rows, tokens * D].
+    The activations are captured at layer 0 (the embedding) too; for models that add positions to
+    words (GPT-2) the embedding contains them. `random` are the same decisions, captured from a
+    network with random weights, and `rows` the numbers of the decisions, None for all. Returns
+    arrays [rows, tokens * D] by name.
     """
     sources = {EMBEDDINGS: activations.at(0, position)}
     if random is not None:

@@ -139,10 +139,8 @@ def replay(
 ) -> tuple[tuple[Sample, ...], Network]:
     """Return the decisions of a navigation run, in their order, and the model that made them.
 
-    Args:
-        run: the folder of a run of a language model that ran on this machine.
-        model: its name; None for the one that the run names.
-        first_only: take only the first decision of each walk.
+    The run is of a language model on this machine; `model` is None for the one that it names. With
+    `first_only` there is only the first decision of each walk.
 
     Raises:
         InvalidFileError: the folder holds no navigation run.

@@ -11,11 +11,7 @@ from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import PlanTable, read_plans
 from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
-from goalmeter.representation.plans.targets import (
-    MAJORITY,
-    POSITION,
-    SHUFFLED,
-)
+from goalmeter.representation.plans.targets import MAJORITY, POSITION, SHUFFLED
 from goalmeter.representation.probes.gradient import Schedule
 
 pytest.importorskip("torch")

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goalmeter.representation.plans.readers import (
-    Scaled,
-    _regression,
-    head_of,
-)
+from goalmeter.representation.plans.readers import Scaled, _regression, head_of
 
 
 def labelled(rows: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -153,18 +153,6 @@ def test_an_interrupted_screen_goes_on(
     assert len(about["split"]) == 64 and about["weights"] == mouse.revision
 
 
-@pytest.mark.slow
-def test_fewer_cells_are_screened_and_all_are_confirmed(mouse: Network) -> None:
-    """Screening on some of the first half leaves the second half as it is."""
-    samples = decisions(mouse, GRIDS)
-    every = causal_use(samples, mouse, layers=[1], families=["knock-out"])
-    few = causal_use(samples, mouse, layers=[1], families=["knock-out"], screen_cells=4)
-    assert {row.needed.flips.n for row in few.screened} == {4}
-    assert {row.unneeded.flips.n for row in few.screened} == {4}
-    assert all(row.needed.flips.n > 4 for row in every.screened)
-    assert few.confirmed == every.confirmed and few.outcomes == every.outcomes
-
-
 def test_what_is_no_dose_and_training_on_judged_grids_are_refused(mouse: Network) -> None:
     samples = decisions(mouse, GRIDS)
     with pytest.raises(InvalidParameterError, match=r"a dose is -1\.0, expected a number above 0"):

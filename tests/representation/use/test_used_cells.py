@@ -77,9 +77,7 @@ def test_the_posterior_of_one_place_by_numerical_integration() -> None:
 
 
 def test_what_says_nothing_is_left_out() -> None:
-    wrong = [
-        TrialOutcome("grid", SHAPE, TargetCell(Cell(1, 2), True, (1,), (3,)), 0, 3),
-    ]
+    wrong = [TrialOutcome("grid", SHAPE, TargetCell(Cell(1, 2), True, (1,), (3,)), 0, 3)]
     assert used_cells([*wrong, *tried(Cell(1, 1), 1, 1, needed=False)]).places == ()
     with pytest.raises(InvalidParameterError, match="margin is 1"):
         used_cells([], margin=1.0)

@@ -281,10 +281,7 @@ class Explained(JsonFields):
 def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple[Explained, ...]:
     """Measure what maps explain in all states, and in those where the compass may err.
 
-    Args:
-        maps: the decoded maps of N states.
-        controls: other maps of the same states, by name; greedy is added.
-        scenes: the true states and actions.
+    `controls` are other maps of the same N states, by name; greedy is added.
     """
 
     def meets(first: BoolArray, second: BoolArray) -> BoolArray:

@@ -252,14 +252,8 @@ def believed_maps(
     looking, so the believed world is the true one without the walls at unused places. Where the use
     of a place is unknown, maps are drawn by its probability.
 
-    The decoded map does not enter: its errors would count as the agent's.
-
-    Args:
-        scenes: N decisions in their true worlds.
-        tried: decisions that were right before a needed cell was changed.
-        uncertain: by shape, the cells that have to be looked up, [rows, columns]; all others are
-            known by their place.
-        seed: random seed of the maps.
+    The decoded map does not enter: its errors would count as the agent's. `uncertain` are, by
+    shape, the cells that have to be looked up, [rows, columns]; all others are known by place.
     """
     draws = {
         shape: np.random.default_rng(seed).random((MAPS, *shape)) for shape in sorted(uncertain)

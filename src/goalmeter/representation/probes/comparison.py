@@ -181,13 +181,8 @@ def compare(
     Shuffled activations and the control task are exchanged between grids. Where one grid has more
     than half of the scenes this is impossible, and that control is left out, with the reason.
 
-    Args:
-        probe: any.
-        reading: activations of scenes.
-        split: training, validation and test scenes.
-        alternatives: other activations of the same scenes, by name, for the same probe: of a model
-            with random weights, of the prompt's embeddings. [N, D'] each.
-        seed: of the fits and random controls.
+    `alternatives` are other activations of the same scenes, [N, D'] by name, for the same probe: of
+    a model with random weights, of the prompt's embeddings.
 
     Raises:
         InvalidParameterError: activations that do not belong to the scenes, or too few grids.

@@ -284,12 +284,8 @@ def effect_in_nats(
 ) -> Estimate:
     """Estimate the mean divergence over decisions, corrected for bias, with an interval over grids.
 
-    The correction is that of no effect, so the largest value is a little below log 2.
-
-    Args:
-        changed: counts of outcomes of each decision under the change, [5] each.
-        unchanged: counts of as many answers without it.
-        grids: name of each decision's grid.
+    Both are counts of as many answers, [5] of each decision. The correction is that of no effect,
+    so the largest value is a little below log 2.
     """
     pairs = [divergence(*pair) for pair in zip(changed, unchanged, strict=True)]
     # No divergence is negative, so none minus its correction lies below the largest one.

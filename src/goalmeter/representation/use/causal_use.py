@@ -175,13 +175,8 @@ def causal_use(
     The network reads each prompt, reasons and answers again at temperature 0, with and without the
     intervention. Directions are learnt from the first half.
 
-    Args:
-        samples: decisions whose prompts are answered again.
-        network: the model.
-        options: the options; fields of `UseOptions` can also be given by name.
-        keep: directory in which answers are stored, so that an interrupted screen is resumed.
-        progress: progress callback.
-        **fields: fields of `UseOptions`.
+    Fields of `UseOptions` can also be given by name. Answers are stored in the directory `keep`, so
+    that an interrupted screen is resumed.
     """
     options = replace(options or UseOptions(), **fields)
     tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
