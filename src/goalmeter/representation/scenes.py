@@ -224,7 +224,7 @@ def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed:
 
 
 def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0) -> list[Split]:
-    """Return splits for cross-validation: each scene is a test scene in one of some parts."""
+    """Return splits for cross-validation; each scene is a test scene in exactly one of them."""
     shuffled = _shuffled_grids(scenes, seed, least=max(parts, 3 if parts > 2 else 4))
     out = []
     for part in range(parts):

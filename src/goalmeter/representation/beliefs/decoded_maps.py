@@ -199,7 +199,7 @@ CHANCE = "a random wrong action"
 
 
 def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, Maps]:
-    """Return the controls of decoded maps that are maps too, by name; the seed borrows maps."""
+    """Return control maps of decoded maps by name; the seed decides which grids lend maps."""
     donors = exchanged(scenes, seed=seed)
     borrowed: list[GridWorld | None] = []
     for world, donor in zip(maps.worlds, donors.tolist(), strict=True):

@@ -274,7 +274,7 @@ def _evidence(
     states: Sequence[State] | None,
     rationalities: FloatArray,
 ) -> FloatArray:
-    """How well decisions are predicted on their maps, from its start by default: nats, [W, G]."""
+    """Return the evidence of decisions on their maps, by default at the start, [W, G] nats."""
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
     # One plan serves all decisions with one cap, since a plan counts backwards from it.
     for cap in np.unique(caps).tolist():

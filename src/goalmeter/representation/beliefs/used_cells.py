@@ -160,7 +160,7 @@ def tried_of(outcomes: Iterable[TrialOutcome]) -> tuple[CellTrial, ...]:
 def probably_used(
     tried: Iterable[CellTrial], *, margin: float = MARGIN
 ) -> tuple[dict[UsedPlace, float], float]:
-    """Return the probability that each place is used, 1 or 0 if sure, and of an untried one."""
+    """Return the probability that each place is used (1 or 0 by verdict), and of an untried one."""
     by_place: dict[UsedPlace, list[bool]] = {}
     for each in tried:
         by_place.setdefault(UsedPlace(each.shape, each.cell), []).append(each.flipped)

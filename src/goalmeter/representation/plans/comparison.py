@@ -139,7 +139,7 @@ def _predicted(
 def _baseline(
     plans: WalkPlans, scored: IntArray, ours: IntArray, theirs: IntArray | None, n: int
 ) -> dict[str, Estimate] | None:
-    """Score a baseline where it has a prediction; None if it has none at all."""
+    """Score a baseline where it has a prediction; None if it has none."""
     asked = scored if theirs is None else scored[theirs[scored, 0] != targets.UNASKED]
     if theirs is None or not len(asked):
         return None

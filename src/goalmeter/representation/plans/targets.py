@@ -73,7 +73,7 @@ class WalkPlans:
 
 
 def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
-    """Return the plans of walks from all their decisions, of so many steps, the end included."""
+    """Return the plans of walks from all their decisions; `queries` steps each, end included."""
     return plans_in(
         scenes_of(samples),
         [sample.walk for sample in samples],

@@ -287,7 +287,7 @@ class _Scored:
 
 
 def scored_cells(train: Scenes, scenes: Scenes) -> dict[str, BoolArray]:
-    """Return the named sets of scored cells, [N, rows, columns]; training scenes decide on them."""
+    """Return sets of scored cells by name, [N, rows, columns]; training scenes decide on them."""
     shapes: set[Shape] = {world.shape for world in scenes.worlds}
     return {
         UNCERTAIN: cells_in(scenes, uncertain_cells(train)),

@@ -299,7 +299,7 @@ def _x_log_x(share: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _mean_x_log_x(count: int, draws: int) -> float:
-    """The mean of x log x for the share x, on one side, of an outcome with so many answers."""
+    """Return the mean of x log x, x the share of `count` pooled answers that fall to one side."""
     least, most = max(0, count - draws), min(count, draws)
     ways: FloatArray = np.array(
         [comb(count, k) * comb(2 * draws - count, draws - k) for k in range(least, most + 1)],

@@ -158,7 +158,7 @@ class Direction:
 
 
 def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | None, ...]:
-    """Return ridge directions of rows [n, D] on questions [n, Q]; None if all answers are equal."""
+    """Return ridge directions of rows [n, D] on labels [n, Q]; None where all labels are equal."""
     standard = Standard.of(rows)
     left, spectrum, right = np.linalg.svd(standard(rows), full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))

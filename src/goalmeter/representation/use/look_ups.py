@@ -94,7 +94,7 @@ def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> frozenset[str]:
 
 
 def span_candidates(network: Network, seed: int = 0) -> list[CandidateIntervention]:
-    """Return the knock-outs of a cell for each span; nulls hide another cell, drawn at random."""
+    """Return the knock-outs of a cell for each span; their nulls hide a random other cell."""
     blocks = range(1, len(network.blocks) + 1)
     other = another_cell(seed)
 

@@ -389,7 +389,7 @@ _PATCHED: dict[Tokens, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """The actions before and after (None: invalid) a trial; `grid` is the content of its grid."""
+    """The actions of a trial before and after an intervention; None for an invalid answer."""
 
     grid: str
     shape: Shape
