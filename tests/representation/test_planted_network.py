@@ -47,7 +47,7 @@ def test_the_stream_holds_what_was_planted(made: dict[str, PlantedNetwork], name
         for cell, direction in planted.directions.items():
             expected += (1 if decision.world.walls[cell] else -1) * direction
         np.testing.assert_allclose(moved, np.tile(expected, (3, 1)), atol=1e-3)
-    assert set(planted.directions) == set(planted.plant.read)
+    assert set(planted.directions) == set(planted.plant.reads)
 
 
 @pytest.mark.parametrize("name", ["used", "used elsewhere", "decoded, not used"])
