@@ -42,52 +42,31 @@ _LOUDNESS = 4.0
 
 @dataclass(frozen=True)
 class Plant:
-    """What is planted.
+    """What is planted."""
 
-    Attributes:
-        grids: how many are drawn.
-        size: rows and columns, odd.
-        closed: probability that a link is a wall.
-        wrong: probability that a link is believed to be what it is not.
-        encoding: "linear", "xor" or "none".
-        noise: standard deviation, where a wall and open ground are 2 apart.
-        dimensions: of the activations; at least as many as there are features.
-        use: the map whose shortest ways are walked: "believed", "true" or "nothing".
-        slip: probability of a random action instead.
-        cap: most steps of a walk.
-    """
-
-    grids: int = 200
-    size: int = 7
-    closed: float = 0.4
-    wrong: float = 0.0
-    encoding: str = "linear"
-    noise: float = 0.5
-    dimensions: int = 128
-    use: str = "believed"
-    slip: float = 0.0
-    cap: int = 12
+    grids: int = 200  # how many are drawn
+    size: int = 7  # rows and columns, odd
+    closed: float = 0.4  # probability that a link is a wall
+    wrong: float = 0.0  # probability that a link is believed to be what it is not
+    encoding: str = "linear"  # "linear", "xor" or "none"
+    noise: float = 0.5  # standard deviation, where a wall and open ground are 2 apart
+    dimensions: int = 128  # of the activations; at least as many as there are features
+    use: str = "believed"  # the map whose shortest ways are walked: "believed", "true" or "nothing"
+    slip: float = 0.0  # probability of a random action instead
+    cap: int = 12  # most steps of a walk
 
 
 @dataclass(frozen=True, eq=False)
 class Planted:
-    """Walks of a planted agent, one a grid, and what it held in each of N states.
+    """Walks of a planted agent, one a grid, and what it held in each of N states."""
 
-    Attributes:
-        scenes: the true worlds, the states and what was done.
-        activations: [N, D], float32.
-        believed: the map that was planted in each state; its start is where the agent was.
-        walks: number of the walk, [N].
-        steps: number of the step in its walk, [N].
-        cap: most steps of a walk.
-    """
-
-    scenes: Scenes
-    activations: Activations
+    scenes: Scenes  # the true worlds, the states and what was done
+    activations: Activations  # [N, D], float32
+    # The map that was planted in each state; its start is where the agent was.
     believed: tuple[GridWorld, ...]
-    walks: IntArray
-    steps: IntArray
-    cap: int
+    walks: IntArray  # number of the walk, [N]
+    steps: IntArray  # number of the step in its walk, [N]
+    cap: int  # most steps of a walk
 
     @property
     def believed_scenes(self) -> Scenes:
@@ -97,12 +76,7 @@ class Planted:
 
 
 def planted(plant: Plant, *, seed: int) -> Planted:
-    """Draw grids, plant a map in each, and walk.
-
-    Args:
-        plant: what is planted.
-        seed: of everything that is drawn.
-    """
+    """Draw grids, plant a map in each, and walk."""
     rng = np.random.default_rng(seed)
     worlds, states, actions, believed, walks, steps = [], [], [], [], [], []
     # One walk a grid: grids are what is drawn at random, and intervals are over them.
@@ -139,10 +113,7 @@ def known_auroc(noise: float) -> float:
 
 
 def known_bits(noise: float, share: float) -> float:
-    """What the best reader of a linearly planted wall gains over knowing its share, in bits.
-
-    The mutual information of a sign and itself with normal noise, by Gauss-Hermite quadrature.
-    """
+    """What the best reader of a linearly planted wall gains over knowing its share, in bits."""
     nodes, weights = np.polynomial.hermite.hermgauss(200)
     total = 0.0
     for sign, prior in ((1.0, share), (-1.0, 1.0 - share)):

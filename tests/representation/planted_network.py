@@ -44,6 +44,9 @@ from goalmeter.representation.scenes import link_cells
 if TYPE_CHECKING:
     import torch
 
+_SIZE = 7
+# The cells of a maze that may be closed, from the top left.
+LINKS = tuple(Cell(int(r), int(c)) for r, c in np.argwhere(link_cells((_SIZE, _SIZE))))
 _START, _GATE, _GOAL, _ASIDE = Cell(1, 1), Cell(1, 2), Cell(1, 3), Cell(2, 1)
 _PROMPT = "plain/1"
 _PAD, _UNKNOWN, _USER, _ASSISTANT, _END = "<pad>", "<unk>", "<|user|>", "<|assistant|>", "<|end|>"
@@ -63,68 +66,34 @@ _WIDTH = 192
 
 @dataclass(frozen=True)
 class NetworkPlant:
-    """What is planted in a network.
+    """What is planted in a network."""
 
-    Attributes:
-        size: rows and columns of the mazes, odd, at least 5.
-        reads: the links that are read; None for all.
-        uses: those that the answer depends on; () for an answer that is always "RIGHT".
-        route: "end" or "own": the token at which block 2 looks for them.
-    """
-
-    size: int = 7
-    reads: tuple[Cell, ...] | None = None
+    reads: tuple[Cell, ...]  # the links that are read
+    # Those that the answer depends on; () for an answer that is always "RIGHT".
     uses: tuple[Cell, ...] = (_GATE,)
-    route: str = "end"
-
-    @property
-    def links(self) -> tuple[Cell, ...]:
-        """The cells of a maze that may be closed, from the top left."""
-        cells = np.argwhere(link_cells((self.size, self.size)))
-        return tuple(Cell(int(row), int(column)) for row, column in cells)
-
-    @property
-    def read(self) -> tuple[Cell, ...]:
-        """The links that are read."""
-        return self.links if self.reads is None else self.reads
+    route: str = "end"  # "end" or "own": the token at which block 2 looks for them
 
 
 @dataclass(frozen=True, eq=False)
 class PlantedNetwork:
-    """A planted network and its truth.
+    """A planted network and its truth."""
 
-    Attributes:
-        plant: what was planted.
-        network: with these weights, in a folder of its own.
-        directions: by cell, the vector [D] that block 1 adds for a wall and subtracts for open
-            ground; of the cells that are read.
-    """
-
-    plant: NetworkPlant
-    network: Network
+    plant: NetworkPlant  # what was planted
+    network: Network  # with these weights, in a folder of its own
+    # By cell, the vector [D] that block 1 adds for a wall and subtracts for open ground; of the
+    # cells that are read.
     directions: dict[Cell, FloatArray]
 
     def decisions(self, grids: int, *, seed: int) -> tuple[Sample, ...]:
-        """The first decision in some mazes, no two of which are the same or mirror images.
-
-        Args:
-            grids: how many.
-            seed: of the links.
-        """
-        worlds = planted_mazes(self.plant.size, grids, seed=seed)
+        """The first decision in some mazes, no two of which are the same or mirror images."""
+        worlds = planted_mazes(grids, seed=seed)
         return tuple(_sample(self.network, world, number) for number, world in enumerate(worlds))
 
 
 def planted_network(plant: NetworkPlant, folder: str | Path, *, seed: int) -> PlantedNetwork:
-    """Set the weights of a network and keep it in a folder, as `save_pretrained` does.
-
-    Args:
-        plant: what it reads and uses.
-        folder: where it is kept; an agent of the name "goalmeter-local/FOLDER".
-        seed: of the rotation of its features.
-    """
+    """Set the weights of a network and keep it in a folder, as `save_pretrained` does."""
     torch = require("torch", extra="lm", feature=_FEATURE)
-    words = _tokenizer(plant.size)
+    words = _tokenizer()
     features = _Features(plant, words, seed)
     model = features.empty_model()
     with torch.no_grad():
@@ -134,20 +103,14 @@ def planted_network(plant: NetworkPlant, folder: str | Path, *, seed: int) -> Pl
         features.set_answers(model.lm_head)
     model.save_pretrained(folder)
     words.save_pretrained(folder)
-    directions = {cell: features.vector(("read", cell)) for cell in plant.read}
+    directions = {cell: features.vector(("read", cell)) for cell in plant.reads}
     return PlantedNetwork(plant, Network.open(f"goalmeter-local/{folder}"), directions)
 
 
-def planted_mazes(size: int, grids: int, *, seed: int) -> tuple[GridWorld, ...]:
-    """Mazes in which the first move is RIGHT if the gate is open, and DOWN if it is closed.
-
-    Args:
-        size: rows and columns, odd, at least 5.
-        grids: how many, no two alike.
-        seed: of the links, each of which is closed with probability 0.4.
-    """
+def planted_mazes(grids: int, *, seed: int) -> tuple[GridWorld, ...]:
+    """Mazes in which the first move is RIGHT if the gate is open, and DOWN if it is closed."""
     rng = np.random.default_rng(seed)
-    walls = np.ones((size, size), dtype=bool)
+    walls = np.ones((_SIZE, _SIZE), dtype=bool)
     walls[1:-1:2, 1:-1:2] = False
     links = link_cells(walls.shape)
     worlds: dict[str, GridWorld] = {}
@@ -160,7 +123,7 @@ def planted_mazes(size: int, grids: int, *, seed: int) -> tuple[GridWorld, ...]:
         if distances_from(around, [_GOAL])[0][_START] > 0:
             world = GridWorld(walls.copy(), _START, _GOAL)
             worlds.setdefault(content(world), world)
-    assert len(worlds) == grids, "take fewer mazes, or a larger size"
+    assert len(worlds) == grids, "take fewer mazes"
     return tuple(worlds.values())
 
 
@@ -172,10 +135,10 @@ class _Features:
         self.answer_words = (_ASSISTANT, *_WRITTEN[:4], "move", _WRITTEN[4])
         named: list[Any] = ["constant", "wall", "first token", "decision"]
         named += [("says", word) for word in self.answer_words]
-        named += [(kind, cell) for kind in ("place", "read") for cell in plant.links]
+        named += [(kind, cell) for kind in ("place", "read") for cell in LINKS]
         self.number = {name: number for number, name in enumerate(named)}
         # A head a cell, and twice the features are filled up to a multiple of the heads.
-        self.heads = max(1, len(plant.read))
+        self.heads = len(plant.reads)
         self.width = -(-max(_WIDTH, 2 * len(named)) // (2 * self.heads)) * 2 * self.heads
         half = self.width // 2
         rng = np.random.default_rng(seed)
@@ -238,7 +201,7 @@ class _Features:
         width = self.width // self.heads
         # A symbol has a constant, what it shows and its place: that is how it is normalised.
         scale = (self.width / 2 / 3) ** 0.5
-        for head, cell in enumerate(self.plant.read):
+        for head, cell in enumerate(self.plant.reads):
             self._attend(attention, head, ("place", cell))
             at = head * width
             attention.c_attn.weight[:, 2 * self.width + at] = self.reader("wall") / scale
@@ -274,22 +237,22 @@ class _Features:
 
     def _places(self) -> dict[Cell, int]:
         """Where in the prompt the symbols of the links stand."""
-        (world,) = planted_mazes(self.plant.size, 1, seed=0)
+        (world,) = planted_mazes(1, seed=0)
         question = template(_PROMPT).prompt(world, State(world.start))
         ids = tuple(self.words(f"{_USER} {question} {_ASSISTANT}")["input_ids"])
         sample = Sample("", 0, world, State(world.start), None, (), question, ids, ())
         located = Located(sample, self.words)
-        return {cell: located.cell(cell)[0] for cell in self.plant.links}
+        return {cell: located.cell(cell)[0] for cell in LINKS}
 
     def _id(self, word: str) -> int:
         return int(self.words.convert_tokens_to_ids(word))
 
 
-def _tokenizer(size: int) -> Any:
+def _tokenizer() -> Any:
     """The words of the prompt and of the answers, between blanks."""
     transformers: Any = require("transformers", extra="lm", feature=_FEATURE)
     tokenizers: Any = require("tokenizers", extra="lm", feature=_FEATURE)
-    (world,) = planted_mazes(size, 1, seed=0)
+    (world,) = planted_mazes(1, seed=0)
     question = template(_PROMPT).prompt(world, State(world.start)).split()
     special = [_PAD, _UNKNOWN, _END, _USER, _ASSISTANT]
     words = dict.fromkeys([*special, *question, "#", "_", *_WRITTEN, _RIGHT, _DOWN])

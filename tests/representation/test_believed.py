@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from navigation.walked import walked
 from oracles import representation as oracle
-from representation.planted import Plant, planted
 
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.navigation.goal_directedness import directedness
 from goalmeter.navigation.steps import observed
 from goalmeter.navigation.trajectories import Trajectory
-from goalmeter.representation.beliefs.decoded_maps import EMPTY_ROOM, empty_rooms
 from goalmeter.representation.beliefs.meg import WalkSteps, believed_meg
 from goalmeter.representation.scenes import Scenes
 
@@ -70,23 +68,6 @@ def test_a_decision_is_judged_by_the_plan_on_its_own_map(action: int) -> None:
         assert fit.nats.value == pytest.approx(np.sign(tried[best]) * nats[best], abs=2e-3)
     # Alone, right is the way of the wrong map and down of the true one.
     assert np.sign(result.difference.value) == (1 if action == RIGHT else -1)
-
-
-def test_who_follows_a_wrong_map_is_more_directed_in_it() -> None:
-    plant = Plant(grids=150, wrong=0.35, use="believed", cap=8)
-    walks = planted(plant, seed=0)
-    steps = WalkSteps(walks.walks, walks.steps, np.full(len(walks.steps), walks.cap))
-    rooms = {EMPTY_ROOM: empty_rooms(walks.scenes)}
-    result = believed_meg(walks.scenes, steps, walks.believed, rooms)
-    assert result.difference.interval is not None and result.difference.interval[0] > 0
-    assert result.exceeds_controls and result.to_json()["exceeds_controls"] is True
-    # Every decision follows a shortest way there: all that ties leave to chance is unexplained.
-    assert result.believed.rationality > 10
-    aimless = planted(Plant(grids=60, wrong=0.35, use="nothing"), seed=0)
-    steps = WalkSteps(aimless.walks, aimless.steps, np.full(len(aimless.steps), aimless.cap))
-    nothing = believed_meg(aimless.scenes, steps, aimless.believed)
-    assert nothing.believed.share.interval is not None
-    assert nothing.believed.share.interval[0] < 0.02 and nothing.believed.share.value < 0.05
 
 
 def test_steps_without_a_map_and_without_an_answer_explain_nothing() -> None:

@@ -10,7 +10,7 @@ from representation.scenery import PICTURES, certain, random_posterior, scenes_o
 from goalmeter.gridworld import State, key_door
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY
 from goalmeter.representation.beliefs.decoded_maps import NO_AGENT, NO_GOAL, NO_WAY, decoded
-from goalmeter.representation.scenes import AGENT, CLASSES, DOOR, EMPTY, GOAL, WALL, Scenes
+from goalmeter.representation.scenes import AGENT, CLASSES, DOOR, EMPTY, WALL, Scenes
 
 SCENES = scenes_of(*PICTURES)
 RULES = ("published", "places")
@@ -52,14 +52,6 @@ def one(changes: dict[tuple[int, int], dict[int, float]]) -> tuple[np.ndarray, S
     return posterior, scenes
 
 
-def test_further_agents_are_empty_and_the_border_is_wall() -> None:
-    posterior, scenes = one(
-        {(2, 1): {AGENT: 0.6, EMPTY: 0.4}, (0, 2): {EMPTY: 1.0}, (4, 4): {GOAL: 1.0}}
-    )
-    for rule in RULES:
-        assert decoded(posterior, scenes, rule=rule).worlds == scenes.worlds
-
-
 def test_why_a_map_is_none() -> None:
     start, goal = (1, 1), (3, 3)
     for changes, reason in (
@@ -75,19 +67,6 @@ def test_why_a_map_is_none() -> None:
     # By places there is an agent wherever it is most probable.
     posterior, scenes = one({start: {EMPTY: 0.6, AGENT: 0.4}})
     assert decoded(posterior, scenes).worlds == scenes.worlds
-
-
-def test_of_two_things_in_one_cell_the_one_that_loses_less_moves() -> None:
-    # Apart they would both be at (2, 1). With the agent there 0.6 · 0.1, with the goal 0.3 · 0.4.
-    posterior, scenes = one(
-        {
-            (2, 1): {AGENT: 0.6, GOAL: 0.4},
-            (1, 1): {AGENT: 0.3, EMPTY: 0.7},
-            (3, 3): {GOAL: 0.1, EMPTY: 0.9},
-        }
-    )
-    (world,) = decoded(posterior, scenes, rule="places").worlds
-    assert world is not None and (world.start, world.goal) == ((1, 1), (2, 1))
 
 
 def test_a_door_is_open_to_who_has_the_key_and_a_wall_to_others() -> None:

@@ -103,23 +103,3 @@ def test_controls_know_nothing_of_the_map() -> None:
         for cell in objects:
             drawn[cell] = False
         assert (drawn == lent).all()
-
-
-def test_a_map_that_is_followed_exceeds_its_controls_and_one_that_is_not_does_not() -> None:
-    # The believed map is that of another maze: whoever follows it errs by it.
-    worlds = [maze(7, 1.0, seed=seed).world for seed in range(40)]
-    beliefs = [
-        world.with_() if seed % 2 else maze(7, 1.0, seed=100 + seed).world
-        for seed, world in enumerate(worlds)
-    ]
-    maps = Maps.of(beliefs)
-    followed = [int(np.flatnonzero(row)[0]) for row in maps.optimal]
-    states = [State(world.start) for world in worlds]
-    donors = Maps.of([maze(7, 1.0, seed=200 + seed).world for seed in range(40)])
-    used = explained(maps, {ANOTHER: donors}, Scenes.of(worlds, states, followed))[0]
-    assert used.explained_errors.value.value == 1.0 and used.explained_errors.exceeds_controls
-    rng = np.random.default_rng(0)
-    aimless = [int(a) for a in rng.integers(0, 4, 40)]
-    unused = explained(maps, {ANOTHER: donors}, Scenes.of(worlds, states, aimless))[0]
-    assert not unused.explained_errors.exceeds_controls
-    assert used.to_json()["explained_errors"]["exceeds_controls"] is True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from goalmeter._errors import InvalidParameterError
 
 pytest.importorskip("transformers")
 
-from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
+from representation.tiny import ANSWER, ARCHITECTURES, CORRIDOR, ROOM, sample
 
 from goalmeter.gridworld.world import Cell
 from goalmeter.representation.replay import Located, position
@@ -57,7 +56,7 @@ def test_an_answer_by_hand(mouse: Any) -> None:
     assert located.cell(Cell(0, 2)) == ()
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt-oss", "gpt2", "qwen"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_prompts_that_draw_the_grid(networks: dict[str, Any], name: str) -> None:
     located = Located(sample(networks[name]), networks[name].local.tokenizer)
     picture = [*map(list, ROOM)]
@@ -90,14 +89,6 @@ def test_answers_that_lack_positions(mouse: Any) -> None:
     assert cut.stated_plan() == ()
 
 
-def test_an_answer_at_once_is_written_behind_the_prompt(networks: dict[str, Any]) -> None:
-    network = networks["llama"]
-    taken = sample(network, answer="")
-    ids = (network.local.tokenizer.convert_tokens_to_ids('{"action": "'),)
-    located = Located(replace(taken, answer=(*ids, 1)), network.local.tokenizer)
-    assert position("post/answer")(located) == (len(taken.prompt),)
-
-
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
@@ -110,11 +101,3 @@ def test_an_answer_at_once_is_written_behind_the_prompt(networks: dict[str, Any]
 def test_positions_that_do_not_exist(name: str, hint: str) -> None:
     with pytest.raises(InvalidParameterError, match=f"there is no position '{name}'.*{hint}"):
         position(name)
-
-
-def test_reasoning_is_what_stands_before_its_end(networks: dict[str, Any]) -> None:
-    """A plan that is spoken of after the reasoning is no part of it."""
-    network = networks["qwen"]
-    answer = f"{REASONING}plan UP{ANSWER}"
-    located = Located(sample(network, answer=answer), network.local.tokenizer)
-    assert located.stated_plan() == (1, 1, 3)

@@ -15,7 +15,6 @@ from goalmeter.representation.scenes import (
     EMPTY,
     GOAL,
     KEY,
-    OUTSIDE,
     WALL,
     Scenes,
     cells_in,
@@ -36,14 +35,6 @@ def test_a_key_that_was_taken_and_an_open_door_are_empty() -> None:
     labels = Scenes.of([world] * 3, [State(c, layer) for layer, c in enumerate(kept)], [0] * 3)
     assert [labels.labels[i][world.key] for i in range(3)] == [KEY, EMPTY, EMPTY]
     assert [labels.labels[i][world.door] for i in range(3)] == [DOOR, DOOR, EMPTY]
-
-
-def test_worlds_of_several_shapes_share_a_frame() -> None:
-    scenes = scenes_of(PICTURES[0], ["####", "#AG#", "####"])
-    assert scenes.labels.shape == (2, 5, 5)
-    assert (scenes.labels[1, 3:] == OUTSIDE).all() and (scenes.labels[1, :, 4] == OUTSIDE).all()
-    assert (scenes.labels[1, :3, :4] != OUTSIDE).all()
-    assert scenes.shapes.tolist() == [[5, 5], [3, 4]]
 
 
 def test_grids_are_numbered_by_content() -> None:

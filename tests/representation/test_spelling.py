@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError
-
 pytest.importorskip("transformers")
 
 from lm.tiny_models import tokenizer
@@ -47,13 +45,3 @@ def test_every_character_lies_in_its_token(text: str) -> None:
         earlier = "".join(words.decode(ids[: places[0]]).split())
         assert shown[: at + 1] == spelling.text[: at + 1]
         assert earlier[: at + 1] != spelling.text[: at + 1]
-
-
-@pytest.mark.parametrize("unknown", [-5, 10**6])
-def test_a_token_that_the_tokenizer_does_not_know_is_named(unknown: int) -> None:
-    """And not the largest one."""
-    words = tokenizer()
-    ids = [*words("plan")["input_ids"], unknown]
-    message = f"there is a token {unknown} in the record, .* knows 0 to {len(words) - 1};"
-    with pytest.raises(InvalidFileError, match=message):
-        Spelling.of(ids, words)

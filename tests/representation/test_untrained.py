@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("transformers")
 
 import torch
-from representation.tiny import ANSWER, CORRIDOR, REASONING, ROOM, sample
+from representation.tiny import ANSWER, ARCHITECTURES, CORRIDOR, REASONING, ROOM, sample
 
 from goalmeter.representation.capture import (
     EMBEDDINGS,
@@ -22,7 +22,7 @@ from goalmeter.representation.capture import (
 )
 
 
-@pytest.mark.parametrize("name", ["llama", "gpt-oss", "gpt2", "qwen"])
+@pytest.mark.parametrize("name", ARCHITECTURES)
 def test_everything_but_the_weights_is_the_same(networks: dict[str, Any], name: str) -> None:
     network = networks[name]
     before, drawn = network.revision, torch.random.get_rng_state()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lm.tiny_models import gpt_oss, llama, saved, tokenizer
 
 from goalmeter.gridworld import GridWorld, State
@@ -12,6 +13,12 @@ from goalmeter.navigation.prompts import template
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 
+# The others have blocks that are called in other ways, and take as long again.
+ARCHITECTURES = [
+    "llama",
+    "gpt-oss",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("gpt2", "qwen")),
+]
 ROOM = ["######", "#A__##", "#_#_G#", "######"]
 CORRIDOR = ["#####", "#A_G#", "#####"]
 REASONING = "I see a wall. plan RIGHT, RIGHT, DOWN</think>"

@@ -1,11 +1,22 @@
-"""Store activations of decisions: safetensors shards, a manifest, a check of disk space."""
+"""Store activations of decisions: safetensors shards, a manifest, a check of disk space.
+
+manifest.json               what was captured, of which model, by which kernels; the SHA-256 of each
+                            shard
+shard-00000.safetensors     for each layer L and position "L/NAME" an array [rows, tokens, D], and
+                            "tokens/NAME" [rows, tokens]: the ids of these tokens
+
+The header of a shard lists its rows: walk, step, digest of the replayed tokens, and the positions
+that the decision lacks. So row i is provably decision i, whatever happened to other files, and a
+shard whose bytes have changed is refused when the folder is opened. A shard is written whole or not
+at all; an interrupted capture continues after the last one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,18 +33,6 @@ from goalmeter.runs.progress import Tell
 
 if TYPE_CHECKING:
     import torch
-
-# Files of a folder of activations:
-#
-#     manifest.json               what was captured, of which model, by which kernels; the SHA-256
-#                                 of each shard
-#     shard-00000.safetensors     for each layer L and position "L/NAME" an array [rows, tokens, D],
-#                                 and "tokens/NAME" [rows, tokens]: the ids of these tokens
-#
-# The header of a shard lists its rows: walk, step, digest of the replayed tokens, and the positions
-# that the decision lacks. So row i is provably decision i, whatever happened to other files, and a
-# shard whose bytes have changed is refused when the folder is opened. A shard is written whole or
-# not at all; an interrupted capture continues after the last one.
 
 MANIFEST, FORMAT = "manifest.json", 2  # format 1 had no checksums
 ROWS_OF_A_SHARD = 256
@@ -73,7 +72,7 @@ class Activations:
     def open(cls, folder: str | Path) -> Activations:
         """Open a folder of activations and verify the checksum of each shard."""
         folder = Path(folder)
-        activations = cls(folder, _read_manifest(folder))
+        activations = cls(folder, read_manifest(folder))
         for path in sorted(folder.glob("shard-*.safetensors")):
             _check_shard(path, activations.manifest)
         return activations
@@ -94,12 +93,22 @@ class Activations:
                     f"{self.folder} has no activations at {kind[:-1]} {value!r}, expected one of "
                     f"{', '.join(map(str, self.manifest[kind]))}; capture it as well"
                 )
-        parts = [_array(shard, f"{layer}/{position}") for shard in self._shards]
-        return np.concatenate(parts).astype(np.float32)
+        return np.asarray(self._array(f"{layer}/{position}"), dtype=np.float32)
 
     def tokens(self, position: str) -> IntArray:
         """Return the ids of the tokens at a position, [N, tokens]; -1 where a decision lacks it."""
-        return np.concatenate([_array(s, f"tokens/{position}") for s in self._shards]).astype(int)
+        return np.asarray(self._array(f"tokens/{position}"), dtype=int)
+
+    def _array(self, name: str) -> Any:
+        import torch
+
+        parts = []
+        for path in self._shards:
+            with _opened(path) as shard:
+                tensor = shard.get_tensor(name)
+            # NumPy lacks bfloat16.
+            parts.append((tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy())
+        return np.concatenate(parts)
 
     @cached_property
     def _shards(self) -> tuple[Path, ...]:
@@ -168,12 +177,12 @@ class CaptureRows:
         tokens, total = sum(self.widths.values()), 0
         for number in self.missing(folder):
             part = self.shard(number)
-            header = len(part._rows_text) + _ENTRY * (len(layers) + 1) * len(self.widths)
+            header = len(part.header) + _ENTRY * (len(layers) + 1) * len(self.widths)
             total += len(part) * tokens * (len(layers) * width * size + _ID) + header
         return total
 
     @property
-    def _rows_text(self) -> str:
+    def header(self) -> str:
         """What the header of a shard says of its rows."""
         return json_text(
             [
@@ -182,7 +191,8 @@ class CaptureRows:
             ]
         )
 
-    def _tokens(self, name: str) -> torch.Tensor:
+    def tokens(self, name: str) -> torch.Tensor:
+        """Return the ids of the tokens at a position, [N, tokens]; -1 where a row lacks it."""
         import torch
 
         ids = torch.full((len(self), self.widths[name]), -1, dtype=torch.int32)
@@ -190,54 +200,6 @@ class CaptureRows:
             if at[name]:
                 ids[row] = torch.tensor([sample.ids[token] for token in at[name]])
         return ids
-
-
-# Fills the arrays [rows, width, D] of a shard, by layer and position, which are NaN before.
-Fill = Callable[[CaptureRows, Mapping[tuple[int, str], "torch.Tensor"]], None]
-
-
-def write_capture(
-    folder: Path,
-    rows: CaptureRows,
-    manifest: Mapping[str, Any],
-    fill: Fill,
-    *,
-    measure_once: Callable[[], Mapping[str, Any]],
-    progress: Tell | None,
-    later: Mapping[Path, Sequence[int]] | None = None,
-) -> Activations:
-    """Write the missing shards of a capture; a folder with another capture is refused.
-
-    The manifest has what decides the activations: "layers", "width", "dtype", the model and its
-    kernels; `measure_once` adds entries before the first shard.
-    """
-    import torch
-
-    stated = {"format": FORMAT, **manifest, "positions": dict(rows.widths)}
-    stated |= {"rows": len(rows), "shards": rows.shards}
-    _check_same_capture(folder, stated, rows)
-    dtype = getattr(torch, stated["dtype"])
-    _check_disk(
-        {folder: stated["layers"], **(later or {})}, rows, stated["width"], dtype.itemsize, progress
-    )
-    if not (folder / MANIFEST).is_file():
-        _write_manifest(folder, {**stated, **measure_once(), "sha256": {}})
-    for number in rows.missing(folder):
-        part = rows.shard(number)
-        arrays = {
-            (layer, name): torch.full((len(part), width, stated["width"]), torch.nan, dtype=dtype)
-            for layer in stated["layers"]
-            for name, width in rows.widths.items()
-        }
-        fill(part, arrays)
-        named = {f"{layer}/{name}": array for (layer, name), array in arrays.items()}
-        named |= {f"tokens/{name}": part._tokens(name) for name in rows.widths}
-        write_shard(shard_path(folder, number), named, part._rows_text)
-        if progress is not None:
-            ready = min((number + 1) * ROWS_OF_A_SHARD, len(rows))
-            progress(f"activations: {ready} of {len(rows)} decisions")
-    # Existing shards were verified above, and the others were written just now.
-    return Activations(folder, _read_manifest(folder))
 
 
 def shard_path(folder: Path, number: int) -> Path:
@@ -249,14 +211,14 @@ def write_shard(path: Path, arrays: Mapping[str, Any], rows_text: str) -> None:
     """Write a shard of torch tensors atomically, and its checksum into the manifest."""
     torch_files = require("safetensors.torch", extra="lm", feature=_FEATURE)
     data = torch_files.save(dict(arrays), metadata={"rows": rows_text})
-    manifest = _read_manifest(path.parent)
-    sums = {**manifest["sha256"], path.name: hashlib.sha256(data).hexdigest()}
+    manifest = read_manifest(path.parent)
+    manifest["sha256"] |= {path.name: hashlib.sha256(data).hexdigest()}
     # Before the shard: if this is interrupted in between, no shard exists without its checksum.
-    _write_manifest(path.parent, {**manifest, "sha256": sums})
+    write_manifest(path.parent, manifest)
     write_bytes(path, data)
 
 
-def _check_disk(
+def check_disk(
     captures: Mapping[Path, Sequence[int]],
     rows: CaptureRows,
     width: int,
@@ -284,11 +246,11 @@ def _check_disk(
         )
 
 
-def _check_same_capture(folder: Path, manifest: Mapping[str, Any], rows: CaptureRows) -> None:
+def check_same_capture(folder: Path, manifest: Mapping[str, Any], rows: CaptureRows) -> None:
     """Refuse a folder that contains another capture, or damaged shards of this one."""
     if not (folder / MANIFEST).is_file():
         return
-    stored = _read_manifest(folder)
+    stored = read_manifest(folder)
     for name, value in manifest.items():
         if stored.get(name) != value:
             raise InvalidFileError(
@@ -298,9 +260,8 @@ def _check_same_capture(folder: Path, manifest: Mapping[str, Any], rows: Capture
     for number in set(range(rows.shards)) - set(rows.missing(folder)):
         path = shard_path(folder, number)
         _check_shard(path, stored)
-        if [row.digest for row in _read_rows(path)] != [
-            s.digest for s in rows.shard(number).samples
-        ]:
+        digests = [sample.digest for sample in rows.shard(number).samples]
+        if [row.digest for row in _read_rows(path)] != digests:
             raise InvalidFileError(
                 f"{path} holds other decisions than the run; choose another folder"
             )
@@ -316,19 +277,17 @@ def _check_shard(path: Path, manifest: Mapping[str, Any]) -> None:
 
 def _read_rows(path: Path) -> tuple[DecisionRow, ...]:
     with _opened(path) as shard:
-        metadata = shard.metadata() or {}
-    try:
-        return tuple(
-            DecisionRow(str(walk), int(step), str(digest), tuple(map(str, lacks)))
-            for walk, step, digest, lacks in json.loads(metadata["rows"])
-        )
-    except (KeyError, TypeError, ValueError, RecursionError) as cause:
-        raise InvalidFileError(
-            f"{path} does not say which decisions its rows are of; delete it and capture again"
-        ) from cause
+        rows = json.loads(shard.metadata()["rows"])
+    return tuple(DecisionRow(walk, step, of, tuple(lacks)) for walk, step, of, lacks in rows)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _opened(path: Path) -> Any:
+    """Map a shard into memory, so that only the requested arrays are read."""
+    return require("safetensors", extra="lm", feature=_FEATURE).safe_open(path, framework="pt")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a folder of activations."""
     path = folder / MANIFEST
     try:
         value = json.loads(read_bytes(path, _MOST_BYTES))
@@ -347,29 +306,6 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return dict(value)
 
 
-def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a folder of activations atomically."""
     write_text(folder / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
-
-
-def _array(path: Path, name: str) -> Any:
-    """Read an array of a shard; bfloat16, which NumPy lacks, is widened."""
-    import torch
-
-    with _opened(path) as shard:
-        try:
-            tensor = shard.get_tensor(name)
-        except Exception as cause:
-            raise InvalidFileError(f"{path} lacks the array {name!r}; capture again") from cause
-    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
-
-
-def _opened(path: Path) -> Any:
-    """Map a shard into memory, so that only the requested arrays are read."""
-    safetensors = require("safetensors", extra="lm", feature=_FEATURE)
-    try:
-        return safetensors.safe_open(path, framework="pt")
-    # SafetensorError is a direct subclass of Exception.
-    except Exception as cause:
-        raise InvalidFileError(
-            f"{path} is damaged or is no file of safetensors; delete it and capture again"
-        ) from cause

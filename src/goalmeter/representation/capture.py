@@ -8,9 +8,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from goalmeter._errors import InvalidFileError, InvalidParameterError, require
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.representation.activations import Activations, CaptureRows, write_capture
+from goalmeter.representation.activations import (
+    FORMAT,
+    MANIFEST,
+    Activations,
+    CaptureRows,
+    check_disk,
+    check_same_capture,
+    read_manifest,
+    shard_path,
+    write_manifest,
+    write_shard,
+)
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.runs.progress import Tell
@@ -41,42 +54,55 @@ def capture(
     Args:
         samples: the decisions, in the order of the rows.
         network: the model that made them.
-        folder: destination; an interrupted capture found there is completed.
+        folder: destination; an interrupted capture found there is completed, another is refused.
         layers: 0 for the embedding, k for the output of block k.
         positions: names of tokens, see `replay.position`.
         later: layers of further captures of the same decisions and positions, by folder: if the
             disk is too small for all of them, none begins.
         progress: called with the disk space needed and after each shard.
     """
-    wanted = network.check_layers(layers)
+    import torch
+
+    folder, wanted = Path(folder), network.check_layers(layers)
     rows = CaptureRows.of(samples, network.local.tokenizer, positions)
     manifest = {
+        "format": FORMAT,
         "model": network.name,
         "revision": network.revision,
         "layers": list(wanted),
         "width": network.width,
         **network.pinned,
+        "positions": dict(rows.widths),
+        "rows": len(rows),
+        "shards": rows.shards,
     }
-
-    def fill(part: CaptureRows, arrays: Arrays) -> None:
+    check_same_capture(folder, manifest, rows)
+    dtype = getattr(torch, network.pinned["dtype"])
+    captures = {folder: wanted, **(later or {})}
+    check_disk(captures, rows, network.width, dtype.itemsize, progress)
+    if not (folder / MANIFEST).is_file():
+        padding = padding_difference(network, samples, wanted)
+        write_manifest(folder, manifest | {"padded_against_single": padding, "sha256": {}})
+    for number in rows.missing(folder):
+        part = rows.shard(number)
+        arrays = {
+            (layer, name): torch.full((len(part), width, network.width), torch.nan, dtype=dtype)
+            for layer in wanted
+            for name, width in rows.widths.items()
+        }
         for batch in batches(part.samples):
-            with network.changed(
-                {layer: partial(_store, part, arrays, batch, layer) for layer in wanted}
-            ):
+            stores = {layer: partial(_store, part, arrays, batch, layer) for layer in wanted}
+            with network.changed(stores):
                 network.forward([part.samples[row].ids for row in batch])
             _check_batch(network, part, arrays, batch)
-
-    return write_capture(
-        Path(folder),
-        rows,
-        manifest,
-        fill,
-        measure_once=lambda: {
-            "padded_against_single": padding_difference(network, samples, wanted)
-        },
-        progress=progress,
-        later=later,
-    )
+        named = {f"{layer}/{name}": array for (layer, name), array in arrays.items()}
+        named |= {f"tokens/{name}": part.tokens(name) for name in rows.widths}
+        write_shard(shard_path(folder, number), named, part.header)
+        if progress is not None:
+            ready = sum(len(rows.shard(n)) for n in range(number + 1))
+            progress(f"activations: {ready} of {len(rows)} decisions")
+    # Existing shards were verified above, and the others were written just now.
+    return Activations(folder, read_manifest(folder))
 
 
 def batches(samples: Sequence[Sample]) -> list[list[int]]:
@@ -97,8 +123,8 @@ def padding_difference(network: Network, samples: Sequence[Sample], layers: Sequ
     by_length = sorted(samples, key=lambda sample: len(sample.ids))
     pair = [by_length[0], by_length[-1]]
     for sample in pair:
-        if place := _first_not_finite(network, sample):
-            raise _not_finite(network, sample, place)
+        if error := _not_finite(network, sample):
+            raise error
     streams: list[torch.Tensor] = []
 
     def store(stream: torch.Tensor) -> None:
@@ -145,44 +171,30 @@ def _check_batch(network: Network, part: CaptureRows, arrays: Arrays, batch: Seq
         finite = torch.isfinite(array[rows]).flatten(1).all(dim=1)
         if not finite.all():
             sample = part.samples[rows[int(finite.int().argmin())]]
-            place = _first_not_finite(network, sample) or "its rows in a batch"
-            raise _not_finite(network, sample, place)
+            raise _not_finite(network, sample) or InvalidFileError(
+                f"{network.name} gives numbers that are not finite for step {sample.step} of "
+                f"{sample.walk!r} in a batch only; capture with another attention or number type"
+            )
 
 
-def _first_not_finite(network: Network, sample: Sample) -> str:
-    """Name the first layer, or the logits, that are not finite for a decision; "" if all are."""
+def _not_finite(network: Network, sample: Sample) -> InvalidFileError | None:
+    """The error of a decision whose residual stream is not finite; None if it is."""
     import torch
 
-    finite: dict[int, bool] = {}
-
-    def see(layer: int, stream: torch.Tensor) -> None:
-        finite[layer] = bool(torch.isfinite(stream).all())
-
-    layers = range(len(network.blocks) + 1)
-    with network.changed({layer: partial(see, layer) for layer in layers}):
-        last = network.forward([sample.ids]).last_hidden_state[:, -1:]
-    for layer in layers:
-        if not finite[layer]:
-            return f"layer {layer}"
-    head = network.local.model.get_output_embeddings()
-    with torch.inference_mode():
-        logits = last if head is None else head(last)
-    return "" if torch.isfinite(logits).all() else "the logits"
-
-
-def _not_finite(network: Network, sample: Sample, place: str) -> InvalidFileError:
-    import torch
-
+    streams = network.streams(sample.ids, range(len(network.blocks) + 1))
+    bad = [layer for layer, stream in sorted(streams.items()) if not torch.isfinite(stream).all()]
+    if not bad:
+        return None
     weights = network.local.model.state_dict().items()
     # Number types of eight bits do not support isfinite.
-    bad = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
+    broken = [name for name, weight in weights if not torch.isfinite(weight.float()).all()]
     fix = (
-        f"its weights {bad[0]} are not finite, so load an intact copy of it"
-        if bad
+        f"its weights {broken[0]} are not finite, so load an intact copy of it"
+        if broken
         else f"they overflow in {network.pinned['dtype']}, so save it in one of more range"
     )
     return InvalidFileError(
-        f"{network.name} gives numbers that are not finite, first at {place}, for step "
+        f"{network.name} gives numbers that are not finite, first at layer {bad[0]}, for step "
         f"{sample.step} of {sample.walk!r}: {fix}"
     )
 
@@ -201,10 +213,6 @@ def untrained(network: Network, *, seed: int) -> Network:
 
     Tokenizer, number type, device and kernels are those of the trained network, which is not
     changed; the state of torch's random numbers is restored.
-
-    Args:
-        network: the trained one.
-        seed: of the weights.
     """
     torch = require("torch", extra="lm", feature="A network with random weights")
     transformers = require("transformers", extra="lm", feature="A network with random weights")
@@ -233,16 +241,10 @@ def alternatives_of(
 ) -> dict[str, FloatArray]:
     """Return other activations of the same decisions at the same tokens, as `compare` takes them.
 
-    Args:
-        activations: of the trained model, captured at layer 0 (the embedding) too. For models that
-            add positions to words (GPT-2) the embedding contains them.
-        layer: of the random network.
-        position: name of the tokens.
-        random: the same decisions, captured from a network with random weights.
-        rows: numbers of the decisions; None for all.
-
-    Returns:
-        By name, [rows, tokens * D].
+    The activations are captured at layer 0 (the embedding) too; for models that add positions to
+    words (GPT-2) the embedding contains them. `random` are the same decisions, captured from a
+    network with random weights, and `rows` the numbers of the decisions, None for all. Returns
+    arrays [rows, tokens * D] by name.
     """
     sources = {EMBEDDINGS: activations.at(0, position)}
     if random is not None:
@@ -254,7 +256,5 @@ def alternatives_of(
                 f"decisions with the network of random weights"
             )
         sources[RANDOM_WEIGHTS] = random.at(layer, position)
-    chosen = slice(None) if rows is None else rows
-    return {
-        name: source[chosen].reshape(len(source[chosen]), -1) for name, source in sources.items()
-    }
+    chosen = np.arange(len(activations.rows)) if rows is None else rows
+    return {name: source[chosen].reshape(len(chosen), -1) for name, source in sources.items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,24 +22,8 @@ from goalmeter.representation.options import MAPS, PARTS, PLAN, USE, ProbeOption
 from goalmeter.representation.plans.comparison import along
 from goalmeter.representation.replay import Sample, present_positions, run_digest, samples_of
 from goalmeter.representation.result import FOLDER, Representation, has_result
-from goalmeter.representation.stages.decoding import (
-    ACTIVATIONS,
-    FIRST_DECISIONS,
-    RANDOM_WEIGHTS,
-    Decoding,
-    captured,
-    explained_stage,
-    map_stage,
-    picture_stage,
-    plan_stage,
-)
-from goalmeter.representation.stages.use import (
-    UseResults,
-    believed_stage,
-    select_decisions,
-    stream_stage,
-    use_stage,
-)
+from goalmeter.representation.stages import decoding as decode
+from goalmeter.representation.stages import use as intervene
 from goalmeter.representation.use.trials import OPEN
 from goalmeter.runs import Stages, keys_in
 from goalmeter.runs.forecast import Forecast, Span
@@ -69,8 +53,7 @@ def measure(
         run: the folder of a navigation run of a language model that ran on this machine.
         model: its name; None for the one that the run names.
         progress: called with each step.
-        options: the fields of `ProbeOptions`: `layers`, `positions`, `probes`, `parts`,
-            `interventions`, `use_decisions`, `draws`, `decoders` and `seed`.
+        options: the fields of `ProbeOptions`.
 
     Returns:
         The result, which is also stored as result.json in that folder.
@@ -96,11 +79,132 @@ def measure(
     what = {"run": digest, "model": network.name, "revision": network.revision}
     what |= {"kind": "probe"} | wanted.to_json()
     with Stages(folder, what, grows=GROWS, tell=progress, elsewhere=_ELSEWHERE) as stages:
-        earlier = EarlierResult.of(run, wanted, network, digest)
-        probe = _Probe(stages, walked.trajectories, samples, network, wanted, earlier)
-        result = probe.result(Path(run), digest)
+        earlier = Representation.load(run, digest) if has_result(run) else None
+        work = continued(earlier, wanted, network.revision)
+        positions = present_positions(samples, network.local.tokenizer, wanted.positions)
+        missing = [name for name in wanted.positions if name not in positions]
+        probe = decode.ProbeRun(
+            stages,
+            samples,
+            network,
+            replace(work.together, positions=positions),
+            {**work.left_out, **dict.fromkeys(missing, "no decision has this position")},
+        )
+        fields = work.fields | _measured(probe, walked.trajectories, work)
+        result = Representation(
+            run=Path(run).resolve().name,
+            model=network.name,
+            revision=network.revision,
+            decisions=len(samples),
+            grids=len({content(sample.world) for sample in samples}),
+            about={"run": digest} | work.together.to_json(),
+            left_out=probe.left_out,
+            **fields,
+        )
         result.save(run)
     return result
+
+
+class RemainingWork(NamedTuple):
+    """What a call has left to do after an earlier one with the same options."""
+
+    together: ProbeOptions  # with the parts and probes of both
+    made: tuple[str, ...]  # the parts to compute, in their order
+    finished: tuple[str, ...]  # the parts of the earlier result
+    fields: dict[str, Any]  # of the parts that are not computed
+    left_out: dict[str, str]  # why something is missing of these
+
+
+def continued(earlier: Representation | None, wanted: ProbeOptions, revision: str) -> RemainingWork:
+    """Compare an earlier result with the options and the revision of the model that are wanted.
+
+    A finished part is taken over as it is, even where its activations were deleted since. A part
+    that was never finished is not begun unless it is among the options. Probes belong to the maps
+    alone, so without these no further probe is begun.
+    """
+    about: Mapping[str, Any] = {}
+    reasons: dict[str, str] = {}
+    if earlier is not None and earlier.revision == revision:
+        fixed = {name: value for name, value in wanted.to_json().items() if name not in GROWS}
+        if fixed.items() <= dict(earlier.about).items():
+            about, reasons = earlier.about, dict(earlier.left_out)
+    before = about.get("parts", ())
+    finished = tuple(part for part in before if part not in reasons)
+    probes = about.get("probes", ()) if MAPS in finished else ()
+    added = wanted.probes if MAPS in wanted.parts or not probes else ()
+    together = replace(
+        wanted,
+        parts=tuple(part for part in PARTS if part in {*before, *wanted.parts}),
+        probes=tuple(dict.fromkeys([*probes, *added])),
+    )
+    # The believed world needs maps and use: where only maps exist, they are opened again.
+    opened = USE in wanted.parts and MAPS in finished and not getattr(earlier, "believed", {})
+    made = tuple(part for part in PARTS if part in wanted.parts or (part == MAPS and opened))
+    taken = [name for part in finished if part not in made for name in _FIELDS[part]]
+    return RemainingWork(
+        together,
+        made,
+        finished,
+        {name: getattr(earlier, name) for name in taken},
+        {name: reason for name, reason in reasons.items() if name not in made},
+    )
+
+
+def _measured(
+    run: decode.ProbeRun, trajectories: Sequence[Trajectory], work: RemainingWork
+) -> dict[str, Any]:
+    """Compute the fields of the result; what cannot be computed is left out with the reason."""
+    options, stages = run.options, run.stages
+    decoding: decode.Decoding | None = None
+    use: intervene.UseResults | None = None
+    fields: dict[str, Any] = {}
+    for part in work.made:
+        try:
+            if part == MAPS:
+                captures = decode.captured(
+                    run.samples,
+                    run.network,
+                    stages.folder,
+                    layers=options.chosen_layers,
+                    positions=options.positions,
+                    seed=options.seed,
+                    tell=stages.tell,
+                )
+                made = decode.map_stage(run, captures)
+                decoded = decode.Decoding(captures, trajectories, made["chosen"], options.seed)
+                made["explained"] = decode.explained_stage(run, decoded)
+                decoding = decoded
+            elif part == USE:
+                # Selected once, and not at all where every answer is cached.
+                again = cache(
+                    partial(
+                        intervene.select_decisions, run.samples, options.use_decisions, options.seed
+                    )
+                )
+                use = intervene.use_stage(run, again)
+                made = {"use": use.rows, "verdict": use.verdict, "doses": use.doses}
+                made |= intervene.stream_stage(run, again)
+                if OPEN in options.interventions and not any(
+                    row.intervention.startswith(OPEN) for row in use.rows
+                ):
+                    run.left_out[OPEN] = (
+                        "no wall that is open in other grids would be a shorter way in decisions "
+                        "of both halves; take more grids"
+                    )
+            else:
+                made = decode.plan_stage(run)
+            fields |= made
+        except (InvalidParameterError, InvalidTrajectoryError) as cause:
+            run.left_out[part] = str(cause)
+    if decoding is None:
+        return fields
+    if use is None and USE in work.finished and stages.kept("use") is not None:
+        use = intervene.use_stage(run, tuple)
+    shares = {} if use is None else use.shares
+    fields["states"] = decode.picture_stage(run, decoding, shares)
+    if use is not None:
+        fields["believed"] = intervene.believed_stage(run, decoding, use)
+    return fields
 
 
 # --- Author of the answers ------------------------------------------------------------------------
@@ -155,175 +259,6 @@ def check_author(samples: Sequence[Sample], network: Network, temperature: float
         )
 
 
-# --- Earlier results ------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class EarlierResult:
-    """The result of an earlier call with the same options, or None.
-
-    A finished part is taken over as it is, even where its activations were deleted since. A part
-    that was never finished is not begun unless it is among the options.
-    """
-
-    result: Representation | None
-
-    @classmethod
-    def of(
-        cls, run: str | Path, options: ProbeOptions, network: Network, digest: str
-    ) -> EarlierResult:
-        """Load the result of a run if it has the same options and model."""
-        if not has_result(run):
-            return cls(None)
-        result = Representation.load(run, digest)
-        about = {name: value for name, value in options.to_json().items() if name not in GROWS}
-        same = result.revision == network.revision and about.items() <= dict(result.about).items()
-        return cls(result if same else None)
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Its finished parts."""
-        return tuple(part for part in self._about("parts") if part not in self._reasons)
-
-    def together(self, options: ProbeOptions) -> ProbeOptions:
-        """Return the options of the joint result: earlier parts and probes, and those wanted now.
-
-        Probes belong to the maps alone, so without these no further probe is begun.
-        """
-        before = self._about("probes") if MAPS in self.parts else ()
-        added = options.probes if MAPS in options.parts or not before else ()
-        return replace(
-            options,
-            parts=tuple(part for part in PARTS if part in {*self._about("parts"), *options.parts}),
-            probes=tuple(dict.fromkeys([*before, *added])),
-        )
-
-    def to_make(self, parts: Collection[str]) -> tuple[str, ...]:
-        """Return the parts to compute, in their order.
-
-        The believed world needs maps and use: where only maps exist, they are opened again.
-        """
-        opened = USE in parts and MAPS in self.parts and not getattr(self.result, "believed", {})
-        return tuple(part for part in PARTS if part in parts or (part == MAPS and opened))
-
-    def fields(self, made: Collection[str]) -> dict[str, Any]:
-        """Return the fields of the parts that are not computed."""
-        taken = [part for part in self.parts if part not in made]
-        return {name: getattr(self.result, name) for part in taken for name in _FIELDS[part]}
-
-    def left_out(self, made: Collection[str]) -> dict[str, str]:
-        """Return why something is missing of the parts that are not computed."""
-        return {name: reason for name, reason in self._reasons.items() if name not in made}
-
-    def _about(self, name: str) -> tuple[str, ...]:
-        return () if self.result is None else tuple(self.result.about.get(name, ()))
-
-    @property
-    def _reasons(self) -> dict[str, str]:
-        return {} if self.result is None else dict(self.result.left_out)
-
-
-# --- Parts ----------------------------------------------------------------------------------------
-@dataclass
-class _Probe:
-    """The parts of a probe in their order; later ones use what earlier ones leave behind."""
-
-    stages: Stages
-    trajectories: Sequence[Trajectory]
-    samples: tuple[Sample, ...]
-    network: Network
-    options: ProbeOptions
-    earlier: EarlierResult
-    fields: dict[str, Any] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    decoding: Decoding | None = None
-    use: UseResults | None = None
-
-    def result(self, run: Path, digest: str) -> Representation:
-        """Compute all parts; what cannot be computed is left out with the reason."""
-        made = self.earlier.to_make(self.options.parts)
-        self.fields |= self.earlier.fields(made)
-        self.left_out |= self.earlier.left_out(made)
-        together = self.earlier.together(self.options)
-        tokenizer = self.network.local.tokenizer
-        positions = present_positions(self.samples, tokenizer, self.options.positions)
-        for name in self.options.positions:
-            if name not in positions:
-                self.left_out[name] = "no decision has this position"
-        present = replace(together, positions=positions)
-        makers = {MAPS: self._maps, USE: self._use, PLAN: self._plan}
-        for part in made:
-            try:
-                self.fields |= makers[part](present)
-            except (InvalidParameterError, InvalidTrajectoryError) as cause:
-                self.left_out[part] = str(cause)
-        return Representation(
-            run=run.resolve().name,
-            model=self.network.name,
-            revision=self.network.revision,
-            decisions=len(self.samples),
-            grids=len({content(sample.world) for sample in self.samples}),
-            about={"run": digest} | together.to_json(),
-            left_out=self.left_out,
-            **(self.fields | self._joint(present)),
-        )
-
-    def _maps(self, options: ProbeOptions) -> dict[str, Any]:
-        captures = captured(
-            self.samples,
-            self.network,
-            self.stages.folder,
-            layers=options.chosen_layers,
-            positions=options.positions,
-            seed=options.seed,
-            tell=self.stages.tell,
-        )
-        maps, places, chosen, without = map_stage(self.stages, captures, options)
-        self.left_out |= without
-        decoding = Decoding(captures, self.trajectories, chosen, options.seed)
-        shares = explained_stage(self.stages, decoding, options.positions)
-        self.left_out |= shares.get("left_out", {})
-        self.decoding = decoding
-        return {"maps": maps, "places": places, "chosen": chosen, "explained": shares}
-
-    def _use(self, options: ProbeOptions) -> dict[str, Any]:
-        # Selected once, and not at all where every answer is cached.
-        again = cache(partial(select_decisions, self.samples, options.use_decisions, options.seed))
-        self.use = use_stage(self.stages, again, self.network, options)
-        where = stream_stage(self.stages, self.samples, again, self.network, options)
-        self.left_out |= where.left_out
-        if OPEN in options.interventions and not any(
-            row.intervention.startswith(OPEN) for row in self.use.rows
-        ):
-            self.left_out[OPEN] = (
-                "no wall that is open in other grids would be a shorter way in decisions of both "
-                "halves; take more grids"
-            )
-        return {
-            "use": self.use.rows,
-            "verdict": self.use.verdict,
-            "doses": self.use.doses,
-            "spans": where.spans,
-            "moved": where.moved,
-            "subspaces": where.subspaces,
-        }
-
-    def _plan(self, options: ProbeOptions) -> dict[str, Any]:
-        fields, without = plan_stage(self.stages, self.samples, self.network, options)
-        self.left_out |= without
-        return fields
-
-    def _joint(self, options: ProbeOptions) -> dict[str, Any]:
-        """Return what needs decoded maps, and with the use of cells the believed world."""
-        if self.decoding is None:
-            return {}
-        if self.use is None and USE in self.earlier.parts and self.stages.kept("use") is not None:
-            self.use = use_stage(self.stages, tuple, self.network, options)
-        shares = {} if self.use is None else self.use.shares
-        out: dict[str, Any] = {"states": picture_stage(self.stages, self.decoding, shares)}
-        if self.use is not None:
-            out["believed"] = believed_stage(self.stages, self.decoding, self.use)
-        return out
-
-
 # --- Forecast -------------------------------------------------------------------------------------
 def forecast(
     run: str | Path, *, model: str | None = None, token_rate: float | None = None, **options: Any
@@ -331,17 +266,12 @@ def forecast(
     """Count what `measure` with these arguments has left to do; nothing is stored.
 
         passes          decisions read by the model, by random weights, and first ones for plans
-        tokens read     of these passes: prompt and answer
-        hours           tokens read / tokens that the model reads a second
+        hours           tokens of these passes / tokens that the model reads a second
         disk            rows * layers * tokens * width * bytes of a number, with headers
         map fits        probes * layers * positions, each with its controls
         plan fits       (layers + decoders) * positions, each with its baselines
 
-    Args:
-        run: as in `measure`.
-        model: its name; None for the one that the run names. It is loaded.
-        token_rate: tokens that the model reads a second; None to measure it in one batch.
-        options: the fields of `ProbeOptions`.
+    `token_rate` is the number of tokens that the model reads a second; None to measure it.
     """
     import torch
 
@@ -354,12 +284,14 @@ def forecast(
     every = CaptureRows.of(samples, tokenizer, positions)
     captures = []
     if MAPS in wanted.parts:
-        captures += [(every, folder / ACTIVATIONS, (0, *layers))]
-        captures += [(every, folder / RANDOM_WEIGHTS, layers)]
+        captures += [(every, folder / decode.ACTIVATIONS, (0, *layers))]
+        captures += [(every, folder / decode.RANDOM_WEIGHTS, layers)]
     if PLAN in wanted.parts:
         first = [sample for sample in samples if sample.step == 0]
         places = list(dict.fromkeys([*positions, *along()]))
-        captures += [(CaptureRows.of(first, tokenizer, places), folder / FIRST_DECISIONS, layers)]
+        captures += [
+            (CaptureRows.of(first, tokenizer, places), folder / decode.FIRST_DECISIONS, layers)
+        ]
     read = [
         s for rows, path, _ in captures for n in rows.missing(path) for s in rows.shard(n).samples
     ]

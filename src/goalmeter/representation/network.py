@@ -8,7 +8,7 @@ normalisations are in different places.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -93,18 +93,17 @@ class Network:
     def check_layers(self, layers: Sequence[int]) -> tuple[int, ...]:
         """Return layers in rising order without duplicates, after a check that they exist."""
         blocks = len(self.blocks)
-        try:
-            wanted = sorted({index(layer) for layer in layers})
-        except TypeError:  # no numbers, no whole ones, or no sequence
-            raise InvalidParameterError(
-                f"layers are {shown(layers)}, expected a list of integers of 0 to {blocks}"
-            ) from None
+        wanted = sorted({index(layer) for layer in layers})
         if not wanted or wanted[0] < 0 or wanted[-1] > blocks:
             raise InvalidParameterError(
                 f"layers are {shown(layers)}, expected some of 0 to {blocks}: {self.name} has "
                 f"{blocks} blocks, and 0 is its embedding"
             )
         return tuple(wanted)
+
+    def prompt_ids(self, question: str) -> tuple[int, ...]:
+        """Return the tokens of a prompt whose only message is a question."""
+        return self.local.ids([{"role": "user", "content": question}])
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Any:
         """Run one pass over sequences of tokens, without the head that gives logits.
@@ -130,7 +129,7 @@ class Network:
         return read
 
     @contextmanager
-    def changed(self, changes: dict[int, Change]) -> Iterator[None]:
+    def changed(self, changes: Mapping[int, Change]) -> Iterator[None]:
         """Read or change the residual stream at some layers, 0 to L, within this context.
 
         A change receives the stream [B, T, D] and returns its replacement, or None to keep it.
@@ -138,46 +137,44 @@ class Network:
         with ExitStack() as stack:
             for layer, change in changes.items():
                 if layer == 0:
-                    hook = _before(change)
+                    hook = partial(_before, change)
                     handle = self.blocks[0].register_forward_pre_hook(hook, with_kwargs=True)
                 else:
-                    handle = self.blocks[layer - 1].register_forward_hook(_behind(change))
+                    handle = self.blocks[layer - 1].register_forward_hook(partial(_after, change))
                 stack.callback(handle.remove)
             yield
 
 
-def padded(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
-    """Return sequences of different lengths as inputs of a model, padded on the right."""
+def padded(
+    rows: Sequence[Sequence[int]], device: Any, *, left: bool = False
+) -> dict[str, torch.Tensor]:
+    """Return sequences of different lengths as padded inputs of a model, [B, T] each."""
     import torch
 
     longest = max(map(len, rows))
     ids = torch.zeros((len(rows), longest), dtype=torch.long)
-    mask = torch.zeros_like(ids)
+    mask, places = torch.zeros_like(ids), torch.zeros_like(ids)
     for number, row in enumerate(rows):
-        ids[number, : len(row)] = torch.tensor(row)
-        mask[number, : len(row)] = 1
-    places = torch.arange(longest).expand(len(rows), -1)
+        gap = longest - len(row) if left else 0
+        ids[number, gap : gap + len(row)] = torch.tensor(row)
+        mask[number, gap : gap + len(row)] = 1
+        # Explicit positions: by default padding would count as tokens.
+        places[number] = (torch.arange(longest) - gap).clamp(min=0)
     inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
     return {name: value.to(device) for name, value in inputs.items()}
 
 
-def _before(change: Change) -> Callable[..., Any]:
-    def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if args:
-            new = change(args[0])
-            return None if new is None else ((new, *args[1:]), kwargs)
-        new = change(kwargs["hidden_states"])
-        return None if new is None else (args, {**kwargs, "hidden_states": new})
-
-    return hook
+def _before(change: Change, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if args:
+        new = change(args[0])
+        return None if new is None else ((new, *args[1:]), kwargs)
+    new = change(kwargs["hidden_states"])
+    return None if new is None else (args, {**kwargs, "hidden_states": new})
 
 
-def _behind(change: Change) -> Callable[..., Any]:
+def _after(change: Change, module: Any, args: tuple[Any, ...], output: Any) -> Any:
     # Some blocks return the stream alone, others a tuple with attention after it.
-    def hook(module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        if isinstance(output, tuple):
-            new = change(output[0])
-            return None if new is None else (new, *output[1:])
-        return change(output)
-
-    return hook
+    if isinstance(output, tuple):
+        new = change(output[0])
+        return None if new is None else (new, *output[1:])
+    return change(output)

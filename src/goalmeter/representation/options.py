@@ -59,36 +59,36 @@ class ProbeOptions:
     def for_network(self, network: Network) -> ProbeOptions:
         """Validate all options, and choose the layers of a network."""
         blocks = len(network.blocks)
-        layers = network.check_layers(
-            default_layers(blocks) if self.layers is None else self.layers
+        every = range(1, blocks + 1)
+        thirds = (round(blocks / 3), round(2 * blocks / 3), blocks)
+        chosen = (
+            (every if blocks <= _FEW_BLOCKS else thirds) if self.layers is None else self.layers
         )
-        if layers == (0,):
+        # The embedding is captured in any case.
+        layers = tuple(layer for layer in network.check_layers(chosen) if layer > 0)
+        if not layers:
             raise InvalidParameterError(
                 f"layers are [0], the embedding, which is read as a control; expected some of 1 to "
                 f"{blocks}"
             )
-        _check_names("parts", self.parts, PARTS)
-        _check_names("interventions", self.interventions, FAMILIES)
-        if set(self.interventions) == {OPEN}:
+        interventions = _chosen("interventions", self.interventions, FAMILIES)
+        if interventions == (OPEN,):
             raise InvalidParameterError(
                 f"interventions are {OPEN} alone, which changes walls and does not show whether a "
                 f"cell is used; add some of {', '.join(each for each in FAMILIES if each != OPEN)}"
             )
         if not self.probes:
             raise InvalidParameterError("probes is empty, expected at least one")
-        for name in self.probes:
-            probe(name)
+        decoders = [whole(each, "decoders", least=1, most=16) for each in self.decoders]
         return ProbeOptions(
-            layers=tuple(layer for layer in layers if layer > 0),
+            layers=layers,
             positions=checked_positions(self.positions),
-            probes=tuple(dict.fromkeys(self.probes)),
-            parts=tuple(part for part in PARTS if part in self.parts),
-            interventions=tuple(each for each in FAMILIES if each in self.interventions),
+            probes=tuple(dict.fromkeys(probe(name).name for name in self.probes)),
+            parts=_chosen("parts", self.parts, PARTS),
+            interventions=interventions,
             use_decisions=whole(self.use_decisions, "use_decisions", least=4, most=100_000),
             draws=whole(self.draws, "draws", least=0, most=1000),
-            decoders=tuple(
-                dict.fromkeys(whole(each, "decoders", least=1, most=16) for each in self.decoders)
-            ),
+            decoders=tuple(dict.fromkeys(decoders)),
             seed=whole(self.seed, "seed", least=0, most=2**63 - 1),
         )
 
@@ -102,14 +102,8 @@ class ProbeOptions:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(self).items()}
 
 
-def default_layers(blocks: int) -> tuple[int, ...]:
-    """Return all layers of a small model, or those at a third, two thirds and the end."""
-    if blocks <= _FEW_BLOCKS:
-        return tuple(range(1, blocks + 1))
-    return tuple(sorted({round(blocks / 3), round(2 * blocks / 3), blocks}))
-
-
-def _check_names(option: str, names: Sequence[str], known: Sequence[str]) -> None:
+def _chosen(option: str, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the known names in their order, after a check that all names are known."""
     if not names:
         raise InvalidParameterError(f"{option} is empty, expected at least one")
     for name in names:
@@ -118,3 +112,4 @@ def _check_names(option: str, names: Sequence[str], known: Sequence[str]) -> Non
                 f"{option} has {name!r}{did_you_mean(name, known, quoted=True)}; expected some of "
                 f"{', '.join(known)}"
             )
+    return tuple(name for name in known if name in names)

@@ -21,7 +21,7 @@ from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
 from goalmeter.navigation.plan import made_of
 from goalmeter.navigation.rollouts import load
-from goalmeter.navigation.trajectories import Step, Trajectory
+from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.representation.network import Network
 from goalmeter.representation.scenes import Scenes
 
@@ -50,17 +50,12 @@ class Spelling:
                 f"there is a token {unknown[0]} in the record, and the tokenizer knows 0 to "
                 f"{len(known) - 1}; it is not the tokenizer of the model that walked"
             )
-        return cls._of_pieces(ids, tokenizer) or cls._of_windows(ids, tokenizer)
-
-    @classmethod
-    def _of_pieces(cls, ids: Sequence[int], tokenizer: Any) -> Spelling | None:
-        """Spell each token alone; None where that does not add up to the text."""
         pieces = {token: _packed(tokenizer.decode([token])) for token in set(ids)}
         text = "".join(pieces[token] for token in ids)
+        if text == _packed(tokenizer.decode(list(ids))):
+            return cls(text, tuple(accumulate(len(pieces[token]) for token in ids)))
         # A part of a character has its own replacement mark; some tokenizers join what they cut.
-        if text != _packed(tokenizer.decode(list(ids))):
-            return None
-        return cls(text, tuple(accumulate(len(pieces[token]) for token in ids)))
+        return cls._of_windows(ids, tokenizer)
 
     @classmethod
     def _of_windows(cls, ids: Sequence[int], tokenizer: Any) -> Spelling:
@@ -72,10 +67,11 @@ class Spelling:
             before = _packed(tokenizer.decode(list(ids[begin:place])))
             after = _packed(tokenizer.decode(list(ids[begin : place + 1])))
             # Half a character has its own replacement mark until the other half follows.
-            agreed = len(text) - len(before) + _common(before, after)
+            common = common_length(before, after)
+            agreed = len(text) - len(before) + common
             # A character that is complete only now belongs to this token.
             ends[-_WINDOW:] = [min(end, agreed) for end in ends[-_WINDOW:]]
-            text = text[:agreed] + after[_common(before, after) :]
+            text = text[:agreed] + after[common:]
             ends.append(len(text))
         return cls(text, tuple(ends))
 
@@ -85,16 +81,12 @@ class Spelling:
         return tuple(range(first, last + 1))
 
 
-def packed_length(text: str) -> int:
-    """Count the characters of a text without blanks."""
-    return len(_packed(text))
-
-
 def _packed(text: str) -> str:
     return "".join(text.split())
 
 
-def _common(left: str, right: str) -> int:
+def common_length(left: str, right: str) -> int:
+    """Return how many characters two texts have in common from their beginning."""
     length = min(len(left), len(right))
     return next((n for n in range(length) if left[n] != right[n]), length)
 
@@ -147,10 +139,8 @@ def replay(
 ) -> tuple[tuple[Sample, ...], Network]:
     """Return the decisions of a navigation run, in their order, and the model that made them.
 
-    Args:
-        run: the folder of a run of a language model that ran on this machine.
-        model: its name; None for the one that the run names.
-        first_only: take only the first decision of each walk.
+    The run is of a language model on this machine; `model` is None for the one that it names. With
+    `first_only` there is only the first decision of each walk.
 
     Raises:
         InvalidFileError: the folder holds no navigation run.
@@ -166,9 +156,7 @@ def replay(
 def scenes_of(samples: Sequence[Sample]) -> Scenes:
     """Return the scenes of decisions: row i is decision i."""
     return Scenes.of(
-        [sample.world for sample in samples],
-        [sample.state for sample in samples],
-        [sample.action for sample in samples],
+        *([getattr(s, name) for s in samples] for name in ("world", "state", "action"))
     )
 
 
@@ -179,34 +167,32 @@ def samples_of(
     samples = []
     for trajectory in trajectories:
         walk = made_of(trajectory).name
-        steps = trajectory.steps[:1] if first_only else trajectory.steps
-        samples += [_sample(walk, n, trajectory, step) for n, step in enumerate(steps)]
+        for number, step in enumerate(trajectory.steps[:1] if first_only else trajectory.steps):
+            if not isinstance(step.prompt_tokens, tuple) or step.answer_tokens is None:
+                raise InvalidTrajectoryError(
+                    f"step {number} of {walk!r} was recorded without the ids of its tokens, so its "
+                    f"activations cannot be made again; walk anew with a model of this machine "
+                    f"(goalmeter/..., goalmeter-local/FOLDER), whose runs keep them"
+                )
+            samples.append(
+                Sample(
+                    walk=walk,
+                    step=number,
+                    world=trajectory.world,
+                    state=step.state,
+                    action=step.action,
+                    optimal=step.optimal,
+                    question=step.prompt or "",
+                    prompt=step.prompt_tokens,
+                    answer=step.answer_tokens,
+                )
+            )
     if not samples:
         raise InvalidTrajectoryError(
             "the run has no decision to replay: none of its walks has a step; walk with a model "
             "that answers first"
         )
     return tuple(samples)
-
-
-def _sample(walk: str, number: int, trajectory: Trajectory, step: Step) -> Sample:
-    if not isinstance(step.prompt_tokens, tuple) or step.answer_tokens is None:
-        raise InvalidTrajectoryError(
-            f"step {number} of {walk!r} was recorded without the ids of its tokens, so its "
-            f"activations cannot be made again; walk anew with a model of this machine "
-            f"(goalmeter/..., goalmeter-local/FOLDER), whose runs keep them"
-        )
-    return Sample(
-        walk=walk,
-        step=number,
-        world=trajectory.world,
-        state=step.state,
-        action=step.action,
-        optimal=step.optimal,
-        question=step.prompt or "",
-        prompt=step.prompt_tokens,
-        answer=step.answer_tokens,
-    )
 
 
 # --- Positions ------------------------------------------------------------------------------------
@@ -255,20 +241,20 @@ class Located:
         A prompt that lists open cells has the cell and its moves, and mentions no walls; one that
         draws the grid has the symbol of the cell.
         """
-        span = span_of_cell(self.sample, cell)
-        if span is None:
-            return ()
-        question = self.sample.question
-        begin = self._question + packed_length(question[: span[0]])
-        return self._prompt.tokens(begin, begin + packed_length(question[slice(*span)]))
+        return self._in_question(span_of_cell(self.sample, cell))
 
     def label(self, label: str) -> tuple[int, ...]:
         """Return the tokens of the cell after a label such as "Goal:" in a list of cells."""
-        span = re.search(rf"^{re.escape(label)} (\S+)$", self.sample.question, re.MULTILINE)
+        found = re.search(rf"^{re.escape(label)} (\S+)$", self.sample.question, re.MULTILINE)
+        return self._in_question(found.span(1) if found else None)
+
+    def _in_question(self, span: tuple[int, int] | None) -> tuple[int, ...]:
         if span is None:
             return ()
-        begin = self._question + packed_length(self.sample.question[: span.start(1)])
-        return self._prompt.tokens(begin, begin + packed_length(span[1]))
+        begin, end = (
+            self._question + len(_packed(self.sample.question[:character])) for character in span
+        )
+        return self._prompt.tokens(begin, end)
 
     @property
     def end_of_prompt(self) -> tuple[int, ...]:
@@ -279,38 +265,29 @@ class Located:
     @property
     def end_of_reasoning(self) -> tuple[int, ...]:
         """The last token of the reasoning, the last of its end marker, and the next one."""
-        marker = self._marker
-        if marker is None:
+        first, last = self._marker
+        if first < 1 or last + 1 >= len(self.sample.answer):
             return ()
-        first, last = marker
-        places = (first - 1, last, last + 1)
-        inside = first >= 1 and last + 1 < len(self.sample.answer)
-        return self._in_answer(places) if inside else ()
+        return self._in_answer((first - 1, last, last + 1))
 
     @property
     def before_action(self) -> tuple[int, ...]:
         """The token after which the name of the last stated action is written."""
-        matches = list(_ANSWER.finditer(self._answer.text))
-        if not matches or matches[-1].end() >= len(self._answer.text):
+        ends = [match.end() for match in _ANSWER.finditer(self._answer.text)]
+        if not ends or ends[-1] >= len(self._answer.text):
             return ()
-        first = self._answer.tokens(matches[-1].end(), matches[-1].end() + 1)[0]
         # The answer's first token is written after the prompt's last.
-        return (len(self.sample.prompt) + first - 1,)
+        return self._in_answer([self._answer.tokens(ends[-1], ends[-1] + 1)[0] - 1])
 
     def along_reasoning(self, share: float) -> tuple[int, ...]:
         """Return the token at a share of the reasoning, 0 for its first and 1 for its last."""
-        marker = self._marker
-        if marker is None or marker[0] < 1:
-            return ()
-        return self._in_answer((round(share * (marker[0] - 1)),))
+        first = self._marker[0]
+        return self._in_answer([round(share * (first - 1))]) if first >= 1 else ()
 
     def plan_step(self, number: int) -> tuple[int, ...]:
         """Return the token in which a move of the stated plan begins, counted from 1."""
-        moves = self._plan_moves
-        if len(moves) < number:
-            return ()
-        at = moves[number - 1].start()
-        return self._in_answer(self._answer.tokens(at, at + 1))
+        moves = self._plan_moves[number - 1 : number]
+        return self._in_answer([bisect_right(self._answer.ends, move.start()) for move in moves])
 
     def stated_plan(self) -> tuple[int, ...]:
         """Return the actions of the plan that the reasoning states, in order."""
@@ -319,10 +296,10 @@ class Located:
     @cached_property
     def _plan_moves(self) -> tuple[re.Match[str], ...]:
         """The moves after the last "plan" of the reasoning."""
-        marker = self._marker
-        if marker is None or not marker[0]:
+        first = self._marker[0]
+        if first < 1:
             return ()
-        last = self._answer.ends[marker[0] - 1]
+        last = self._answer.ends[first - 1]
         begin = self._answer.text.rfind(_PLAN, 0, last)
         return tuple(_MOVE.finditer(self._answer.text, begin, last)) if begin >= 0 else ()
 
@@ -336,19 +313,15 @@ class Located:
 
     @cached_property
     def _question(self) -> int:
-        """Index of the question in the characters of the prompt; -1 if it is missing.
-
-        A prompt may contain an example of a question, so the last one counts.
-        """
-        return self._prompt.text.rfind("".join(self.sample.question.split()))
+        """Index of the last occurrence of the question in the text of the prompt; -1 if missing."""
+        return self._prompt.text.rfind(_packed(self.sample.question))
 
     @cached_property
-    def _marker(self) -> tuple[int, int] | None:
-        """The first and the last token, in the answer, of the marker that ends the reasoning."""
-        places = [(self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING]
-        at, length = max(places)
+    def _marker(self) -> tuple[int, int]:
+        """The first and last token of the answer in the marker that ends the reasoning, or -1."""
+        at, length = max((self._answer.text.rfind(end), len(end)) for end in ENDS_OF_REASONING)
         if at < 0:
-            return None
+            return -1, -1
         tokens = self._answer.tokens(at, at + length)
         return tokens[0], tokens[-1]
 

@@ -39,58 +39,39 @@ _MOST_BYTES = 2**28
 
 @dataclass(frozen=True)
 class Representation(JsonFields):
-    """What the model of a navigation run encodes and uses.
+    """What the model of a navigation run encodes and uses."""
 
-    Attributes:
-        run: name of the run's folder.
-        model: name of the model.
-        revision: hash of its weights.
-        decisions: number of replayed decisions.
-        grids: number of different grids.
-        about: the options, as `ProbeOptions.to_json` has them; "run" is the digest of the
-            decisions, see `replay.run_digest`.
-        chosen: {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids;
-            empty without maps.
-        maps: by layer, position, probe and control.
-        places: of agent and goal.
-        explained: shares of actions that the decoded maps explain, see `Explained`, with "detour"
-            for the states where a compass may err; empty without maps.
-        believed: `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty without
-            maps and use.
-        use: interventions of both halves.
-        verdict: whether needed cells are used, see `Use.verdict`; "" without use.
-        doses: of the best write.
-        spans: needed cells that are hidden from one span of the answer at a time.
-        moved: streams that are exchanged with questions in which goal, agent or frame moved.
-        subspaces: the dimensions that carry goal and agent.
-        plan: by place and number of actions.
-        decided: along the reasoning.
-        settled: from where on the actions can be read.
-        states: pictures of some states.
-        left_out: why a part or a control is missing, by its name.
-    """
-
-    run: str
-    model: str
-    revision: str
-    decisions: int
-    grids: int
+    run: str  # name of the run's folder
+    model: str  # name of the model
+    revision: str  # hash of its weights
+    decisions: int  # number of replayed decisions
+    grids: int  # number of different grids
+    # The options, as `ProbeOptions.to_json` has them; "run" is the digest of the decisions, see
+    # `replay.run_digest`.
     about: Mapping[str, Any]
+    # {"layer", "position", "probe"} whose maps are decoded, chosen on validation grids; empty
+    # without maps.
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    maps: tuple[MapRow, ...] = ()
-    places: tuple[PlaceRow, ...] = ()
+    maps: tuple[MapRow, ...] = ()  # by layer, position, probe and control
+    places: tuple[PlaceRow, ...] = ()  # of agent and goal
+    # Shares of actions that the decoded maps explain, see `Explained`, with "detour" for the
+    # states where a compass may err; empty without maps.
     explained: Mapping[str, Any] = field(default_factory=dict)
+    # `meg_true`, `meg_decoded`, `meg_believed` and their differences; empty without maps and use.
     believed: Mapping[str, Any] = field(default_factory=dict)
-    use: tuple[UsedRow, ...] = ()
-    verdict: str = ""
-    doses: tuple[DoseRow, ...] = ()
+    use: tuple[UsedRow, ...] = ()  # interventions of both halves
+    verdict: str = ""  # whether needed cells are used, see `Use.verdict`; "" without use
+    doses: tuple[DoseRow, ...] = ()  # of the best write
+    # Needed cells that are hidden from one span of the answer at a time.
     spans: tuple[SpanRow, ...] = ()
+    # Streams that are exchanged with questions in which goal, agent or frame moved.
     moved: tuple[MovedRow, ...] = ()
-    subspaces: tuple[SubspaceRow, ...] = ()
-    plan: tuple[PlanRow, ...] = ()
-    decided: tuple[DecidedRow, ...] = ()
-    settled: tuple[SettledRow, ...] = ()
-    states: tuple[StatePicture, ...] = ()
+    subspaces: tuple[SubspaceRow, ...] = ()  # the dimensions that carry goal and agent
+    plan: tuple[PlanRow, ...] = ()  # by place and number of actions
+    decided: tuple[DecidedRow, ...] = ()  # along the reasoning
+    settled: tuple[SettledRow, ...] = ()  # from where on the actions can be read
+    states: tuple[StatePicture, ...] = ()  # pictures of some states
+    # Why a part or a control is missing, by its name.
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def maps_of(self, label: str = "wall", cells: str = "uncertain") -> tuple[MapRow, ...]:
@@ -107,19 +88,20 @@ class Representation(JsonFields):
 
     @classmethod
     def load(cls, run: str | Path, digest: str | None = None) -> Representation:
-        """Read the result in the folder of a navigation run.
-
-        Args:
-            run: the folder.
-            digest: of the run's decisions, which the result must have; None to skip the check.
-        """
+        """Read the result of a run, after a check of the digest of its decisions if it is given."""
         path = Path(run) / FOLDER / RESULT
         try:
             value = json.loads(read_bytes(path, _MOST_BYTES))
             if value["format"] != FORMAT:
                 raise ValueError(f"format {value['format']!r}")
             result = row_from(cls, value)
-            _check_about(result)
+            # What a later probe takes over.
+            lists = [result.about.get(name, []) for name in ("parts", "probes")]
+            texts = [*result.left_out.values(), *(name for names in lists for name in names)]
+            if not all(isinstance(names, list) for names in lists):
+                raise ValueError("'parts' or 'probes' of 'about' is not a list of names")
+            if not all(isinstance(text, str) for text in texts):
+                raise ValueError("'left_out' or 'about' has names or reasons that are no text")
         except FileNotFoundError as cause:
             raise InvalidFileError(
                 f"{run} holds nothing that was read of its model: {path.name} is not in {FOLDER}; "
@@ -139,7 +121,16 @@ class Representation(JsonFields):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a record for each row of `maps`, with NAME_low and NAME_high for each estimate."""
-        return [_record(row) for row in self.maps]
+        return [
+            {
+                entry: each
+                for name, value in vars(row).items()
+                for entry, each in (
+                    value.record(name) if isinstance(value, Estimate) else {json_name(name): value}
+                ).items()
+            }
+            for row in self.maps
+        ]
 
     def to_pandas(self) -> Any:
         """Return `records` as a pandas data frame."""
@@ -168,12 +159,11 @@ class Representation(JsonFields):
     @property
     def unbelieved(self) -> str:
         """Why nothing can be concluded from the believed world; "" if something can."""
+        chosen = tuple(self.chosen.get(key) for key in ("layer", "position", "probe"))
         gains = (
             row.gain_bits
             for row in self.maps_of()
-            if row.control is None
-            and (row.layer, row.position, row.probe)
-            == tuple(self.chosen.get(key) for key in ("layer", "position", "probe"))
+            if row.control is None and (row.layer, row.position, row.probe) == chosen
         )
         return unbelieved(next(gains, None), self.believed.get("places"))
 
@@ -182,22 +172,15 @@ class Representation(JsonFields):
         rows = [["what", "where", "value", "beside"]]
         for row in self.maps_of():
             if row.control is None and row.auroc is not None:
-                rows.append(
-                    [
-                        f"walls of uncertain cells, {row.probe}: AUROC",
-                        f"layer {row.layer}, {row.position}",
-                        number(row.auroc, 2),
-                        self._best_control(row),
-                    ]
-                )
+                what = f"walls of uncertain cells, {row.probe}: AUROC"
+                where = f"layer {row.layer}, {row.position}"
+                rows.append([what, where, number(row.auroc, 2), self._best_control(row)])
         for used in self.use:
             if used.chosen and used.half == "confirm":
-                null = used.null_flips
-                beside = "" if null is None else f"null {percent(null)}"
-                place = f"layer {used.layer}, {used.position}"
-                rows.append(
-                    [f"moves that flip, {used.intervention}", place, percent(used.flips), beside]
-                )
+                beside = "" if used.null_flips is None else f"null {percent(used.null_flips)}"
+                what = f"moves that flip, {used.intervention}"
+                where = f"layer {used.layer}, {used.position}"
+                rows.append([what, where, percent(used.flips), beside])
         if self.believed:
             true, inner = (
                 nats(self.believed[name]["nats"]["value"]) for name in ("meg_true", "meg_believed")
@@ -211,7 +194,7 @@ class Representation(JsonFields):
     def _best_control(self, row: MapRow) -> str:
         """Return the best control of a row among those that are scored on the same grids."""
         controls = [
-            each
+            (each.auroc.value, each.control)
             for each in self.maps_of()
             if (each.layer, each.position, each.probe) == (row.layer, row.position, row.probe)
             and each.control not in (None, CONTROL_TASK)
@@ -219,8 +202,8 @@ class Representation(JsonFields):
         ]
         if not controls:
             return ""
-        best = max(controls, key=_auroc)
-        return f"{best.control} {_auroc(best):.2f}"
+        value, control = max(controls, key=lambda pair: pair[0])
+        return f"{control} {value:.2f}"
 
 
 _NOTE = (
@@ -232,27 +215,3 @@ _NOTE = (
 def has_result(run: str | Path) -> bool:
     """Return whether a run has a result of a probe."""
     return (Path(run) / FOLDER / RESULT).is_file()
-
-
-def _check_about(result: Representation) -> None:
-    """Raise ValueError if the fields that a later probe takes over are damaged."""
-    lists = [result.about.get(name, []) for name in ("parts", "probes")]
-    texts = [*result.left_out.values(), *(name for names in lists for name in names)]
-    if not all(isinstance(names, list) for names in lists):
-        raise ValueError("'parts' or 'probes' of 'about' is not a list of names")
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("'left_out' or 'about' has names or reasons that are no text")
-
-
-def _auroc(row: MapRow) -> float:
-    return float("-inf") if row.auroc is None else row.auroc.value
-
-
-def _record(row: MapRow) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for name, value in vars(row).items():
-        if isinstance(value, Estimate):
-            out |= value.record(name)
-        else:
-            out[json_name(name)] = value
-    return out

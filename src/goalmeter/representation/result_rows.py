@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -42,6 +42,11 @@ def row_from(kind: type[RowType], value: Mapping[str, Any]) -> RowType:
     )
 
 
+def rows_from(kind: type[RowType], values: Iterable[Mapping[str, Any]]) -> tuple[RowType, ...]:
+    """Return the rows of a class from their JSON objects."""
+    return tuple(row_from(kind, value) for value in values)
+
+
 def _read(hint: Any, value: Any) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
@@ -55,6 +60,8 @@ def _read(hint: Any, value: Any) -> Any:
         return Estimate.from_json(value)
     if isinstance(hint, type) and is_dataclass(hint):
         return row_from(hint, value)
+    if isinstance(hint, type) and issubclass(hint, tuple):  # a named tuple
+        return hint(*map(_read, get_type_hints(hint).values(), value))
     if origin is tuple:
         return tuple(_read(inner[0], entry) for entry in value)
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -1,4 +1,15 @@
-"""Represent world states as grids of classes, and split them so that no grid is in two parts."""
+"""Represent world states as grids of classes, and split them so that no grid is in two parts.
+
+Worlds of several shapes share one frame, whose rows and columns are those of the largest; cells
+outside a world are labelled `OUTSIDE` and are never counted.
+
+Which cells are informative depends on the generator. In a maze the cells with two odd coordinates
+are always open and the border is always wall, so a table of positions reads them as well as any
+probe; the informative cells are those whose class differs between grids.
+
+Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
+Agents", section 5, for the classes; its probes are scored on all cells alike.
+"""
 
 from __future__ import annotations
 
@@ -8,69 +19,43 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, IntArray
 from goalmeter.agents.grid_agents import greedy
-from goalmeter.gridworld import content
+from goalmeter.gridworld import world as symbols
 from goalmeter.gridworld.conversions import symbols_at
 from goalmeter.gridworld.planner import State, layers_of, planned
 from goalmeter.gridworld.world import ACTIONS, GridWorld
-from goalmeter.gridworld.world import AGENT as A
-from goalmeter.gridworld.world import DOOR as D
-from goalmeter.gridworld.world import EMPTY as E
-from goalmeter.gridworld.world import GOAL as G
-from goalmeter.gridworld.world import KEY as K
-from goalmeter.gridworld.world import NEUTRAL as N
-from goalmeter.gridworld.world import WALL as W
-
-# Worlds of several shapes share one frame, whose rows and columns are those of the largest; cells
-# outside a world are labelled `OUTSIDE` and are never counted.
-#
-# Which cells are informative depends on the generator. In a maze the cells with two odd coordinates
-# are always open and the border is always wall, so a table of positions reads them as well as any
-# probe; the informative cells are those whose class differs between grids.
-#
-# Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
-# Agents", section 5, for the classes; its probes are scored on all cells alike.
+from goalmeter.statistics.clusters import Estimate, estimate
 
 # Classes of a cell, in the order of the last axis of every posterior.
 CLASSES = ("wall", "empty", "agent", "goal", "key", "door", "neutral")
 WALL, EMPTY, AGENT, GOAL, KEY, DOOR, NEUTRAL = range(len(CLASSES))
 OUTSIDE = -1
-_CLASS_OF = {W: WALL, E: EMPTY, A: AGENT, G: GOAL, K: KEY, D: DOOR, N: NEUTRAL}
+_CLASS_OF = {getattr(symbols, name.upper()): label for label, name in enumerate(CLASSES)}
+_content = lru_cache(maxsize=4096)(symbols.content)
 
 Shape = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """N states, each in its world.
+    """N states, each in its world."""
 
-    Attributes:
-        worlds: [N].
-        states: cell of the agent and layer, [N].
-        actions: actions of the agent, 0 to 3; None for an answer that could not be read, [N].
-        grids: number of the grid's content, [N]; scenes with equal numbers are never separated.
-    """
-
-    worlds: tuple[GridWorld, ...]
-    states: tuple[State, ...]
+    worlds: tuple[GridWorld, ...]  # [N]
+    states: tuple[State, ...]  # cell of the agent and layer, [N]
+    # Actions of the agent, 0 to 3; None for an answer that could not be read, [N].
     actions: tuple[int | None, ...]
+    # Number of the grid's content, [N]; scenes with equal numbers are never separated.
     grids: IntArray
 
     def __post_init__(self) -> None:
-        lengths = [len(self.worlds), len(self.states), len(self.actions), len(self.grids)]
-        if len(set(lengths)) != 1 or not lengths[0]:
-            raise InvalidParameterError(
-                f"there are {lengths[0]} worlds, {lengths[1]} states, {lengths[2]} actions and "
-                f"{lengths[3]} numbers of grids, expected one of each for every scene, and at "
-                f"least one scene"
-            )
-        for number, (world, state, action) in enumerate(
-            zip(self.worlds, self.states, self.actions, strict=True)
-        ):
-            (row, column), layer = state
+        if not self.worlds:
+            raise InvalidParameterError("there are no scenes, expected at least one")
+        rows = zip(self.worlds, self.states, self.actions, self.grids, strict=True)
+        for number, (world, ((row, column), layer), action, _) in enumerate(rows):
             inside = 0 <= row < world.shape[0] and 0 <= column < world.shape[1]
             if not inside or world.walls[row, column] or not 0 <= layer < layers_of(world):
                 raise InvalidParameterError(
@@ -85,10 +70,7 @@ class Scenes:
 
     @classmethod
     def of(
-        cls,
-        worlds: Sequence[GridWorld],
-        states: Sequence[State],
-        actions: Sequence[int | None],
+        cls, worlds: Sequence[GridWorld], states: Sequence[State], actions: Sequence[int | None]
     ) -> Scenes:
         """Number grids by their content, in the order of appearance."""
         # Seeds do not name a grid: two of them can draw the same one, or its mirror image.
@@ -178,9 +160,30 @@ def cells_in(scenes: Scenes, by_shape: Mapping[Shape, BoolArray]) -> BoolArray:
     return out
 
 
-@lru_cache(maxsize=4096)
-def _content(world: GridWorld) -> str:
-    return content(world)
+def mean_over_grids(
+    values: ArrayLike,
+    grids: ArrayLike,
+    among: BoolArray | None = None,
+    *,
+    bounds: tuple[float, float] | None = (0.0, 1.0),
+    paired: bool = False,
+) -> Estimate:
+    """Return the mean of N values, all or those `among`, with an interval clustered by grid.
+
+    Paired values are differences of shares, within -1 and 1.
+    """
+    cluster = np.unique(np.asarray(grids), return_inverse=True)[1]
+    counts = np.bincount(cluster)
+    chosen = np.ones(len(cluster), dtype=bool) if among is None else among
+    return estimate(
+        np.bincount(cluster[chosen], np.asarray(values, dtype=float)[chosen], len(counts)),
+        np.bincount(cluster[chosen], minlength=len(counts)),
+        # All values of a grid may be among those that are counted.
+        heaviest=None if bounds is None else counts.max(initial=0),
+        n=int(chosen.sum()),
+        bounds=(-1.0, 1.0) if paired else bounds,
+        paired=paired,
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -210,60 +213,48 @@ class Split(NamedTuple):
 
 def split(scenes: Scenes, *, validation: float = 0.15, test: float = 0.25, seed: int = 0) -> Split:
     """Split scenes by grid; every part has its share of the grids of each shape."""
-    if validation <= 0 or test <= 0 or validation + test >= 1:
-        raise InvalidParameterError(
-            f"the shares of validation and test are {validation!r} and {test!r}, expected both "
-            f"above 0 and their sum below 1"
-        )
-    role = np.zeros(len(scenes), dtype=np.int64)
-    for grids in _shuffled_grids(scenes, seed):
-        if len(grids) < 3:
-            raise InvalidParameterError(
-                f"a shape has {len(grids)} grids, expected at least three: one to train on, one "
-                f"to stop by, one to score; walk through more grids"
-            )
-        tested = max(1, min(round(test * len(grids)), len(grids) - 2))
-        held_out = max(1, min(round(validation * len(grids)), len(grids) - tested - 1))
-        role[np.isin(scenes.grids, grids[:tested])] = 2
-        role[np.isin(scenes.grids, grids[tested : tested + held_out])] = 1
-    return Split(*(np.flatnonzero(role == part) for part in range(3)))
+    tested: list[int] = []
+    held_out: list[int] = []
+    for grids in _shuffled_grids(scenes, seed, least=3):
+        scored = max(1, min(round(test * len(grids)), len(grids) - 2))
+        count = max(1, min(round(validation * len(grids)), len(grids) - scored - 1))
+        tested += grids[:scored]
+        held_out += grids[scored : scored + count]
+    return _by_grid(scenes, held_out, tested)
 
 
 def folds(scenes: Scenes, parts: int, *, validation: float = 0.15, seed: int = 0) -> list[Split]:
-    """Return splits for cross-validation: each scene is a test scene in one of at least two parts.
-
-    `validation` is a share of the grids that are not tested.
-    """
-    if parts < 2 or not 0 < validation < 1:
-        raise InvalidParameterError(
-            f"there are {parts} parts with a share of {validation!r} for validation, expected at "
-            f"least 2 parts and a share between 0 and 1"
-        )
-    role = np.full((parts, len(scenes)), 0)
-    for grids in _shuffled_grids(scenes, seed):
-        fewest = max(parts, 3 if parts > 2 else 4)
-        if len(grids) < fewest:
-            raise InvalidParameterError(
-                f"a shape has {len(grids)} grids, expected at least {fewest} for {parts} "
-                f"parts; take fewer parts, or walk through more grids"
-            )
-        for part in range(parts):
-            scored = grids[part::parts]
-            left = np.setdiff1d(grids, scored, assume_unique=True)
-            held_out = max(1, min(round(validation * len(left)), len(left) - 1))
-            role[part, np.isin(scenes.grids, scored)] = 2
-            # The first of the others, in their random order.
-            first = [grid for grid in grids.tolist() if grid in left][:held_out]
-            role[part, np.isin(scenes.grids, first)] = 1
-    return [Split(*(np.flatnonzero(row == part) for part in range(3))) for row in role]
+    """Return splits for cross-validation; each scene is a test scene in exactly one of them."""
+    shuffled = _shuffled_grids(scenes, seed, least=max(parts, 3 if parts > 2 else 4))
+    out = []
+    for part in range(parts):
+        tested: list[int] = []
+        held_out: list[int] = []
+        for grids in shuffled:
+            others = [grid for place, grid in enumerate(grids) if place % parts != part]
+            tested += grids[part::parts]
+            held_out += others[: max(1, min(round(validation * len(others)), len(others) - 1))]
+        out.append(_by_grid(scenes, held_out, tested))
+    return out
 
 
-def _shuffled_grids(scenes: Scenes, seed: int) -> list[IntArray]:
+def _by_grid(scenes: Scenes, held_out: Sequence[int], tested: Sequence[int]) -> Split:
+    is_test, is_validation = (np.isin(scenes.grids, grids) for grids in (tested, held_out))
+    parts = (~is_test & ~is_validation, is_validation, is_test)
+    return Split(*map(np.flatnonzero, parts))
+
+
+def _shuffled_grids(scenes: Scenes, seed: int, least: int) -> list[list[int]]:
     """Return the grids of each shape in a random order; a shape includes the one on its side."""
     shapes = np.sort(scenes.shapes, axis=1)
     rng = np.random.default_rng(seed)
     out = []
     for shape in np.unique(shapes, axis=0):
         grids = np.unique(scenes.grids[(shapes == shape).all(axis=1)])
-        out.append(rng.permutation(grids))
+        if len(grids) < least:
+            raise InvalidParameterError(
+                f"a shape has {len(grids)} grids, expected at least {least}, to train on, to stop "
+                f"by and to score; take fewer parts, or walk through more grids"
+            )
+        out.append(rng.permutation(grids).tolist())
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from typing import Any
 
@@ -12,16 +11,7 @@ from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import PlanTable, read_plans
 from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder
-from goalmeter.representation.plans.targets import (
-    AGAIN,
-    BASELINES,
-    MAJORITY,
-    OPTIMAL,
-    POSITION,
-    REPEAT,
-    SHUFFLED,
-    STATED,
-)
+from goalmeter.representation.plans.targets import MAJORITY, POSITION, SHUFFLED
 from goalmeter.representation.probes.gradient import Schedule
 
 pytest.importorskip("torch")
@@ -50,6 +40,7 @@ def test_a_plan_that_lies_open_is_read_as_far_as_it_was_planted(reader: str) -> 
     assert prefix("linear", reader, 3).prefix.value < 0.6
 
 
+@pytest.mark.slow
 def test_a_plan_in_a_code_that_is_not_linear_is_read_by_the_decoder_alone() -> None:
     linear, decoder = (prefix("xor", name, 1) for name in ("linear", "decoder(1)"))
     assert MAJORITY in decoder.exceeds and SHUFFLED in decoder.exceeds
@@ -57,6 +48,7 @@ def test_a_plan_in_a_code_that_is_not_linear_is_read_by_the_decoder_alone() -> N
     assert MAJORITY not in linear.exceeds and linear.prefix.value < 0.45
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", ["linear", "decoder(1)"])
 def test_no_plan_comes_out_as_none(reader: str) -> None:
     for n in (1, 2, 3):
@@ -67,36 +59,6 @@ def test_no_plan_comes_out_as_none(reader: str) -> None:
     # Position alone tells a good part of what such a reader cannot tell.
     assert one.baselines[POSITION]["prefix"].value > one.prefix.value + 0.2
     assert one.baselines[POSITION]["beyond"].interval[1] < 0
-
-
-def test_baselines_stand_on_the_sequences_of_the_row_and_those_that_lack_are_none() -> None:
-    row = prefix("linear", "linear", 2)
-    assert tuple(row.baselines) == BASELINES
-    assert row.baselines[STATED] is None and row.baselines[AGAIN] is None
-    for name in (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL):
-        each = row.baselines[name]
-        assert each["prefix"].n == row.prefix.n
-        difference = row.prefix.value - each["prefix"].value
-        assert each["beyond"].value == pytest.approx(difference)
-    first = prefix("linear", "linear", 1)
-    assert first.baselines[REPEAT]["prefix"] == first.prefix
-    lines = json.loads(json.dumps(table("linear").to_json()))["plan"]
-    assert {"position", "layer", "decoder", "n", "prefix", "conditional"} <= set(lines[0])
-    assert lines[0]["baselines"][STATED] is None and lines[0]["n"] == 1
-    assert {"prefix", "conditional"} <= set(lines[0]["baselines"][MAJORITY])
-    assert {"value", "interval", "n"} <= set(lines[0]["prefix"])
-
-
-def test_no_sequence_is_dropped_and_the_numbers_are_the_same_again() -> None:
-    plans = walked(60, queries=4)
-    rows = planted_plans(plans, "linear")
-    quick = PlanDecoder(1, 16, 4, schedule=Schedule(rate=2e-3, epochs=3))
-    options: dict[str, Any] = {"readers": [LinearSteps(), quick], "parts": 3, "seed": 5}
-    one = read_plans(lambda *_: rows, plans, [PLACE], **options)
-    # In several parts every sequence is scored, those that are cut among them.
-    assert one.sequences == len(plans) == 60 and one.lacking == 0
-    assert one.row("pre/end", 3, "linear", 1).prefix.n == (plans.lengths > 0).sum()
-    assert one.to_json() == read_plans(lambda *_: rows, plans, [PLACE], **options).to_json()
 
 
 def test_positions_are_compared_where_all_of_them_are() -> None:
@@ -111,26 +73,3 @@ def test_positions_are_compared_where_all_of_them_are() -> None:
     assert both.lacking == 3 and both.sequences == 57
     sizes = {row.prefix.n for row in both.plan if row.n == 1}
     assert len(sizes) == 1 and {row.position for row in both.plan} == {"pre/end", "post/end"}
-
-
-def test_walks_that_were_asked_again_are_compared_with_each_other() -> None:
-    plans = walked(40, queries=4)
-    twice = plans.where(np.repeat(np.arange(40), 2))
-    named = type(plans)(
-        twice.actions, twice.scenes, tuple(range(80)), twice.steps, twice.questions, 0
-    )
-    rows = planted_plans(named, "linear")
-    one = read_plans(lambda *_: rows, named, [PLACE], readers=[LinearSteps()])
-    again = one.row("pre/end", 3, "linear", 1).baselines[AGAIN]
-    assert again is not None and again["prefix"].value == 1.0
-
-
-def test_a_grid_with_most_of_the_walks_costs_the_shuffled_baseline_alone() -> None:
-    plans = walked(60, queries=4)
-    often = plans.where(np.concatenate([np.arange(59), np.full(70, 59)]))
-    rows = planted_plans(often, "linear")
-    table = read_plans(lambda *_: rows, often, [PLACE], readers=[LinearSteps()])
-    row = table.row("pre/end", 3, "linear", 1)
-    assert row.baselines[SHUFFLED] is None and row.baselines[MAJORITY] is not None
-    assert list(table.left_out) == [SHUFFLED]
-    assert "are in one grid" in table.to_json()["left_out"][SHUFFLED]

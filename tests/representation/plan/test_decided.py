@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from representation.plan.plantings import planted_plans, walked
 
 from goalmeter.representation.plans.comparison import Decided, along, decided
-from goalmeter.representation.plans.targets import MAJORITY, POSITION
+from goalmeter.representation.plans.targets import POSITION
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -23,7 +22,7 @@ def emergent(shown: dict[str, int], **options: Any) -> Decided:
         rows = planted_plans(plans, "linear" if first else "none", first=max(first, 1))
         return rows[:, 1:2]
 
-    return decided(at, plans, layers=[2], shares=SHARES, **options)
+    return decided(at, plans, layers=[2], shares=SHARES, parts=3, **options)
 
 
 def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
@@ -44,29 +43,3 @@ def test_a_step_is_settled_from_where_it_can_be_read_and_stays_so() -> None:
     # Sequences that have ended have no third step.
     plans = walked(200, queries=3)
     assert made.row("pre/end", 2, 3).accuracy.n == (plans.lengths >= 3).sum() < 200
-
-
-def test_where_nothing_is_held_nothing_is_settled() -> None:
-    made = emergent({}, steps=2, parts=1)
-    assert [(each.share, each.added) for each in made.settled] == [(None, None)] * 2
-    row = made.row("post/0.5", 2, 1)
-    # A head that sees nothing tells what is most frequent, and position alone tells more.
-    assert row.accuracy.value == pytest.approx(row.baselines[MAJORITY].value, abs=0.15)
-    assert row.beyond.interval is not None and row.beyond.interval[1] < 0
-    # Nor does noise take much of it away from a head that sees the position too.
-    assert row.joint.value == pytest.approx(row.baselines[POSITION].value, abs=0.2)
-
-
-def test_decisions_that_lack_a_position_are_left_out_of_all() -> None:
-    plans = walked(60)
-    rows = planted_plans(plans, "linear")
-    holes = rows.copy()
-    holes[4] = np.nan
-    made = decided(
-        lambda _, position: holes if position == "post/0.5" else rows,
-        plans,
-        layers=[1],
-        shares=[0.5],
-        steps=1,
-    )
-    assert made.lacking == 1 and {row.accuracy.n for row in made.decided} == {59}

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from representation.plan.plantings import walked
 
-from goalmeter.gridworld import Cell, GridWorld, State
+from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plans.readers import LinearSteps, PlanReading
 from goalmeter.representation.plans.targets import (
     END,
     NOTHING,
@@ -18,7 +17,6 @@ from goalmeter.representation.plans.targets import (
     optimal_plans,
     other_walks,
     plans_in,
-    position_features,
     repeated,
     stated_plans,
 )
@@ -74,26 +72,6 @@ def test_another_walk_is_asked_of_the_same_question_alone() -> None:
     assert again[1].tolist() == plans.actions[0].tolist()
     assert (again[2:] == UNASKED).all()
     assert other_walks(plans.where(np.array([0, 2, 3])), seed=0) is None
-
-
-def test_position_alone_follows_the_compass() -> None:
-    # In empty rooms the compass is all that there is to know, so position tells a right action.
-    rng = np.random.default_rng(0)
-    walls = np.ones((7, 7), dtype=bool)
-    walls[1:-1, 1:-1] = False
-    worlds, moves = [], []
-    for _ in range(400):
-        agent, goal = (Cell(*map(int, rng.integers(1, 6, size=2))) for _ in range(2))
-        if agent != goal:
-            worlds.append(GridWorld(walls, agent, goal))
-            moves.append(planned(worlds[-1]).optimal_actions(State(worlds[-1].start))[0])
-    scenes = Scenes.of(worlds, [State(world.start) for world in worlds], moves)
-    reading = PlanReading(position_features(scenes), np.array(moves)[:, None])
-    half = len(worlds) // 2
-    train, rest = np.arange(half), np.arange(half, len(worlds))
-    fitted = LinearSteps().fit(reading.where(train[20:]), reading.where(train[:20]), seed=0)
-    told = fitted.predicted(reading.activations[rest])[:, 0]
-    assert (told == np.array(moves)[rest]).mean() > 0.95
 
 
 def test_stated_plans_are_those_of_the_reasoning(networks: dict[str, Any]) -> None:

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from representation.plan.plantings import planted_plans, walked
 
-from goalmeter.representation.plans.readers import (
-    LinearSteps,
-    PlanReading,
-    Scaled,
-    _regression,
-    head_of,
-)
-from goalmeter.representation.plans.targets import END, NOTHING
+from goalmeter.representation.plans.readers import Scaled, _regression, head_of
 
 
 def labelled(rows: int, width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -64,23 +56,3 @@ def test_validation_chooses_the_penalty_and_may_choose_to_read_nothing() -> None
     assert (
         head_of((train[0], np.full(200, 2)), beside, (1e-1,)).called(train[0]).tolist() == [2] * 200
     )
-
-
-def test_sequences_of_unequal_lengths_are_fitted_and_told() -> None:
-    plans = walked(60)
-    rows = planted_plans(plans, "linear")
-    reading = PlanReading(rows, plans.actions)
-    fitted = LinearSteps().fit(
-        reading.where(np.arange(40)), reading.where(np.arange(40, 60)), seed=0
-    )
-    told = fitted.predicted(rows)
-    assert told.shape == plans.actions.shape and told.min() >= 0 and told.max() <= END
-    assert len(fitted.heads) <= 10
-    # Steps that no training walk has are told as the last that one has.
-    short = plans.actions.copy()
-    short[:, 3:] = NOTHING
-    fitted = LinearSteps().fit(
-        PlanReading(rows[:40], short[:40]), PlanReading(rows[40:], short[40:]), seed=0
-    )
-    told = fitted.predicted(rows)
-    assert len(fitted.heads) == 3 and (told[:, 3:] == told[:, 2:3]).all()

@@ -9,7 +9,7 @@ import pytest
 from oracles import plans as oracle
 
 from goalmeter._types import IntArray
-from goalmeter.representation.plans.targets import END, NOTHING, plan_score, prefix_beyond
+from goalmeter.representation.plans.targets import END, NOTHING, plan_score
 
 # Three sequences of three queries: one that ends after two, one that goes on, one cut short.
 DONE = np.array([[0, 1, END], [0, 1, 2], [3, NOTHING, NOTHING]])
@@ -62,19 +62,3 @@ def test_conditional_accuracies_multiply_to_that_of_the_prefix_where_none_is_sho
         product *= score["conditional"].value
         assert score["prefix"].value == pytest.approx(product)
         assert plan_score(done, done, np.arange(200), n)["prefix"].value == 1.0
-
-
-def test_intervals_are_over_grids_and_differences_over_the_same_sequences() -> None:
-    rng = np.random.default_rng(1)
-    done = np.repeat(rng.integers(0, 4, size=(12, 3)), 10, axis=0)
-    said = np.repeat(rng.integers(0, 2, size=(12, 3)), 10, axis=0)
-    alone, joint = (
-        plan_score(said, done, grids, 1)["prefix"]
-        for grids in (np.arange(120), np.arange(120) // 10)
-    )
-    assert alone.interval is not None and joint.interval is not None
-    assert joint.clusters == 12 and joint.value == pytest.approx(alone.value)
-    assert np.diff(joint.interval) > 2 * np.diff(alone.interval)
-    ahead = prefix_beyond(done, said, done, np.arange(120) // 10, 1)
-    assert ahead.value == pytest.approx(1 - joint.value) and ahead.n == 120
-    assert prefix_beyond(said, said, done, np.arange(120), 1).value == 0.0

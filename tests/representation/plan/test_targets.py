@@ -12,8 +12,7 @@ from representation.planted import Plant, planted
 from goalmeter import GoalmeterError
 from goalmeter.gridworld import GridWorld, State
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.plans.targets import END, NOTHING, WalkPlans, plans_in, plans_of
-from goalmeter.representation.replay import Sample
+from goalmeter.representation.plans.targets import END, NOTHING, WalkPlans, plans_in
 from goalmeter.representation.scenes import Scenes
 
 HALL = ["#" * 16, "#A" + "_" * 12 + "G#", "#" * 16]
@@ -76,22 +75,6 @@ def test_no_walk_is_dropped_and_all_agree_with_the_oracle() -> None:
         moves = [made.scenes.actions[i] for i in rows]
         assert row == oracle.told_of((str(world).splitlines(), moves), 6)
     assert (plans.lengths == 6).sum() > 10
-
-
-def test_recorded_decisions_may_come_in_any_order() -> None:
-    world = GridWorld.from_text(ROOM)
-    states = [State(world.start)]
-    moves = [DOWN, RIGHT, RIGHT, DOWN]
-    for move in moves:
-        states.append(planned(world).step(states[-1], move))
-    samples = [
-        Sample("w", number, world, states[number], move, (), f"asked {number}", (1,), (2,))
-        for number, move in enumerate(moves)
-    ]
-    plans = plans_of(samples[::-1])
-    assert spelled(plans) == [[*moves, "end"]]
-    assert plans.walks == ("w",) and plans.questions == ("asked 0",)
-    assert plans.scenes.states[0] == states[0]
 
 
 def test_what_is_no_whole_walk_is_refused() -> None:

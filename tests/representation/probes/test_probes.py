@@ -126,16 +126,6 @@ def test_ridge_is_ridge_in_either_product(rows: int) -> None:
     assert checked
 
 
-def test_ridge_agrees_with_scikit_learn() -> None:
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    fitted = Ridge(penalties=(10.0,)).fit(TRAIN, VALIDATION, seed=0)
-    z = Standard.of(TRAIN.activations)(TRAIN.activations)
-    labels = TRAIN.scenes.labels
-    theirs = linear_model.Ridge(alpha=10.0).fit(z, labels[:, 1, 1] == AGENT).coef_
-    ours = fitted.slopes(0)[:, 6, 1]  # type: ignore[misc]
-    assert ours / np.linalg.norm(ours) == pytest.approx(theirs / np.linalg.norm(theirs), abs=1e-9)
-
-
 @pytest.mark.parametrize("name", ["ridge", "logistic", "bilinear(32)"])
 def test_a_wall_direction_is_how_its_odds_change(name: str) -> None:
     fitted: FittedHeads = QUICK[name].fit(TRAIN, VALIDATION, seed=0)
@@ -165,15 +155,6 @@ def test_the_published_probes_are_those_of_whole_rows(hidden: int | None) -> Non
             scores = fitted.weights[2] @ np.maximum(scores, 0) + fitted.weights[3]
         shares = np.exp(scores) / np.exp(scores).sum()
         assert posterior[scene, row, column, fitted.classes] == pytest.approx(shares, abs=1e-6)
-
-
-def test_the_published_linear_probe_cannot_tell_cells_of_a_state_apart() -> None:
-    fitted = Published(epochs=1).fit(TRAIN, VALIDATION, seed=0)
-    posterior = fitted.posterior(TEST.activations, TEST.scenes.shapes)
-    odds = np.log(posterior[:, 1, 2, WALL] / posterior[:, 1, 2, EMPTY])
-    other = np.log(posterior[:, 2, 1, WALL] / posterior[:, 2, 1, EMPTY])
-    # What the activations add is the same for both cells.
-    assert np.ptp(odds - other) < 1e-9 < np.ptp(odds)
 
 
 def test_padding_is_a_class_in_training_and_none_afterwards() -> None:

@@ -10,7 +10,7 @@ from oracles import representation as oracle
 from representation.scenery import PICTURES, certain, random_posterior, scenes_of, spelled
 
 from goalmeter.representation.probes.scores import localisation, scores
-from goalmeter.representation.scenes import AGENT, CLASSES, GOAL, KEY, OUTSIDE
+from goalmeter.representation.scenes import AGENT, CLASSES, GOAL, OUTSIDE
 
 SCENES = scenes_of(*PICTURES, ["####", "#AG#", "####"], PICTURES[1])
 OURS, THEIRS = random_posterior(SCENES, 0), random_posterior(SCENES, 1)
@@ -67,21 +67,6 @@ def test_every_score_agrees_with_its_definition(name: str) -> None:
         assert values == pytest.approx(expected, abs=1e-12)
 
 
-def test_intervals_are_over_grids() -> None:
-    # The second picture is there twice: five scenes of four grids.
-    (score, *_) = scores(OURS, THEIRS, SCENES)
-    assert score.accuracy.clusters == 4 and score.gain_bits.clusters == 4
-    assert score.to_json()["class"] == "all" and score.to_json()["auroc"] is None
-
-
-def test_no_cell_costs_more_than_the_floor_allows() -> None:
-    truth = certain(SCENES)
-    wrong = np.roll(truth, 1, axis=-1)
-    (score, *_) = scores(wrong, truth, SCENES)
-    assert score.accuracy.value == 0.0
-    assert -14 < score.gain_bits.value < -13
-
-
 THREE = scenes_of(*PICTURES)
 
 
@@ -102,15 +87,3 @@ def test_errors_agree_with_their_definition(label: int, seed: int) -> None:
     blurs = [errors["blur"] for errors in each if errors["blur"] is not None]
     assert seen.blur.value == pytest.approx(np.mean(blurs) if blurs else np.nan, nan_ok=True)
     assert seen.missing.value == pytest.approx(1 - len(blurs) / len(each))
-
-
-def test_the_truth_is_where_it_is() -> None:
-    seen = localisation(certain(THREE), THREE, AGENT)
-    assert seen is not None
-    assert (seen.exact.value, seen.distance.value, seen.expected.value) == (1.0, 0.0, 0.0)
-    assert (seen.classified.value, seen.blur.value, seen.missing.value) == (1.0, 0.0, 0.0)
-    assert seen.to_json()["class"] == "agent"
-
-
-def test_a_thing_that_no_scene_has_has_no_error() -> None:
-    assert localisation(certain(THREE), THREE, KEY) is None

@@ -50,9 +50,9 @@ def test_folds_score_every_scene_once() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: split(scenes({7: 2})), "a shape has 2 grids, expected at least three"),
-        (lambda: folds(MADE, 30), r"expected at least 30 for 30 parts; take fewer parts"),
-        (lambda: folds(scenes({7: 3}), 2), "expected at least 4 for 2 parts"),
+        (lambda: split(scenes({7: 2})), "a shape has 2 grids, expected at least 3"),
+        (lambda: folds(MADE, 30), "expected at least 30, .*; take fewer parts"),
+        (lambda: folds(scenes({7: 3}), 2), "expected at least 4,"),
     ],
 )
 def test_impossible_divisions_are_refused(call: object, message: str) -> None:

@@ -15,27 +15,24 @@ from goalmeter.representation.network import Network
 from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.result_rows import MovedRow
 from goalmeter.representation.stages import use
-from goalmeter.representation.stages.use import StreamResults, select_decisions, stream_stage
+from goalmeter.representation.stages.decoding import ProbeRun
+from goalmeter.representation.stages.use import select_decisions, stream_stage
 from goalmeter.runs import Stages
 from goalmeter.statistics.clusters import Estimate
 
 
 def asked(
-    mouse: Network,
-    folder: Path,
-    lines: list[str],
-    samples: list[Any],
-    *interventions: str,
-) -> StreamResults:
-    """What the stages of where and when come to."""
-    tried = interventions or ("knock-out", "patch")
-    wanted = ProbeOptions((2,), ("pre/end",), ("ridge",), ("use",), tried, 40)
+    mouse: Network, folder: Path, lines: list[str], samples: list[Any]
+) -> tuple[dict[str, str], Any]:
+    """What the stages of where and when leave out, and their rows."""
+    wanted = ProbeOptions((2,), ("pre/end",), ("ridge",), ("use",), ("knock-out", "patch"), 40)
     with Stages(folder, {"kind": "probe"}, tell=lines.append) as stages:
-        return stream_stage(
-            stages, samples, lambda: select_decisions(samples, 40, seed=0), mouse, wanted
-        )
+        run = ProbeRun(stages, tuple(samples), mouse, wanted)
+        rows = stream_stage(run, lambda: select_decisions(samples, 40, seed=0))
+    return run.left_out, rows
 
 
+@pytest.mark.slow
 def test_streams_are_exchanged_and_a_carrier_is_learnt(
     mouse: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -47,45 +44,31 @@ def test_streams_are_exchanged_and_a_carrier_is_learnt(
         stages.value("use/moved/isometry", lambda: {"reason": "too few grids"})
     lines: list[str] = []
     samples = decisions(mouse, 24)
-    result = asked(mouse, tmp_path / "probe", lines, samples)
+    left_out, rows = asked(mouse, tmp_path / "probe", lines, samples)
     made = [line for line in lines if line.startswith("probe:")]
     stages_made = ["use/moved/goal", "use/subspace/goal", "use/subspace/agent"]
     assert made == [f"probe: {name}" for name in stages_made]
 
-    screened = [row for row in result.moved if row.half == "screen"]
+    screened = [row for row in rows["moved"] if row.half == "screen"]
     places = {(row.position, row.layer) for row in screened}
     layers: list[int | str] = [2, "1-2", "3-4", "all"]
     assert places == {(name, layer) for name in ("pre/goal", "pre/end") for layer in layers}
-    best, ceiling = (row for row in result.moved if row.half == "confirm")
+    best, ceiling = (row for row in rows["moved"] if row.half == "confirm")
     (chosen,) = (row for row in screened if row.chosen)
     assert best.chosen and (best.position, best.layer) == (chosen.position, chosen.layer)
     assert ceiling.is_ceiling and not ceiling.chosen
     assert best.flips.value < 0.25 < 0.75 < ceiling.flips.value
 
-    (row,) = result.subspaces
+    (row,) = rows["subspaces"]
     assert (row.half, row.moved, row.layer, row.position) == ("confirm", "goal", 0, "pre/goal")
     assert row.rank == 4 and row.losses[1] < row.losses[0] and row.trained <= 24
     assert row.whole_flips.value > 0.75 and row.pairs == row.flips.n
-    assert row.degrees is not None and 0 <= row.degrees <= 90
     low, middle, high = row.chance
-    assert 0 < low < middle < high <= 90
-    assert set(result.left_out) == {"isometry moved", "subspace of the agent"}
-    assert "no place was confirmed" in result.left_out["subspace of the agent"]
+    assert row.degrees is not None and 0 < low < middle < high <= 90
+    assert set(left_out) == {"isometry moved", "subspace of the agent"}
+    assert "no place was confirmed" in left_out["subspace of the agent"]
     lines.clear()
-    assert asked(mouse, tmp_path / "probe", lines, samples).subspaces == result.subspaces
-    assert not lines
-
-
-def test_reasons_are_kept_like_numbers(mouse: Network, tmp_path: Path) -> None:
-    """Of two decisions one half has none: nothing can be asked, and nobody asks again."""
-    samples = decisions(mouse, 2)
-    lines: list[str] = []
-    result = asked(mouse, tmp_path / "probe", lines, samples)
-    assert {"goal moved", "agent moved", "isometry moved"} <= set(result.left_out)
-    assert result.moved == () == result.subspaces
-    assert [line for line in lines if line.startswith("probe:")]
-    lines.clear()
-    assert asked(mouse, tmp_path / "probe", lines, samples) == result and not lines
+    assert asked(mouse, tmp_path / "probe", lines, samples) == (left_out, rows) and not lines
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import numpy as np
 from representation.planted import Plant, planted
 
 from goalmeter.representation.beliefs.decoded_maps import ANOTHER, ANOTHER_WALLS, EMPTY_ROOM, GREEDY
+from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.probes.protocol import Reading
-from goalmeter.representation.stages.decoding import Decoding, explained_stage
+from goalmeter.representation.stages.decoding import Decoding, ProbeRun, explained_stage
 from goalmeter.runs import Stages
 
 
@@ -30,7 +31,8 @@ def test_maps_that_no_grid_can_lend_are_left_out_and_nothing_else(tmp_path: Path
         )
         chosen = {"probe": "ridge", "layer": 1, "position": "pre/end"}
         with Stages(tmp_path / str(times), {"kind": "probe"}) as stages:
-            kept = explained_stage(stages, Decoding(captures, (), chosen, 0), ["pre/end"])
+            run = ProbeRun(stages, (), None, ProbeOptions(positions=("pre/end",)))  # type: ignore[arg-type]
+            kept = explained_stage(run, Decoding(captures, (), chosen, 0))
         assert set(kept.get("left_out", {})) == missing
         assert all("are in one grid" in reason for reason in kept.get("left_out", {}).values())
         controls = set(kept["explained_errors"]["controls"])

@@ -103,12 +103,10 @@ def test_effects_by_hand() -> None:
     unneeded = needed._replace(needed=False, changed=(RIGHT,))
     moves = [(RIGHT, DOWN), (RIGHT, UP), (RIGHT, None), (LEFT, DOWN)]
     outcomes = [
-        TrialOutcome("walk", step, f"grid {step}", (7, 7), needed, before, after)
+        TrialOutcome(f"grid {step}", (7, 7), needed, before, after)
         for step, (before, after) in enumerate(moves)
     ]
-    outcomes += [
-        TrialOutcome("walk", 9, f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)
-    ]
+    outcomes += [TrialOutcome(f"grid {n}", (7, 7), unneeded, RIGHT, RIGHT) for n in range(5)]
     candidate = CandidateIntervention("knock-out", 1, "pre/cell", False, lambda located, cell: None)
     row = row_of(candidate, outcomes)
     assert row.label == "knock-out at layer 1"

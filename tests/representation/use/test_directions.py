@@ -19,10 +19,8 @@ from goalmeter.representation.use.directions import (
     NamesCell,
     TargetCell,
     TrainingDecision,
-    for_another,
     learn_directions,
     ridge_directions,
-    with_random_directions,
 )
 from goalmeter.representation.use.interventions import Intervention, WrittenText
 
@@ -74,29 +72,6 @@ def test_every_kind_stays_at_its_own_tokens(networks: dict[str, Any], architectu
     around = {spot.where for spot in kinds["closed, around"].edits([1])(located, cell)}
     near = [cell, *(cell.moved(move) for move in range(4))]
     assert around <= {token for each in near for token in located.cell(each)}
-
-
-def test_random_directions_are_as_long_and_the_same_in_any_order(networks: dict[str, Any]) -> None:
-    network = networks["llama"]
-    located = learnt(network)[0].located
-    unit = np.eye(32)[0]
-
-    def spots(located: Located, cell: Cell) -> list[DirectionEdit]:
-        return [
-            DirectionEdit(3, 1, Direction(unit, 2.5)),
-            DirectionEdit(4, 1, Direction(unit, 1.5)),
-        ]
-
-    drawn = with_random_directions(spots, 0)(located, Cell(1, 2))
-    again = with_random_directions(spots, 0)(located, Cell(1, 2))
-    assert [(s.where, s.layer, s.direction.gap) for s in drawn] == [(3, 1, 2.5), (4, 1, 1.5)]
-    for first, second in zip(drawn, again, strict=True):
-        assert (first.direction.unit == second.direction.unit).all()
-        assert np.linalg.norm(first.direction.vector(2)) == pytest.approx(2 * first.direction.gap)
-        assert abs(first.direction.unit[0]) < 0.7
-    other = with_random_directions(spots, 0)(located, Cell(1, 3))
-    assert (other[0].direction.unit != drawn[0].direction.unit).any()
-    assert for_another(spots, lambda located, cell: None)(located, Cell(1, 2)) == []
 
 
 def test_a_write_and_an_ablation_by_hand(networks: dict[str, Any]) -> None:

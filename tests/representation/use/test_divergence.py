@@ -10,7 +10,7 @@ import pytest
 from oracles.divergence import divergence as by_hand
 from oracles.divergence import mean_over_relabellings
 
-from goalmeter.representation.use.answers import action_counts, divergence, effect_in_nats
+from goalmeter.representation.use.answers import divergence, effect_in_nats
 
 NAMES = ["LEFT", "RIGHT", "UP", "DOWN", "unreadable"]
 
@@ -31,28 +31,13 @@ def test_it_agrees_with_the_oracle(seed: int) -> None:
     assert mean == pytest.approx(mean_over_relabellings(first, second), abs=1e-12)
 
 
-def test_actions_are_counted_with_those_that_cannot_be_read() -> None:
-    assert action_counts([0, 3, None, 3]).tolist() == [1, 0, 0, 2, 1]
-    assert action_counts([]).tolist() == [0, 0, 0, 0, 0]
-
-
 def test_no_change_has_no_effect_and_the_plain_divergence_has_one() -> None:
-    """Of 4,000 decisions whose answers come from one distribution."""
+    """Of 1,000 decisions whose answers come from one distribution."""
     rng = np.random.default_rng(0)
     shares = [0.5, 0.3, 0.1, 0.1, 0.0]
-    pairs = rng.multinomial(6, shares, size=(2, 4000))
-    effect = effect_in_nats(pairs[0], pairs[1], [f"grid {n % 200}" for n in range(4000)])
+    pairs = rng.multinomial(6, shares, size=(2, 1000))
+    effect = effect_in_nats(pairs[0], pairs[1], [f"grid {n % 200}" for n in range(1000)])
     plain = np.mean([divergence(*pair)[0] for pair in zip(*pairs, strict=True)])
     assert plain > 0.08
     assert effect.interval is not None and effect.interval[0] <= 0 <= effect.interval[1]
-    assert abs(effect.value) < 0.006 and (effect.n, effect.clusters) == (4000, 200)
-
-
-def test_another_move_always_has_nearly_the_largest_effect() -> None:
-    always, never = np.array([8, 0, 0, 0, 0]), np.array([0, 8, 0, 0, 0])
-    effect = effect_in_nats([always] * 10, [never] * 10, list("abcdefghij"))
-    mean = mean_over_relabellings(["a"] * 8, ["b"] * 8)
-    assert effect.value == pytest.approx(np.log(2) - mean)
-    assert effect.value > 0.65 and effect.interval is not None and effect.interval[0] > 0.3
-    nothing = effect_in_nats([always] * 10, [always] * 10, list("abcdefghij"))
-    assert nothing.value == 0 and nothing.interval is not None and nothing.interval[1] < 0.3
+    assert abs(effect.value) < 0.012 and (effect.n, effect.clusters) == (1000, 200)

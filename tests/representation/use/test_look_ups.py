@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld.world import Cell
 
 pytest.importorskip("transformers")
@@ -14,18 +13,9 @@ pytest.importorskip("transformers")
 from representation.use.test_causal_use import decisions
 
 from goalmeter.representation.network import Network
-from goalmeter.representation.replay import Located
 from goalmeter.representation.result_rows import SpanRow
 from goalmeter.representation.use.interventions import WrittenText
-from goalmeter.representation.use.look_ups import (
-    ANSWERING,
-    SPANS,
-    look_ups,
-    span_at,
-    span_candidates,
-    spans_of,
-)
-from goalmeter.representation.use.trials import CONFIRM, half_of
+from goalmeter.representation.use.look_ups import ANSWERING, SPANS, look_ups, span_at, spans_of
 
 CELL = Cell(2, 3)
 
@@ -79,6 +69,7 @@ def of_the_mouse(mouse: Network) -> dict[str, SpanRow]:
     return {each.span: each for each in look_ups(decisions(mouse, 14), mouse)}
 
 
+@pytest.mark.slow
 def test_it_looks_cells_up_at_the_turns_of_their_neighbours(
     of_the_mouse: dict[str, SpanRow],
 ) -> None:
@@ -92,21 +83,3 @@ def test_it_looks_cells_up_at_the_turns_of_their_neighbours(
     for each in of_the_mouse.values():
         assert each.other_flips.value < 0.25
         assert each.other_flips.n == each.cells
-
-
-def test_the_null_hides_another_cell_from_the_same_tokens(mouse: Network) -> None:
-    sample = decisions(mouse, 1)[0]
-    located, cell = Located(sample, mouse.local.tokenizer), sample.world.open_cells[3]
-    for candidate in span_candidates(mouse, seed=2):
-        (null,) = candidate.nulls
-        ours, other = candidate.make(located, cell), null.make(located, cell)
-        assert ours is not None and other is not None and null.is_null
-        (hidden,), (shown,) = ours.knock_outs, other.knock_outs
-        assert hidden.span == shown.span and set(hidden.places).isdisjoint(shown.places)
-
-
-def test_without_a_needed_cell_it_is_refused(mouse: Network) -> None:
-    rooms = decisions(mouse, 4, complexity=0.0)
-    assert any(half_of(each.world, "0") == CONFIRM for each in rooms)
-    with pytest.raises(InvalidParameterError, match="the confirm half has an uncertain cell"):
-        look_ups(rooms, mouse)

@@ -15,7 +15,6 @@ from representation.use.test_causal_use import decisions
 from scipy import stats
 
 from goalmeter.gridworld.planner import planned
-from goalmeter.representation.replay import Located
 from goalmeter.representation.use.patching import (
     KINDS,
     PairAnswers,
@@ -25,12 +24,7 @@ from goalmeter.representation.use.patching import (
     pairs,
     stream_places,
 )
-from goalmeter.representation.use.subspace import (
-    Subspace,
-    _exchange,
-    place_directions,
-    subspace,
-)
+from goalmeter.representation.use.subspace import _exchange, angle, subspace, verdict
 from goalmeter.statistics.clusters import Estimate
 
 LEFT, RIGHT, UP, DOWN = range(4)
@@ -71,6 +65,7 @@ def of_the_mouse(mouse: Any) -> Any:
     return moved(halves, stream_places(mouse, ["pre/goal", "pre/end"], [0]))
 
 
+@pytest.mark.slow
 def test_the_goal_is_read_at_its_word(of_the_mouse: Any) -> None:
     """At layer 0 its word is the only one that differs, so this is the other question itself."""
     *screened, best, ceiling = of_the_mouse
@@ -108,65 +103,38 @@ def test_exchanging_every_dimension_is_a_patch(mouse: Any) -> None:
         torch.testing.assert_close(change.edits[0].change(own), by_hand, rtol=1e-4, atol=1e-4)
 
 
-def a_subspace(basis: Any, **flips: tuple[float, float]) -> Subspace:
-    estimates = {name: Estimate(0.5, ends, 9, 9) for name, ends in flips.items()}
-    return Subspace("goal", StreamPlace("pre/goal", (1,), 1), basis, 9, (1.0, 0.5), **estimates)
-
-
 def test_angles_by_hand() -> None:
     """Half way out of a plane is 45 degrees; what chance gives is known in closed form."""
-    wide = {"flips": (0.6, 0.9), "random_flips": (0.0, 0.2), "whole_flips": (0.7, 1.0)}
-    space = a_subspace(np.eye(50)[:, :4], **wide)
-    direction = np.zeros(50)
+    basis, direction = np.eye(50)[:, :4], np.zeros(50)
     direction[[0, 9]] = 3.0
-    angle = space.angle(direction)
-    assert angle.degrees == pytest.approx(45)
+    degrees, chance = angle(basis, direction)
+    assert degrees == pytest.approx(45)
     # The square of the cosine of a random direction: Beta(k / 2, (D - k) / 2).
     quantiles = stats.beta(2, 23).ppf([0.975, 0.5, 0.025])
-    assert angle.chance == pytest.approx(np.degrees(np.arccos(np.sqrt(quantiles))), abs=3)
+    assert chance == pytest.approx(np.degrees(np.arccos(np.sqrt(quantiles))), abs=3)
     both = np.stack([direction, np.eye(50)[20]], axis=1)
-    assert space.angle(both).degrees == pytest.approx(45)
-    assert space.angle(np.eye(50)[:, 3]).degrees == pytest.approx(0, abs=1e-3)
+    assert angle(basis, both)[0] == pytest.approx(45)
+    assert angle(basis, np.eye(50)[:, 3])[0] == pytest.approx(0, abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("flips", "chance", "whole", "verdict"),
+    ("flips", "chance", "whole", "expected"),
     [
         ((0.6, 0.9), (0.0, 0.2), (0.7, 1.0), "carries it"),
         ((0.1, 0.9), (0.0, 0.2), (0.7, 1.0), "cannot be told"),
         ((0.6, 0.9), (0.0, 0.2), (0.0, 0.4), "nothing here carries it"),
     ],
 )
-def test_verdicts(flips: Any, chance: Any, whole: Any, verdict: str) -> None:
-    space = a_subspace(np.eye(9)[:, :1], flips=flips, random_flips=chance, whole_flips=whole)
-    assert space.verdict == verdict
+def test_verdicts(flips: Any, chance: Any, whole: Any, expected: str) -> None:
+    assert verdict(*(Estimate(0.5, ends, 9, 9) for ends in (flips, chance, whole))) == expected
 
 
 @pytest.mark.slow
 def test_a_subspace_is_learnt(mouse: Any) -> None:
     """Where the goal's word is read, some dimensions do what the whole stream does."""
     halves = answers_by_half(mouse, decisions(mouse, 24), "goal", "0", 0)
-    space = subspace(mouse, halves, StreamPlace("pre/goal", (0,), 0), rank=12, steps=30)
-    assert space.losses[1] < space.losses[0] / 2
-    np.testing.assert_allclose(space.basis.T @ space.basis, np.eye(12), atol=1e-6)
-    assert space.whole_flips.value > 0.75
-    assert space.flips.value > space.random_flips.value
-
-
-@pytest.mark.parametrize("kind", ["goal", "agent"])
-def test_directions_of_a_place_tell_cells_apart(mouse: Any, kind: str) -> None:
-    """Embeddings of different cells differ along them; fewer directions are the first of more."""
-    samples, place = decisions(mouse, 12), StreamPlace(f"pre/{kind}", (0,), 0)
-    first, more = (place_directions(samples, mouse, place, kind, most) for most in (1, 3))
-    assert first is not None and more is not None
-    np.testing.assert_allclose(more.T @ more, np.eye(3), atol=1e-9)
-    np.testing.assert_allclose(np.abs(first[:, 0] @ more), [1, 0, 0], atol=1e-9)
-    rows = {}
-    for each in samples:
-        tokens = list(place.tokens(Located(each, mouse.local.tokenizer)))
-        stream = mouse.streams(each.prompt, [0])[0][tokens].double().mean(dim=0).numpy()
-        rows[each.world.goal if kind == "goal" else each.state.cell] = stream @ more
-    points = np.array(list(rows.values()))
-    distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    assert len(rows) > 3 and distances[np.triu_indices(len(points), 1)].min() > 0
-    assert place_directions(samples[:1], mouse, place, kind, 4) is None
+    row, basis = subspace(mouse, halves, StreamPlace("pre/goal", (0,), 0), rank=12, steps=30)
+    assert row.losses[1] < row.losses[0] / 2
+    np.testing.assert_allclose(basis.T @ basis, np.eye(12), atol=1e-6)
+    assert row.whole_flips.value > 0.75
+    assert row.flips.value > row.random_flips.value

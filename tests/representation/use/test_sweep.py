@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("transformers")
 
 import torch
-from representation.tiny import CORRIDOR, ROOM, sample
+from representation.tiny import ARCHITECTURES, CORRIDOR, ROOM, sample
 from representation.use.test_causal_use import decisions
 from representation.use.test_interventions import Steps
 
@@ -18,9 +18,7 @@ from goalmeter.representation.use.answers import AnswerSweep, answer_all
 from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.interventions import Intervention, TokenSpan, knock_out, write
 from goalmeter.representation.use.look_ups import span_candidates
-from goalmeter.representation.use.trials import Donors, candidates
-
-ARCHITECTURES = ["llama", "gpt-oss", "gpt2", "qwen"]
+from goalmeter.representation.use.trials import candidates
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -49,6 +47,7 @@ def test_answers_are_those_from_the_start(networks: dict[str, Any], name: str) -
     assert len({answer.tokens for answer in plain}) > 3
 
 
+@pytest.mark.slow
 def test_the_mouse_answers_alike(mouse: Any) -> None:
     """Every intervention that is screened for, in one call; moves are equal, and so are words."""
     taken = decisions(mouse, 2)
@@ -63,29 +62,3 @@ def test_the_mouse_answers_alike(mouse: Any) -> None:
                 changes.append(change)
     ours = sweep.answers(numbers, changes, tokens=120)
     assert ours == answer_all(mouse, [taken[n] for n in numbers], changes, tokens=120)
-
-
-def test_donors_are_read_once(networks: dict[str, Any], monkeypatch: Any) -> None:
-    network = networks["llama"]
-    passes: list[int] = []
-    plain = type(network).forward
-
-    def counted(self: Any, rows: Any) -> Any:
-        passes.append(len(rows))
-        return plain(self, rows)
-
-    monkeypatch.setattr(type(network), "forward", counted)
-    donors = Donors(network, [0, 1, 2])
-    first, second = [5, 6, 7], [8, 9]
-    for layers in ([0], [1, 2], [2]):
-        for ids in (first, second):
-            kept = donors.streams(ids, layers)
-            assert set(kept) == set(layers) and kept[layers[0]].shape == (len(ids), network.width)
-    assert len(passes) == 2
-    direct = network.streams(first, [2])[2]
-    torch.testing.assert_close(donors.streams(first, [2])[2], direct, rtol=0, atol=0)
-    small = Donors(network, [1], most_bytes=0)
-    passes.clear()
-    for ids in (first, first, second, first):
-        small.streams(ids, [1])
-    assert len(passes) == 3  # the one that was asked for last is kept in any case

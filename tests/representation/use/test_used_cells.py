@@ -16,6 +16,7 @@ from goalmeter.representation.beliefs.used_cells import (
     tried_of,
     used_cells,
 )
+from goalmeter.representation.result_rows import row_from
 from goalmeter.representation.use.directions import TargetCell
 from goalmeter.representation.use.trials import TrialOutcome
 
@@ -26,8 +27,7 @@ def tried(cell: Cell, flips: int, decisions: int, *, needed: bool = True) -> lis
     """Decisions that were right with RIGHT; those that flip go DOWN."""
     target = TargetCell(cell, needed, (1,), (3,) if needed else (1,))
     return [
-        TrialOutcome(f"walk {n}", 0, f"grid {n}", SHAPE, target, 1, 3 if n < flips else 1)
-        for n in range(decisions)
+        TrialOutcome(f"grid {n}", SHAPE, target, 1, 3 if n < flips else 1) for n in range(decisions)
     ]
 
 
@@ -53,19 +53,7 @@ def test_rows_that_are_not_seen() -> None:
     assert (place.cell, place.decisions, place.flips, place.as_if_wall) == (Cell(2, 1), 4, 0, 0)
     assert place.interval[0] < place.rate < place.interval[1] < 0.5
     assert used.to_json()["places"][3]["verdict"] == "not used"
-    assert UsedCells.from_json(json.loads(json.dumps(used.to_json()))) == used
-
-
-def test_a_single_decision_is_told_by_the_others_where_they_are_alike() -> None:
-    """One decision at a place tells next to nothing; thirty places that are all alike tell."""
-    alone = used_cells(tried(Cell(3, 3), 0, 1))
-    assert alone.places[0].verdict == "unknown"
-    others = [o for column in range(1, 31) for o in tried(Cell(1, column), 0, 3)]
-    (place,) = (p for p in used_cells([*others, *tried(Cell(3, 3), 0, 1)]).places if p.cell[0] == 3)
-    assert place.verdict == "not used"
-    flipped = [o for column in range(1, 31) for o in tried(Cell(1, column), 3, 3)]
-    places = used_cells([*flipped, *tried(Cell(3, 3), 0, 4)]).places
-    assert places[-1].cell == (3, 3) and places[-1].rate < 0.3 < places[0].rate
+    assert row_from(UsedCells, json.loads(json.dumps(used.to_json()))) == used
 
 
 def test_the_posterior_of_one_place_by_numerical_integration() -> None:
@@ -89,9 +77,7 @@ def test_the_posterior_of_one_place_by_numerical_integration() -> None:
 
 
 def test_what_says_nothing_is_left_out() -> None:
-    wrong = [
-        TrialOutcome("walk", 0, "grid", SHAPE, TargetCell(Cell(1, 2), True, (1,), (3,)), 0, 3),
-    ]
+    wrong = [TrialOutcome("grid", SHAPE, TargetCell(Cell(1, 2), True, (1,), (3,)), 0, 3)]
     assert used_cells([*wrong, *tried(Cell(1, 1), 1, 1, needed=False)]).places == ()
     with pytest.raises(InvalidParameterError, match="margin is 1"):
         used_cells([], margin=1.0)

@@ -10,49 +10,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import JsonFields, json_value
-from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter._types import BoolArray, FloatArray
 from goalmeter.gridworld.planner import plans
 from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
+from goalmeter.representation import scenes as classes
 from goalmeter.representation.probes.comparison import exchanged
-from goalmeter.representation.scenes import (
-    AGENT,
-    CLASSES,
-    DOOR,
-    EMPTY,
-    GOAL,
-    KEY,
-    NEUTRAL,
-    WALL,
-    Scenes,
-    Shape,
-)
-from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.representation.scenes import AGENT, GOAL, Scenes, Shape, mean_over_grids
+from goalmeter.statistics.clusters import Estimate
 
 PUBLISHED, PLACES = "published", "places"
 NO_AGENT = "no cell is classified as the agent"
 NO_GOAL = "no cell is classified as the goal"
 NO_WAY = "the goal cannot be reached on it"
+_OBJECTS = (classes.KEY, classes.DOOR, classes.NEUTRAL)
 # Worlds that are planned for together.
 _CHUNK = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """A map of each of N scenes, on which the agent is where the map has it.
+    """A map of each of N scenes, on which the agent is where the map has it."""
 
-    Attributes:
-        worlds: the start is the agent's place; None where there is no map, [N].
-        optimal: whether an action leads one step closer to the goal, [N, 4].
-    """
-
+    # The start is the agent's place; None where there is no map, [N].
     worlds: tuple[GridWorld | None, ...]
-    optimal: BoolArray
+    optimal: BoolArray  # whether an action leads one step closer to the goal, [N, 4]
 
     @classmethod
     def of(cls, worlds: Sequence[GridWorld | None]) -> Maps:
@@ -67,16 +55,11 @@ class Maps:
 
 @dataclass(frozen=True, eq=False)
 class DecodedMaps(Maps):
-    """Maps that were decoded from posteriors.
+    """Maps that were decoded from posteriors."""
 
-    Attributes:
-        posterior: the posteriors, [N, rows, columns, 7].
-        walls: the walls of each scene, also where there is no map: [N, rows, columns].
-        reasons: why a map is missing or of no use; None where it is valid, [N].
-    """
-
-    posterior: FloatArray
-    walls: BoolArray
+    posterior: FloatArray  # the posteriors, [N, rows, columns, 7]
+    walls: BoolArray  # the walls of each scene, also where there is no map: [N, rows, columns]
+    # Why a map is missing or of no use; None where it is valid, [N].
     reasons: tuple[str | None, ...]
 
     @property
@@ -105,27 +88,20 @@ def decoded(posterior: FloatArray, scenes: Scenes, *, rule: str = PLACES) -> Dec
     """
     if rule not in (PUBLISHED, PLACES):
         raise InvalidParameterError(f"rule is {rule!r}, expected {PUBLISHED!r} or {PLACES!r}")
-    if posterior.shape != (*scenes.labels.shape, len(CLASSES)):
-        raise InvalidParameterError(
-            f"the posterior has shape {posterior.shape}, expected "
-            f"{(*scenes.labels.shape, len(CLASSES))}, as these scenes have"
-        )
-    worlds: list[GridWorld | None] = []
-    reasons: list[str | None] = []
+    made: list[GridWorld | str] = []
     walls = np.ones(scenes.labels.shape, dtype=bool)
-    for number, (state, (rows, columns)) in enumerate(
-        zip(scenes.states, scenes.shapes.tolist(), strict=True)
-    ):
+    for number, (world, state) in enumerate(zip(scenes.worlds, scenes.states, strict=True)):
+        rows, columns = world.shape
         inside = posterior[number, :rows, :columns]
         drawn, objects = _published(inside) if rule == PUBLISHED else _places(inside)
         walls[number, :rows, :columns] = drawn
-        world = _world(drawn, objects, carries=state.has_key)
-        worlds.append(world if isinstance(world, GridWorld) else None)
-        reasons.append(world if isinstance(world, str) else None)
-    optimal = _optimal(worlds)
-    for number in np.flatnonzero(~optimal.any(axis=1)).tolist():
-        reasons[number] = reasons[number] or NO_WAY
-    return DecodedMaps(tuple(worlds), optimal, posterior, walls, tuple(reasons))
+        made.append(_world(drawn, objects, carries=state.has_key))
+    maps = Maps.of([each if isinstance(each, GridWorld) else None for each in made])
+    reasons = (
+        each if isinstance(each, str) else None if valid else NO_WAY
+        for each, valid in zip(made, maps.valid, strict=True)
+    )
+    return DecodedMaps(maps.worlds, maps.optimal, posterior, walls, tuple(reasons))
 
 
 def _world(walls: BoolArray, objects: Mapping[int, Cell], *, carries: bool) -> GridWorld | str:
@@ -137,56 +113,53 @@ def _world(walls: BoolArray, objects: Mapping[int, Cell], *, carries: bool) -> G
     walls = walls.copy()
     for cell in objects.values():
         walls[cell] = False
-    key, door = objects.get(KEY), objects.get(DOOR)
+    key, door, neutral = map(objects.get, _OBJECTS)
     # Planning starts without the key, so a map on which it is carried has neither key nor door.
     if carries or key is None:
         if door is not None and not carries:
             walls[door] = True
         key = door = None
     # A world holds one object to take; the key is the one that opens something.
-    neutral = None if carries or key is not None else objects.get(NEUTRAL)
+    if carries or key is not None:
+        neutral = None
     return GridWorld(walls, objects[AGENT], objects[GOAL], key, door, neutral)
 
 
 def _published(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
-    classes = posterior.argmax(axis=-1)
-    inner = _inner(classes.shape)
-    objects = {}
-    for label in (AGENT, GOAL, KEY, DOOR, NEUTRAL):
-        cells = inner & (classes == label)
-        if cells.any():
-            objects[label] = _highest(np.where(cells, posterior[..., label], -1.0))
-    return np.asarray((classes == WALL) | ~inner), objects
+    called, inner = posterior.argmax(axis=-1), _inner(posterior.shape[:2])
+    cells = {label: inner & (called == label) for label in (AGENT, GOAL, *_OBJECTS)}
+    objects = {
+        label: _highest(np.where(there, posterior[..., label], -1.0))
+        for label, there in cells.items()
+        if there.any()
+    }
+    return np.asarray((called == classes.WALL) | ~inner), objects
 
 
 def _places(posterior: FloatArray) -> tuple[BoolArray, dict[int, Cell]]:
     inner = _inner(posterior.shape[:2])
     objects = dict(zip((AGENT, GOAL), _pair(posterior, inner), strict=True))
-    for label in (KEY, DOOR, NEUTRAL):
+    for label in _OBJECTS:
         # The sum over cells is the probability that there is one at all.
         shares = np.where(inner, posterior[..., label], 0.0)
-        if shares.sum() > 0.5:
-            cell = _highest(shares)
-            if cell not in objects.values():
-                objects[label] = cell
-    return np.asarray((posterior[..., WALL] > posterior[..., EMPTY]) | ~inner), objects
+        if shares.sum() > 0.5 and (cell := _highest(shares)) not in objects.values():
+            objects[label] = cell
+    is_wall = posterior[..., classes.WALL] > posterior[..., classes.EMPTY]
+    return np.asarray(is_wall | ~inner), objects
 
 
 def _pair(posterior: FloatArray, inner: BoolArray) -> tuple[Cell, Cell]:
     """The cells i ≠ j for which P(agent in i) P(goal in j) is highest."""
-    shares = [np.where(inner, posterior[..., label], -1.0) for label in (AGENT, GOAL)]
-    agent, goal = (_highest(share) for share in shares)
+    agents, goals = (np.where(inner, posterior[..., label], -1.0) for label in (AGENT, GOAL))
+    agent, goal = _highest(agents), _highest(goals)
     if agent != goal:
         return agent, goal
     # One of them has to take its runner-up: the one that loses less by it.
-    second = []
-    for share in shares:
-        without = share.copy()
-        without[agent] = -1.0
-        second.append(_highest(without))
-    agent_stays = shares[0][agent] * shares[1][second[1]]
-    goal_stays = shares[0][second[0]] * shares[1][goal]
-    return (agent, second[1]) if agent_stays >= goal_stays else (second[0], goal)
+    elsewhere = np.ones(inner.shape, dtype=bool)
+    elsewhere[agent] = False
+    others = [_highest(np.where(elsewhere, shares, -1.0)) for shares in (agents, goals)]
+    agent_stays = agents[agent] * goals[others[1]] >= agents[others[0]] * goals[goal]
+    return (agent, others[1]) if agent_stays else (others[0], goal)
 
 
 def _inner(shape: Shape) -> BoolArray:
@@ -222,22 +195,26 @@ def _optimal(worlds: Sequence[GridWorld | None]) -> BoolArray:
 # to its own walls. Greedy: no map, the moves that lead nearer as the crow flies.
 EMPTY_ROOM, ANOTHER, ANOTHER_WALLS = "empty room", "another map", "another map's walls"
 GREEDY = "greedy"
+CHANCE = "a random wrong action"
 
 
 def map_controls(maps: DecodedMaps, scenes: Scenes, *, seed: int) -> dict[str, Maps]:
-    """Return the controls of decoded maps that are maps themselves, by name.
-
-    Args:
-        maps: the decoded maps.
-        scenes: their scenes.
-        seed: random seed of the grids from which maps are borrowed.
-    """
+    """Return control maps of decoded maps by name; the seed decides which grids lend maps."""
     donors = exchanged(scenes, seed=seed)
-    # Without a decoded map there is no place for borrowed walls either.
-    borrowed = [
-        None if world is None else _with_walls(world, maps.walls[donor])
-        for world, donor in zip(maps.worlds, donors.tolist(), strict=True)
-    ]
+    borrowed: list[GridWorld | None] = []
+    for world, donor in zip(maps.worlds, donors.tolist(), strict=True):
+        # Without a decoded map there is no place for borrowed walls either.
+        if world is None:
+            borrowed.append(None)
+            continue
+        rows, columns = world.shape
+        # Donors have the same shape, in a frame that may be larger.
+        walls = maps.walls[donor, :rows, :columns].copy()
+        objects = (world.start, world.goal, world.key, world.door, world.neutral)
+        for cell in objects:
+            if cell is not None:
+                walls[cell] = False
+        borrowed.append(GridWorld(walls, *objects))
     return {
         EMPTY_ROOM: Maps.of(empty_rooms(scenes)),
         ANOTHER: Maps(tuple(maps.worlds[i] for i in donors), maps.optimal[donors]),
@@ -253,39 +230,20 @@ def empty_rooms(scenes: Scenes) -> list[GridWorld]:
     ]
 
 
-def _with_walls(world: GridWorld, walls: BoolArray) -> GridWorld:
-    rows, columns = world.shape
-    # Donors have the same shape, in a frame that may be larger.
-    drawn = walls[:rows, :columns].copy()
-    objects = (world.start, world.goal, world.key, world.door, world.neutral)
-    for cell in objects:
-        if cell is not None:
-            drawn[cell] = False
-    return GridWorld(drawn, *objects)
-
-
-CHANCE = "a random wrong action"
-
-
 @dataclass(frozen=True)
 class ControlledShare:
-    """A share and the same share of controls.
+    """A share and the same share of controls."""
 
-    Attributes:
-        value: share of the decoded map.
-        controls: share of each control, by name.
-        beyond: the share minus that of each control, in the same states.
-    """
-
-    value: Estimate
-    controls: Mapping[str, Estimate]
-    beyond: Mapping[str, Estimate]
+    value: Estimate  # share of the decoded map
+    controls: Mapping[str, Estimate]  # share of each control, by name
+    beyond: Mapping[str, Estimate]  # the share minus that of each control, in the same states
 
     @property
     def exceeds_controls(self) -> bool:
         """Whether every interval of the difference lies above 0."""
-        intervals = [each.interval for each in self.beyond.values()]
-        return bool(intervals) and all(i is not None and i[0] > 0 for i in intervals)
+        return bool(self.beyond) and all(
+            each.interval is not None and each.interval[0] > 0 for each in self.beyond.values()
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
@@ -301,121 +259,76 @@ class Explained(JsonFields):
     Of every state there is the action that was taken, the set T of actions that are optimal in
     truth and the set D of those that are optimal on the decoded map, empty where there is no map.
     An invalid answer is in no set, and is no error that a map could explain.
-
-    Attributes:
-        states: "all" or "detour", the states where the compass may err; in the others an empty room
-            is as good as a map.
-        steps: number of states.
-        errors: number of actions that are wrong in truth.
-        unreadable: number of invalid answers.
-        invalid: share of states without a valid map; they explain nothing and count.
-        on_map: the action is in D.
-        explained_errors: the action is in D, among errors; the controls include the share of a
-            random wrong action.
-        map_corrects: some action is in D and in T, among errors (recovery in the published code).
-        recovery: the same among errors with a valid map, as published.
-        agreement: some action is in D and in T.
-        reversed: the action is in T and not in D.
     """
 
+    # "all" or "detour", the states where the compass may err; in the others an empty room is as
+    # good as a map.
     states: str
-    steps: int
-    errors: int
-    unreadable: int
-    invalid: Estimate
-    on_map: ControlledShare
+    steps: int  # number of states
+    errors: int  # number of actions that are wrong in truth
+    unreadable: int  # number of invalid answers
+    invalid: Estimate  # share of states without a valid map; they explain nothing and count
+    on_map: ControlledShare  # the action is in D
+    # The action is in D, among errors; the controls include the share of a random wrong action.
     explained_errors: ControlledShare
+    # Some action is in D and in T, among errors (recovery in the published code).
     map_corrects: ControlledShare
-    recovery: Estimate
-    agreement: ControlledShare
-    reversed: Estimate
+    recovery: Estimate  # the same among errors with a valid map, as published
+    agreement: ControlledShare  # some action is in D and in T
+    reversed: Estimate  # the action is in T and not in D
 
 
 def explained(maps: Maps, controls: Mapping[str, Maps], scenes: Scenes) -> tuple[Explained, ...]:
     """Measure what maps explain in all states, and in those where the compass may err.
 
-    Args:
-        maps: the decoded maps of N states.
-        controls: other maps of the same states, by name; greedy is added.
-        scenes: the true states and actions.
+    `controls` are other maps of the same N states, by name; greedy is added.
     """
+
+    def meets(first: BoolArray, second: BoolArray) -> BoolArray:
+        return np.asarray((first & second).any(axis=1))
+
+    truth, wrong = scenes.optimal, ~scenes.optimal
     sets = {name: control.optimal for name, control in controls.items()}
-    every = _States(scenes, maps.optimal, sets | {GREEDY: scenes.compass})
-    out = [every.explained("all", np.ones(len(scenes), dtype=bool))]
-    if scenes.detour.any():
-        out.append(every.explained("detour", scenes.detour))
-    return tuple(out)
+    sets[GREEDY] = scenes.compass
+    taken = np.array(
+        [[each == action for action in range(len(ACTIONS))] for each in scenes.actions]
+    )
+    unreadable = ~taken.any(axis=1)
+    right, ours = meets(taken, truth), meets(taken, maps.optimal)
+    agrees = meets(truth, maps.optimal)
+    on_map = {name: meets(taken, each) for name, each in sets.items()}
+    corrects = {name: meets(truth, each) for name, each in sets.items()}
+    # Of the wrong actions of a state, the share that is optimal on the map.
+    chance = (maps.optimal & wrong).sum(axis=1) / np.maximum(wrong.sum(axis=1), 1)
+    mean = partial(mean_over_grids, grids=scenes.grids)
 
-
-class _States:
-    """The states with the sets of actions of the map and of every control, [N, 4] each."""
-
-    def __init__(self, scenes: Scenes, optimal: BoolArray, controls: dict[str, BoolArray]) -> None:
-        self.truth, self.optimal, self.controls = scenes.optimal, optimal, controls
-        self.cluster = np.unique(scenes.grids, return_inverse=True)[1].astype(np.int64)
-        self.unreadable = np.array([action is None for action in scenes.actions])
-        chosen = [len(ACTIONS) if a is None else a for a in scenes.actions]
-        # A fifth column for invalid answers, which are in no set.
-        self.taken = np.eye(len(ACTIONS) + 1, dtype=bool)[chosen][:, : len(ACTIONS)]
-        self.errors = ~self.unreadable & ~self._in(self.truth)
-
-    def _in(self, sets: BoolArray) -> BoolArray:
-        """Whether the action is in a set."""
-        return np.asarray((self.taken & sets).any(axis=1))
-
-    def _meets(self, sets: BoolArray) -> BoolArray:
-        """Whether a set contains an action that is optimal in truth."""
-        return np.asarray((self.truth & sets).any(axis=1))
-
-    def explained(self, name: str, among: BoolArray) -> Explained:
-        errors = among & self.errors
-        wrong = ~self.truth
-        # Of the wrong actions of a state, the share that is optimal on the map.
-        chance = (self.optimal & wrong).sum(axis=1) / np.maximum(wrong.sum(axis=1), 1)
-        on_map = {each: self._in(sets) for each, sets in self.controls.items()}
-        meets = {each: self._meets(sets) for each, sets in self.controls.items()}
-        ours, agrees, valid = (
-            self._in(self.optimal),
-            self._meets(self.optimal),
-            self.optimal.any(axis=1),
+    def compared(
+        ours: BoolArray, others: Mapping[str, BoolArray | FloatArray], among: BoolArray
+    ) -> ControlledShare:
+        beyond = {name: ours.astype(float) - each for name, each in others.items()}
+        return ControlledShare(
+            mean(ours, among=among),
+            {name: mean(each, among=among) for name, each in others.items()},
+            {name: mean(each, among=among, paired=True) for name, each in beyond.items()},
         )
+
+    def of_states(name: str, among: BoolArray) -> Explained:
+        errors = among & ~unreadable & ~right
         return Explained(
             states=name,
             steps=int(among.sum()),
             errors=int(errors.sum()),
-            unreadable=int((among & self.unreadable).sum()),
-            invalid=self._mean(np.asarray(~valid), among),
-            on_map=self._compared(ours, on_map, among),
-            explained_errors=self._compared(ours, on_map | {CHANCE: chance}, errors),
-            map_corrects=self._compared(agrees, meets, errors),
-            recovery=self._mean(agrees, errors & valid),
-            agreement=self._compared(agrees, meets, among),
-            reversed=self._mean(np.asarray(self._in(self.truth) & ~ours), among),
+            unreadable=int((among & unreadable).sum()),
+            invalid=mean(~maps.valid, among=among),
+            on_map=compared(ours, on_map, among),
+            explained_errors=compared(ours, on_map | {CHANCE: chance}, errors),
+            map_corrects=compared(agrees, corrects, errors),
+            recovery=mean(agrees, among=errors & maps.valid),
+            agreement=compared(agrees, corrects, among),
+            reversed=mean(right & ~ours, among=among),
         )
 
-    def _compared(
-        self, ours: BoolArray, controls: Mapping[str, BoolArray | FloatArray], among: BoolArray
-    ) -> ControlledShare:
-        return ControlledShare(
-            self._mean(ours, among),
-            {name: self._mean(each, among) for name, each in controls.items()},
-            {
-                name: self._mean(ours.astype(float) - each, among, paired=True)
-                for name, each in controls.items()
-            },
-        )
-
-    def _mean(
-        self, values: BoolArray | FloatArray, among: BoolArray, *, paired: bool = False
-    ) -> Estimate:
-        of: IntArray = self.cluster[among]
-        size = int(self.cluster.max()) + 1
-        return estimate(
-            np.bincount(of, np.asarray(values, dtype=float)[among], size),
-            np.bincount(of, minlength=size),
-            # All decisions of a grid may be among these.
-            heaviest=np.bincount(self.cluster).max(),
-            n=len(of),
-            bounds=(-1.0, 1.0) if paired else (0.0, 1.0),
-            paired=paired,
-        )
+    out = [of_states("all", np.ones(len(scenes), dtype=bool))]
+    if scenes.detour.any():
+        out.append(of_states("detour", scenes.detour))
+    return tuple(out)

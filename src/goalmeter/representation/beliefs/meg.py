@@ -18,6 +18,7 @@ Source: MEG paper (NeurIPS 2024), Definition 5.2; the believed world is ours.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -58,47 +59,28 @@ Worlds = Sequence[GridWorld | None]
 
 @dataclass(frozen=True)
 class WorldFit(JsonFields):
-    """How much of the walks the goal explains in one world.
+    """How much of the walks the goal explains in one world."""
 
-    Attributes:
-        nats: nats a walk, corrected for the bias of a fit.
-        share: share of the maximum.
-        rationality: fitted rationality.
-    """
-
-    nats: Estimate
-    share: Estimate
-    rationality: float
+    nats: Estimate  # nats a walk, corrected for the bias of a fit
+    share: Estimate  # share of the maximum
+    rationality: float  # fitted rationality
 
 
 @dataclass(frozen=True)
 class Believed:
-    """Goal-directedness in the true world, in the believed one and in controls.
+    """Goal-directedness in the true world, in the believed one and in controls."""
 
-    Attributes:
-        true: the walks in the world in which they were made.
-        believed: the same decisions in the believed worlds.
-        controls: the same decisions in other worlds, by name.
-        difference: believed minus true, nats a walk.
-        beyond: believed minus each control, nats a walk.
-        maximum: nats a walk if every decision were explained.
-        missing: number of decisions without a believed world.
-    """
-
-    true: WorldFit
-    believed: WorldFit
-    controls: Mapping[str, WorldFit]
-    difference: Estimate
-    beyond: Mapping[str, Estimate]
-    maximum: float
-    missing: int
+    true: WorldFit  # the walks in the world in which they were made
+    believed: WorldFit  # the same decisions in the believed worlds
+    controls: Mapping[str, WorldFit]  # the same decisions in other worlds, by name
+    difference: Estimate  # believed minus true, nats a walk
+    beyond: Mapping[str, Estimate]  # believed minus each control, nats a walk
+    maximum: float  # nats a walk if every decision were explained
+    missing: int  # number of decisions without a believed world
 
     @property
     def exceeds_controls(self) -> bool:
-        """Whether it is above the true world and every control, each with an interval above 0.
-
-        An agent that knows the true map, or follows a compass, is above the controls alone too.
-        """
+        """Whether it is above the true world and every control, each with an interval above 0."""
         intervals = [each.interval for each in (self.difference, *self.beyond.values())]
         return bool(self.beyond) and all(i is not None and i[0] > 0 for i in intervals)
 
@@ -111,17 +93,11 @@ class Believed:
 
 @dataclass(frozen=True, eq=False)
 class WalkSteps:
-    """Where each of N scenes stands in its walk.
+    """Where each of N scenes stands in its walk."""
 
-    Attributes:
-        walks: number of the walk, [N].
-        steps: number of the step in it, from 0, [N]; no step twice.
-        caps: maximum number of steps of the walk, [N].
-    """
-
-    walks: IntArray
-    steps: IntArray
-    caps: IntArray
+    walks: IntArray  # number of the walk, [N]
+    steps: IntArray  # number of the step in it, from 0, [N]; no step twice
+    caps: IntArray  # maximum number of steps of the walk, [N]
 
 
 class PossibleMaps(NamedTuple):
@@ -148,7 +124,7 @@ def believed_meg(
     possible = believed.maps if isinstance(believed, PossibleMaps) else ()
     own: Worlds = () if isinstance(believed, PossibleMaps) else believed
     _check(scenes, walk_steps, {"believed": possible[0] if possible else own, **(controls or {})})
-    walks = _Walks.of(scenes, walk_steps)
+    walks = _Walks(scenes, walk_steps)
     true = walks.curves(scenes.worlds, scenes.states)
     if possible:
         inner = walks.refined(lambda tried: walks.averaged(possible, scenes.states, tried))
@@ -164,9 +140,7 @@ def believed_meg(
     return Believed(
         true=walks.fit(true),
         believed=replace(
-            fit,
-            nats=_reaching(fit.nats, highest.nats),
-            share=_reaching(fit.share, highest.share),
+            fit, nats=_reaching(fit.nats, highest.nats), share=_reaching(fit.share, highest.share)
         ),
         controls={name: walks.fit(curves) for name, curves in others.items()},
         difference=differences.pop(""),
@@ -184,55 +158,34 @@ def _reaching(estimate: Estimate, highest: Estimate) -> Estimate:
     return replace(estimate, interval=(low, max(high, highest.interval[1])))
 
 
-@dataclass(frozen=True, eq=False)
-class _Clusters:
-    """The grid of each of W walks, and the stratum (shape) of each grid."""
-
-    cluster: IntArray
-    strata: IntArray
-
-    def __len__(self) -> int:
-        return len(self.strata)
-
-
-@dataclass(frozen=True, eq=False)
 class _Walks:
-    """N decisions of W walks."""
+    """N decisions of W walks, with the grid of each walk and the stratum (shape) of each grid."""
 
-    walks: IntArray  # [N], from 0 without gaps
-    steps: IntArray  # [N]
-    caps: IntArray  # [N]
-    actions: IntArray  # [N], INVALID for an invalid answer
-    most: FloatArray  # nats of each walk if all that matters were explained, [W]
-    clusters: _Clusters
-
-    @classmethod
-    def of(cls, scenes: Scenes, walk_steps: WalkSteps) -> _Walks:
-        _, first, walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
-        grids, of_grid, cluster = np.unique(
+    def __init__(self, scenes: Scenes, walk_steps: WalkSteps) -> None:
+        self.steps, self.caps = walk_steps.steps, walk_steps.caps
+        # Numbers without gaps.
+        _, first, self.walks = np.unique(walk_steps.walks, return_index=True, return_inverse=True)
+        _, of_grid, self.cluster = np.unique(
             scenes.grids[first], return_index=True, return_inverse=True
         )
         # What the last decision before the cap leads to is not seen.
-        matters = walk_steps.steps + 1 < walk_steps.caps
-        most = np.log(len(ACTIONS)) * np.bincount(walks[matters], minlength=len(first))
+        matters = self.steps + 1 < self.caps
+        # Nats of each walk if all that matters were explained, [W].
+        self.most = np.log(len(ACTIONS)) * np.bincount(self.walks[matters], minlength=len(first))
         # Each shape has the same weight, however many grids it has.
         shapes = scenes.shapes[first][of_grid]
-        strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(grids))
-        actions = np.array([INVALID if action is None else action for action in scenes.actions])
-        clusters = _Clusters(cluster, strata)
-        return cls(walks, walk_steps.steps, walk_steps.caps, actions, most, clusters)
+        self.strata = np.unique(shapes, axis=0, return_inverse=True)[1].reshape(len(of_grid))
+        self.actions = np.array([INVALID if each is None else each for each in scenes.actions])
+
+    def __len__(self) -> int:
+        return len(self.strata)
 
     def evidence(
         self, worlds: Worlds, states: Sequence[State] | None, rationalities: FloatArray
     ) -> FloatArray:
         """How well the goal predicts each walk at each rationality, [W, G]."""
-        return _evidence(
-            Decisions(self.walks, self.steps, self.steps, self.actions),
-            self.caps,
-            worlds,
-            states,
-            rationalities,
-        )
+        made = Decisions(self.walks, self.steps, self.steps, self.actions)
+        return _evidence(made, self.caps, worlds, states, rationalities)
 
     def curves(self, worlds: Worlds, states: Sequence[State] | None) -> Curves:
         """The evidence of each walk on one map a decision."""
@@ -241,7 +194,7 @@ class _Walks:
     def refined(self, evidence: Callable[[FloatArray], FloatArray]) -> Curves:
         """The evidence of each walk, at the listed rationalities and at more around the best."""
         coarse = Curves(RATIONALITIES, evidence(RATIONALITIES))
-        near = between(RATIONALITIES, fit_tops(self.clusters, coarse), _PARTS)
+        near = between(RATIONALITIES, fit_tops(self, coarse), _PARTS)
         # Nothing is explained at any rationality.
         if not near.size:
             return coarse
@@ -265,12 +218,12 @@ class _Walks:
         out = np.zeros((len(self.most), len(rationalities)))
         count = len(possible)
         for rows in np.array_split(np.arange(len(self.walks)), 1 + len(self.walks) // _CHUNK):
-            steps = np.tile(self.steps[rows], count)
+            steps, actions, caps = (
+                np.tile(each[rows], count) for each in (self.steps, self.actions, self.caps)
+            )
             nats = _evidence(
-                Decisions(
-                    np.arange(count * len(rows)), steps, steps, np.tile(self.actions[rows], count)
-                ),
-                np.tile(self.caps[rows], count),
+                Decisions(np.arange(count * len(rows)), steps, steps, actions),
+                caps,
                 [worlds[row] for worlds in possible for row in rows.tolist()],
                 [states[row] for row in rows.tolist()] * count,
                 rationalities,
@@ -283,9 +236,9 @@ class _Walks:
     def fit(self, curves: Curves) -> WorldFit:
         best = best_fit(self._mean(curves.nats), curves.rationalities)
         return WorldFit(
-            nats=fitted(self.clusters, [curves], lambda nats: nats),
+            nats=fitted(self, [curves], lambda nats: nats),
             share=fitted(
-                self.clusters,
+                self,
                 [curves],
                 lambda nats, most: nats / np.where(most > 0, most, np.nan),
                 self.most,
@@ -297,7 +250,7 @@ class _Walks:
     def difference(self, ours: Curves, theirs: Curves) -> Estimate:
         most = float(self.most.max(initial=0.0))
         return fitted(
-            self.clusters,
+            self,
             [ours, theirs],
             # What differs by rounding does not differ.
             lambda ours, theirs: np.round(ours - theirs, 9),
@@ -307,11 +260,10 @@ class _Walks:
 
     def _mean(self, nats: FloatArray) -> FloatArray:
         """The mean over each grid's walks, the grids of a shape, and shapes: [G]."""
-        cluster, strata = self.clusters.cluster, self.clusters.strata
-        sums = np.zeros((len(strata), nats.shape[1]))
-        np.add.at(sums, cluster, nats)
-        means = sums / np.bincount(cluster, minlength=len(strata))[:, None]
-        kinds = [means[strata == kind].mean(axis=0) for kind in np.unique(strata)]
+        sums = np.zeros((len(self), nats.shape[1]))
+        np.add.at(sums, self.cluster, nats)
+        means = sums / np.bincount(self.cluster, minlength=len(self))[:, None]
+        kinds = [means[self.strata == kind].mean(axis=0) for kind in np.unique(self.strata)]
         return np.asarray(np.mean(kinds, axis=0))
 
 
@@ -322,29 +274,20 @@ def _evidence(
     states: Sequence[State] | None,
     rationalities: FloatArray,
 ) -> FloatArray:
-    """How well the goal predicts decisions at each rationality, by walk: [W, G] nats.
-
-    The states of the decisions are ignored: each is on its map, at the map's start by default.
-    """
+    """Return the evidence of decisions on their maps, by default at the start, [W, G] nats."""
     out = np.zeros((int(made.row.max()) + 1, len(rationalities)))
-
-    def add(union: _Union, cap: int) -> None:
-        if union.decisions:
-            chosen = np.array(union.decisions)
-            known = Decisions(*(column[chosen] for column in made))
-            known = known._replace(state=np.array(union.states))
-            out[:] += summed_evidence(union.mdp(cap), known, len(out), rationalities)
-
     # One plan serves all decisions with one cap, since a plan counts backwards from it.
     for cap in np.unique(caps).tolist():
-        union = _Union()
-        for number in np.flatnonzero(caps == cap).tolist():
-            if (world := worlds[number]) is not None:
+        numbers = np.flatnonzero(caps == cap).tolist()
+        left = deque((n, world) for n in numbers if (world := worlds[n]) is not None)
+        while left:
+            union = _Union()
+            while left and union.n_states <= _MOST_STATES:
+                number, world = left.popleft()
                 union.add(number, world, None if states is None else states[number])
-            if union.n_states > _MOST_STATES:
-                add(union, cap)
-                union = _Union()
-        add(union, cap)
+            known = Decisions(*(column[union.decisions] for column in made))
+            known = known._replace(state=np.array(union.states))
+            out += summed_evidence(union.mdp(cap), known, len(out), rationalities)
     return out
 
 
@@ -388,20 +331,21 @@ class _Union:
 
 
 def _check(scenes: Scenes, walk_steps: WalkSteps, worlds: Mapping[str, Worlds]) -> None:
-    n = len(scenes)
-    lengths = {name: len(column) for name, column in vars(walk_steps).items()}
-    lengths |= {f"worlds of {name}": len(each) for name, each in worlds.items()}
-    for name, length in lengths.items():
-        if length != n:
+    for name, each in worlds.items():
+        if len(each) != len(scenes):
             raise InvalidParameterError(
-                f"there are {length} {name} for {n} decisions, expected one each"
+                f"there are {len(each)} worlds of {name} for {len(scenes)} decisions, expected one "
+                f"each"
             )
-    places = np.stack([walk_steps.walks, walk_steps.steps], axis=1)
-    if len(np.unique(places, axis=0)) != n:
-        raise InvalidParameterError("a step of a walk is there twice, expected each once")
-    bad = np.flatnonzero((walk_steps.steps >= walk_steps.caps) | (walk_steps.steps < 0))
+    walks, steps, caps = walk_steps.walks, walk_steps.steps, walk_steps.caps
+    if len(np.unique([walks, steps], axis=1).T) != len(scenes):
+        raise InvalidParameterError(
+            f"there are steps of walks that are missing or there twice, expected one for each of "
+            f"{len(scenes)} decisions"
+        )
+    bad = np.flatnonzero((steps >= caps) | (steps < 0))
     if bad.size:
         raise InvalidParameterError(
-            f"decision {bad[0]} is step {walk_steps.steps[bad[0]]} of a walk of at most "
-            f"{walk_steps.caps[bad[0]]} steps, expected 0 to the cap less one"
+            f"decision {bad[0]} is step {steps[bad[0]]} of a walk of at most {caps[bad[0]]} "
+            f"steps, expected 0 to the cap less one"
         )

@@ -39,12 +39,18 @@ from goalmeter.statistics.discrimination import clustered_area
 USED, NOT_USED, UNKNOWN = "used", "not used", "unknown"
 MARGIN = 0.25
 SURE = 0.95
-UsedPlace = tuple[Shape, Cell]
 
 # Means and sizes of the Beta distribution, equally likely a priori; sizes on a logarithmic scale,
 # since a size is the number of decisions that another place is worth.
 _MEANS = (np.arange(40) + 0.5) / 40
 _SIZES = np.geomspace(0.05, 50.0, 24)
+
+
+class UsedPlace(NamedTuple):
+    """A place in the worlds of one shape."""
+
+    shape: Shape
+    cell: Cell
 
 
 class CellTrial(NamedTuple):
@@ -88,12 +94,11 @@ class PlaceUse(JsonFields):
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> PlaceUse:
         """The place with these JSON values."""
-        place = row_from(cls, value)
-        return replace(place, cell=Cell(*place.cell))
+        return row_from(cls, value)
 
 
 @dataclass(frozen=True)
-class UsedCells:
+class UsedCells(JsonFields):
     """The places at which something was tried, by shape, row and column."""
 
     margin: float
@@ -107,13 +112,7 @@ class UsedCells:
 
     def to_json(self) -> dict[str, Any]:
         """The fields and the counts as JSON values."""
-        places = [place.to_json() for place in self.places]
-        return {"margin": self.margin, "counts": self.counts, "places": places}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> UsedCells:
-        """The places with these JSON values."""
-        return cls(value["margin"], tuple(map(PlaceUse.from_json, value["places"])))
+        return super().to_json() | {"counts": self.counts}
 
 
 def used_cells(outcomes: Iterable[TrialOutcome], *, margin: float = MARGIN) -> UsedCells:
@@ -127,25 +126,24 @@ def used_cells(outcomes: Iterable[TrialOutcome], *, margin: float = MARGIN) -> U
     by_place: dict[UsedPlace, list[TrialOutcome]] = {}
     for outcome in outcomes:
         if outcome.counts and outcome.cell.needed:
-            by_place.setdefault((outcome.shape, outcome.cell.cell), []).append(outcome)
+            by_place.setdefault(UsedPlace(outcome.shape, outcome.cell.cell), []).append(outcome)
     names = sorted(by_place)
-    decisions = np.array([len(by_place[name]) for name in names], dtype=float)
-    flips = np.array([sum(o.flipped for o in by_place[name]) for name in names], dtype=float)
-    rates = _Rates.of(flips, decisions)
+    decisions = [len(by_place[name]) for name in names]
+    flips = [sum(outcome.flipped for outcome in by_place[name]) for name in names]
+    rates = _Rates(flips, decisions)
     return UsedCells(
         margin,
         tuple(
             PlaceUse(
-                shape=shape,
-                cell=cell,
-                decisions=int(decisions[number]),
-                flips=int(flips[number]),
-                as_if_wall=sum(outcome.as_if_changed for outcome in by_place[shape, cell]),
+                *name,
+                decisions=decisions[number],
+                flips=flips[number],
+                as_if_wall=sum(outcome.as_if_changed for outcome in by_place[name]),
                 rate=rates.mean(number),
                 interval=(rates.quantile(number, 0.025), rates.quantile(number, 0.975)),
                 above=1.0 - rates.below(number, margin),
             )
-            for number, (shape, cell) in enumerate(names)
+            for number, name in enumerate(names)
         ),
     )
 
@@ -162,67 +160,51 @@ def tried_of(outcomes: Iterable[TrialOutcome]) -> tuple[CellTrial, ...]:
 def probably_used(
     tried: Iterable[CellTrial], *, margin: float = MARGIN
 ) -> tuple[dict[UsedPlace, float], float]:
-    """Return the probability that each place is used, and that of a place without a trial.
-
-    It is 1 or 0 for a place that is used or not used by its verdict.
-    """
-    counts: dict[UsedPlace, list[int]] = {}
+    """Return the probability that each place is used (1 or 0 by verdict), and of an untried one."""
+    by_place: dict[UsedPlace, list[bool]] = {}
     for each in tried:
-        count = counts.setdefault((each.shape, each.cell), [0, 0])
-        count[0] += each.flipped
-        count[1] += 1
+        by_place.setdefault(UsedPlace(each.shape, each.cell), []).append(each.flipped)
     # The last one is a place without a decision.
-    flips, decisions = np.array([*counts.values(), [0, 0]], dtype=float).T
-    rates = _Rates.of(flips, decisions)
-    above = [1.0 - rates.below(number, margin) for number in range(len(flips))]
+    listed = [*by_place.values(), []]
+    rates = _Rates(list(map(sum, listed)), list(map(len, listed)))
+    above = [1.0 - rates.below(number, margin) for number in range(len(listed))]
     sure = [1.0 if p >= SURE else 0.0 if p <= 1.0 - SURE else p for p in above]
-    return dict(zip(counts, sure, strict=False)), sure[-1]
+    return dict(zip(by_place, sure, strict=False)), sure[-1]
 
 
 def told_apart(used: Sequence[PlaceUse], unused: Sequence[PlaceUse]) -> Estimate:
-    """Estimate the area under the ROC curve of rates of places that agents were made (not) to use.
-
-    The interval is clustered by place.
-    """
+    """Estimate the AUROC of rates of used against unused places, clustered by place."""
     names = sorted({(place.shape, place.cell) for place in [*used, *unused]})
-    number = {name: at for at, name in enumerate(names)}
-    return clustered_area(
-        [place.rate for place in used],
-        [place.rate for place in unused],
-        [number[place.shape, place.cell] for place in used],
-        [number[place.shape, place.cell] for place in unused],
-    )
+    clusters = [[names.index((each.shape, each.cell)) for each in side] for side in (used, unused)]
+    return clustered_area([each.rate for each in used], [each.rate for each in unused], *clusters)
 
 
-@dataclass(frozen=True, eq=False)
 class _Rates:
     """The posterior of the rates of P places: a mixture of M Beta distributions."""
 
-    first: FloatArray  # parameters by mean and size, [M, P]
-    second: FloatArray
-    weights: FloatArray  # [M]
-
-    @classmethod
-    def of(cls, flips: FloatArray, decisions: FloatArray) -> _Rates:
+    def __init__(self, flips: Sequence[int], decisions: Sequence[int]) -> None:
         from scipy.special import betaln
 
         means, sizes = (each.reshape(-1, 1) for each in np.meshgrid(_MEANS, _SIZES))
-        first, second = means * sizes + flips, (1 - means) * sizes + decisions - flips
-        evidence = betaln(first, second) - betaln(means * sizes, (1 - means) * sizes)
+        hits = np.array(flips, dtype=float)
+        # Parameters by mean and size, [M, P].
+        self._first = means * sizes + hits
+        self._second = (1 - means) * sizes + np.array(decisions, dtype=float) - hits
+        evidence = betaln(self._first, self._second) - betaln(means * sizes, (1 - means) * sizes)
         nats = evidence.sum(axis=1)
         weights = np.exp(nats - nats.max())
-        return cls(first, second, weights / weights.sum())
+        self._weights: FloatArray = weights / weights.sum()  # [M]
 
     def mean(self, place: int) -> float:
-        first, second = self.first[:, place], self.second[:, place]
-        return float(self.weights @ (first / (first + second)))
+        first, second = self._first[:, place], self._second[:, place]
+        return float(self._weights @ (first / (first + second)))
 
     def below(self, place: int, rate: float) -> float:
         """The probability that the rate is lower."""
         from scipy.special import betainc
 
-        share = betainc(self.first[:, place], self.second[:, place], rate)
-        return float(np.clip(self.weights @ share, 0.0, 1.0))
+        share = betainc(self._first[:, place], self._second[:, place], rate)
+        return float(np.clip(self._weights @ share, 0.0, 1.0))
 
     def quantile(self, place: int, level: float) -> float:
         """By bisection, since a mixture has no quantiles in closed form."""
@@ -256,18 +238,6 @@ def unbelieved(gain: Estimate | None, places: Mapping[str, int] | None) -> str:
 MAPS = 32
 
 
-@dataclass(frozen=True)
-class BelievedByUse:
-    """The estimates, and the share of decisions at which some believed map is not the true one."""
-
-    meg: Believed
-    changed: float
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return self.meg.to_json() | {"changed": self.changed}
-
-
 def believed_maps(
     scenes: Scenes,
     tried: Sequence[CellTrial],
@@ -282,41 +252,34 @@ def believed_maps(
     looking, so the believed world is the true one without the walls at unused places. Where the use
     of a place is unknown, maps are drawn by its probability.
 
-    The decoded map does not enter: its errors would count as the agent's.
-
-    Args:
-        scenes: N decisions in their true worlds.
-        tried: decisions that were right before a needed cell was changed.
-        uncertain: by shape, the cells that have to be looked up, [rows, columns]; all others are
-            known by their place.
-        seed: random seed of the maps.
+    The decoded map does not enter: its errors would count as the agent's. `uncertain` are, by
+    shape, the cells that have to be looked up, [rows, columns]; all others are known by place.
     """
     draws = {
         shape: np.random.default_rng(seed).random((MAPS, *shape)) for shape in sorted(uncertain)
     }
     # Grids differ in a decision or two, so most of them have the same other trials.
     probabilities = cache(probably_used)
-    known: dict[GridWorld, list[GridWorld]] = {}
-    for world in scenes.worlds:
-        if world in known:
-            continue
+
+    @cache
+    def maps_of(world: GridWorld) -> list[GridWorld]:
         if world.shape not in uncertain:
-            known[world] = [world] * MAPS
-            continue
+            return [world] * MAPS
         grid = content(world)
         others = (each._replace(grid="") for each in tried if each.grid != grid)
         places, untried = probabilities(tuple(sorted(others)))
         share = np.full(world.shape, untried)
-        for (shape, cell), probability in places.items():
-            if shape == world.shape:
-                share[cell] = probability
+        for place, probability in places.items():
+            if place.shape == world.shape:
+                share[place.cell] = probability
         looked_up = draws[world.shape] < share
-        walls = world.walls & (looked_up | ~uncertain[world.shape])
         distinct: dict[bytes, GridWorld] = {}
-        known[world] = [
-            distinct.setdefault(each.tobytes(), replace(world, walls=each)) for each in walls
+        return [
+            distinct.setdefault(walls.tobytes(), replace(world, walls=walls))
+            for walls in world.walls & (looked_up | ~uncertain[world.shape])
         ]
-    return PossibleMaps([[known[world][k] for world in scenes.worlds] for k in range(MAPS)])
+
+    return PossibleMaps([[maps_of(world)[k] for world in scenes.worlds] for k in range(MAPS)])
 
 
 def believed_by_use(
@@ -327,12 +290,13 @@ def believed_by_use(
     *,
     controls: Mapping[str, Worlds] | None = None,
     seed: int = 0,
-) -> BelievedByUse:
-    """Estimate MEG of walks on the maps of `believed_maps`, in the true world and in controls."""
+) -> tuple[Believed, float]:
+    """Estimate MEG of walks on the maps of `believed_maps`, in the true world and in controls.
+
+    Returns the share of decisions at which some believed map is not the true one, too.
+    """
     maps = believed_maps(scenes, tried, uncertain, seed=seed)
     changed = [
         any(worlds[row] != world for worlds in maps.maps) for row, world in enumerate(scenes.worlds)
     ]
-    return BelievedByUse(
-        believed_meg(scenes, walk_steps, maps, controls or {}), float(np.mean(changed))
-    )
+    return believed_meg(scenes, walk_steps, maps, controls or {}), float(np.mean(changed))

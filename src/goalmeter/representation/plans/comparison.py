@@ -3,49 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError, whole
 from goalmeter._files import JsonFields
-from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter._types import BoolArray, IntArray
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.plans.readers import (
-    PENALTIES,
-    LinearSteps,
-    PlanReader,
-    PlanReading,
-    Scaled,
-    head_of,
-)
+from goalmeter.representation.plans import targets
+from goalmeter.representation.plans.readers import LinearSteps, PlanReader, PlanReading
 from goalmeter.representation.plans.targets import (
-    AGAIN,
-    BASELINES,
-    END,
     MAJORITY,
     NOTHING,
-    OPTIMAL,
     POSITION,
-    REPEAT,
-    SHUFFLED,
-    STATED,
-    UNASKED,
     WalkPlans,
-    majority,
-    optimal_plans,
-    other_walks,
     plan_score,
     position_features,
     prefix_beyond,
-    repeated,
-    share,
 )
 from goalmeter.representation.probes import protocol
 from goalmeter.representation.probes.comparison import exchanged
 from goalmeter.representation.replay import AFTER, BEFORE
 from goalmeter.representation.result_rows import DecidedRow, PlanRow, SettledRow
-from goalmeter.representation.scenes import Scenes, Split, folds, split
+from goalmeter.representation.scenes import Scenes, Split, folds, mean_over_grids, split
 from goalmeter.statistics.clusters import Estimate
 
 # A layer and the name of a position.
@@ -89,35 +71,81 @@ def read_plans(
     model states (`stated_plans`), [N, queries].
     """
     complete = matched(at, places, len(plans))
-    again = other_walks(plans, seed=seed)
+    again = targets.other_walks(plans, seed=seed)
     chosen = plans.where(complete)
-    table = _Predictions(chosen, divided(chosen.scenes, parts, seed), seed)
+    splits = divided(chosen.scenes, parts, seed)
+    read = partial(_predicted, chosen.actions, splits, seed)
     known: dict[str, IntArray | None] = {
-        OPTIMAL: optimal_plans(chosen, seed=seed),
-        STATED: None if stated is None else stated[complete],
-        AGAIN: None if again is None else again[complete],
-        MAJORITY: table.majority(),
-        POSITION: table.read(LinearSteps(), position_features(chosen.scenes)),
+        targets.OPTIMAL: targets.optimal_plans(chosen, seed=seed),
+        targets.STATED: None if stated is None else stated[complete],
+        targets.AGAIN: None if again is None else again[complete],
+        MAJORITY: np.full(chosen.actions.shape, NOTHING),
+        POSITION: read(LinearSteps(), position_features(chosen.scenes)),
     }
+    for part in splits:
+        known[MAJORITY][part.test] = targets.majority(chosen.actions[part.train])  # type: ignore[index]
     others: IntArray | None = None
     left_out: dict[str, str] = {}
     try:
         others = exchanged(chosen.scenes, seed=seed)
     except InvalidParameterError as cause:
         # The scores of the readers stand without this baseline.
-        left_out[SHUFFLED] = str(cause)
+        left_out[targets.SHUFFLED] = str(cause)
+    scored = np.sort(np.concatenate([part.test for part in splits]))
     rows: list[PlanRow] = []
     for layer, position in places:
         activations = at(layer, position)[complete]
         for reader in readers:
-            ours = table.read(reader, activations)
+            ours = read(reader, activations)
             baselines = known | {
-                REPEAT: repeated(ours),
-                SHUFFLED: None if others is None else table.read(reader, activations[others]),
+                targets.REPEAT: targets.repeated(ours),
+                targets.SHUFFLED: None if others is None else read(reader, activations[others]),
             }
-            rows += table.rows((layer, position), reader.name, ours, baselines)
+            # A row for each number of actions that some sequence has.
+            for n in range(1, int(chosen.lengths[scored].max()) + 1):
+                row = PlanRow(
+                    layer,
+                    position,
+                    reader.name,
+                    n,
+                    **plan_score(
+                        ours[scored], chosen.actions[scored], chosen.scenes.grids[scored], n
+                    ),
+                    baselines={
+                        name: _baseline(chosen, scored, ours, baselines[name], n)
+                        for name in targets.BASELINES
+                    },
+                )
+                rows.append(row)
     lacking = int((~complete).sum())
-    return PlanTable(tuple(rows), len(table), lacking, plans.unreadable, left_out)
+    return PlanTable(tuple(rows), len(scored), lacking, plans.unreadable, left_out)
+
+
+def _predicted(
+    actions: IntArray,
+    splits: Sequence[Split],
+    seed: int,
+    reader: PlanReader,
+    activations: protocol.Activations,
+) -> IntArray:
+    """Return the predictions of a reader by fits to other grids, [N, queries]."""
+    reading, out = PlanReading(activations, actions), np.full(actions.shape, NOTHING)
+    for part in splits:
+        train, validation, test = map(reading.where, part)
+        out[part.test] = reader.fit(train, validation, seed=seed)(test.activations)
+    return out
+
+
+def _baseline(
+    plans: WalkPlans, scored: IntArray, ours: IntArray, theirs: IntArray | None, n: int
+) -> dict[str, Estimate] | None:
+    """Score a baseline where it has a prediction; None if it has none."""
+    asked = scored if theirs is None else scored[theirs[scored, 0] != targets.UNASKED]
+    if theirs is None or not len(asked):
+        return None
+    actions, grids = plans.actions[asked], plans.scenes.grids[asked]
+    beyond = prefix_beyond(ours[asked], theirs[asked], actions, grids, n)
+    return plan_score(theirs[asked], actions, grids, n) | {"beyond": beyond}
 
 
 def rows_of(activations: Activations, plans: WalkPlans) -> At:
@@ -138,17 +166,9 @@ def rows_of(activations: Activations, plans: WalkPlans) -> At:
 
 def matched(at: At, places: Sequence[Place], n: int) -> BoolArray:
     """Return which of n decisions have all of some positions, [n]."""
-    if not places:
-        raise InvalidParameterError("there are no places to read, expected a layer and a position")
     complete = np.ones(n, dtype=bool)
-    for layer, position in places:
-        rows = at(layer, position)
-        if rows.ndim != 3 or len(rows) != n:
-            raise InvalidParameterError(
-                f"activations at layer {layer}, {position} have shape {rows.shape} for {n} "
-                f"sequences, expected [{n}, tokens, dimensions]"
-            )
-        complete &= np.isfinite(rows).all(axis=(1, 2))
+    for place in places:
+        complete &= np.isfinite(at(*place)).all(axis=(1, 2))
     if not complete.any():
         names = ", ".join(dict.fromkeys(position for _, position in places))
         raise InvalidParameterError(
@@ -161,66 +181,6 @@ def divided(scenes: Scenes, parts: int, seed: int) -> Sequence[Split]:
     """Split decisions by grid: once if parts is 1, else once for each part, which is scored."""
     whole(parts, "parts", least=1, most=_MOST_PARTS)
     return [split(scenes, seed=seed)] if parts == 1 else folds(scenes, parts, seed=seed)
-
-
-class _Predictions:
-    """Predictions of sequences by fits to other grids, and their scores."""
-
-    def __init__(self, plans: WalkPlans, splits: Sequence[Split], seed: int) -> None:
-        self._plans, self._splits, self._seed = plans, splits, seed
-        self._scored = np.sort(np.concatenate([part.test for part in splits]))
-        self._actions = plans.actions[self._scored]
-        self._grids = plans.scenes.grids[self._scored]
-
-    def __len__(self) -> int:
-        return len(self._scored)
-
-    def read(self, reader: PlanReader, activations: protocol.Activations) -> IntArray:
-        """Return the predictions of a reader, [N, queries]."""
-        reading = PlanReading(activations, self._plans.actions)
-        out = np.full(self._plans.actions.shape, NOTHING)
-        for part in self._splits:
-            train, validation = (reading.where(rows) for rows in part[:2])
-            fitted = reader.fit(train, validation, seed=self._seed)
-            out[part.test] = fitted.predicted(activations[part.test])
-        return out
-
-    def majority(self) -> IntArray:
-        """Return the most frequent actions of each training part, [N, queries]."""
-        out = np.full(self._plans.actions.shape, NOTHING)
-        for part in self._splits:
-            out[part.test] = majority(self._plans.actions[part.train])
-        return out
-
-    def rows(
-        self, place: Place, name: str, ours: IntArray, baselines: Mapping[str, IntArray | None]
-    ) -> list[PlanRow]:
-        """Return a row for each number of actions that some sequence has."""
-        layer, position = place
-        longest = int(self._plans.lengths[self._scored].max())
-        out = []
-        for n in range(1, longest + 1):
-            scored = {each: self._baseline(ours, baselines[each], n) for each in BASELINES}
-            score = plan_score(ours[self._scored], self._actions, self._grids, n)
-            out.append(PlanRow(layer, position, name, n, **score, baselines=scored))
-        return out
-
-    def _baseline(
-        self, ours: IntArray, theirs: IntArray | None, n: int
-    ) -> dict[str, Estimate] | None:
-        if theirs is None:
-            return None
-        mine, others = ours[self._scored], theirs[self._scored]
-        # Where no walk was asked again nothing is scored. A decision without a stated plan is: it
-        # is wrong.
-        asked = others[:, 0] != UNASKED
-        if not asked.any():
-            return None
-        mine, others, actions, grids = (
-            each[asked] for each in (mine, others, self._actions, self._grids)
-        )
-        beyond = prefix_beyond(mine, others, actions, grids, n)
-        return plan_score(others, actions, grids, n) | {"beyond": beyond}
 
 
 # --- Along the reasoning --------------------------------------------------------------------------
@@ -249,7 +209,7 @@ def along(shares: Sequence[float] = SHARES) -> tuple[str, ...]:
     >>> along([0, 0.5])
     ('pre/end', 'post/0.0', 'post/0.5', 'post/answer')
     """
-    return (f"{BEFORE}/end", *(_named(each) for each in shares), f"{AFTER}/answer")
+    return (f"{BEFORE}/end", *(f"{AFTER}/{float(each)}" for each in shares), f"{AFTER}/answer")
 
 
 @dataclass(frozen=True)
@@ -276,29 +236,25 @@ def decided(
     parts: int = 5,
     seed: int = 0,
 ) -> Decided:
-    """Read the action of each of the first steps along the reasoning, at rising shares of it.
-
-    Each layer is read by itself; other arguments are those of `read_plans`.
-    """
+    """Read each of the first actions at rising shares of the reasoning; see `read_plans`."""
     places = [(layer, name) for layer in layers for name in along(shares)]
     complete = matched(at, places, len(plans))
     chosen = plans.where(complete)
-    heads = _StepHeads(chosen, divided(chosen.scenes, parts, seed), steps)
+    splits = divided(chosen.scenes, parts, seed)
+    heads = _StepHeads(chosen, splits, steps, seed)
     rows: list[DecidedRow] = []
     for layer, position in places:
         rows += heads.rows(layer, position, at(layer, position)[complete])
-    settled = tuple(_settled(rows, shares))
-    return Decided(tuple(rows), settled, heads.sequences, int((~complete).sum()))
-
-
-def _settled(rows: Sequence[DecidedRow], shares: Sequence[float]) -> list[SettledRow]:
+    settled = []
     by_place = {(row.layer, row.step, row.position): row for row in rows}
-    out = []
     for layer, step in dict.fromkeys((row.layer, row.step) for row in rows):
-        at = {each: by_place[layer, step, _named(each)] for each in shares}
-        exceeds = _earliest({each: row.exceeds for each, row in at.items()})
-        out.append(SettledRow(layer, step, exceeds, _earliest({k: r.adds for k, r in at.items()})))
-    return out
+        named = {float(each): f"{AFTER}/{float(each)}" for each in shares}
+        known = {each: by_place[layer, step, name] for each, name in named.items()}
+        exceeds = _earliest({each: row.exceeds for each, row in known.items()})
+        adds = _earliest({each: row.adds for each, row in known.items()})
+        settled.append(SettledRow(layer, step, exceeds, adds))
+    sequences = sum(len(part.test) for part in splits)
+    return Decided(tuple(rows), tuple(settled), sequences, int((~complete).sum()))
 
 
 def _earliest(holds: Mapping[float, bool]) -> float | None:
@@ -307,81 +263,62 @@ def _earliest(holds: Mapping[float, bool]) -> float | None:
     for each in reversed(list(holds)):
         if not holds[each]:
             break
-        earliest = float(each)
+        earliest = each
     return earliest
-
-
-def _named(each: float) -> str:
-    return f"{AFTER}/{float(each)}"
 
 
 class _StepHeads:
     """Heads of single steps, and how often they are right."""
 
-    def __init__(self, plans: WalkPlans, splits: Sequence[Split], steps: int) -> None:
-        self._plans, self._splits = plans, splits
-        self._scored = np.zeros(len(plans), dtype=bool)
-        for part in splits:
-            self._scored[part.test] = True
-        # Whether a sequence has an action at a step, [N, steps]; its end is none.
-        self._has = np.asarray((plans.actions[:, :steps] >= 0) & (plans.actions[:, :steps] < END))
-        self._steps = np.flatnonzero((self._has & self._scored[:, None]).any(axis=0)).tolist()
+    def __init__(self, plans: WalkPlans, splits: Sequence[Split], steps: int, seed: int) -> None:
+        first = plans.actions[:, :steps]
+        # The end of a walk is no action of it.
+        self._actions = np.where(first < targets.END, first, NOTHING)
+        self._splits, self._seed, self._grids = splits, seed, plans.scenes.grids
+        scored = np.isin(np.arange(len(plans)), np.concatenate([part.test for part in splits]))
+        self._among = (self._actions >= 0) & scored[:, None]
         self._features = position_features(plans.scenes)
         self._position = self._predicted(self._features)
         # Heads without any input predict what is most frequent.
         self._majority = self._predicted(np.zeros((len(plans), 1, 1)))
-        self.sequences = int(self._scored.sum())
 
     def rows(
         self, layer: int, position: str, activations: protocol.Activations
     ) -> list[DecidedRow]:
-        """Return a row for each step."""
-        predicted = self._predicted(activations)
+        """Return a row for each step that a scored sequence has."""
         flat = activations.reshape(len(activations), 1, -1)
-        both = self._predicted(np.concatenate([self._features, flat], axis=2))
+        both = np.concatenate([self._features, flat], axis=2)
+        predictions = (
+            *(self._predicted(each) for each in (activations, both)),
+            *(self._position, self._majority),
+        )
         out = []
-        for step in self._steps:
+        for step in np.flatnonzero(self._among.any(axis=0)).tolist():
+            mean = partial(mean_over_grids, grids=self._grids, among=self._among[:, step])
             right, joint, alone, most = (
-                np.asarray(each[:, step] == self._plans.actions[:, step], dtype=float)
-                for each in (predicted, both, self._position, self._majority)
+                np.asarray(each[:, step] == self._actions[:, step], dtype=float)
+                for each in predictions
             )
             out.append(
                 DecidedRow(
                     layer=layer,
                     position=position,
                     step=step + 1,
-                    accuracy=self._share(right, step),
-                    baselines={
-                        POSITION: self._share(alone, step),
-                        MAJORITY: self._share(most, step),
-                    },
-                    beyond=self._share(right - alone, step, paired=True),
-                    joint=self._share(joint, step),
-                    added=self._share(joint - alone, step, paired=True),
+                    accuracy=mean(right),
+                    baselines={POSITION: mean(alone), MAJORITY: mean(most)},
+                    beyond=mean(right - alone, paired=True),
+                    joint=mean(joint),
+                    added=mean(joint - alone, paired=True),
                 )
             )
         return out
 
-    def _share(self, values: FloatArray, step: int, *, paired: bool = False) -> Estimate:
-        among = np.asarray(self._has[:, step] & self._scored)
-        return share(values, among, self._plans.scenes.grids, paired=paired)
-
     def _predicted(self, activations: protocol.Activations) -> IntArray:
         """Return the predictions of the head of each step, [N, steps]."""
-        actions = self._plans.actions
-        out = np.full(self._has.shape, NOTHING)
-        for train, validation, test in self._splits:
-            scaled = Scaled.of(activations[train])
-            fitted, held_out, rows = (scaled(activations[p]) for p in (train, validation, test))
-            for step in self._steps:
-                has, of_validation = self._has[train, step], self._has[validation, step]
-                # A step that no training walk has cannot be predicted.
-                if not has.any():
-                    continue
-                head = head_of(
-                    (fitted[has], actions[train, step][has]),
-                    (held_out[of_validation], actions[validation, step][of_validation]),
-                    PENALTIES,
-                )
-                out[test, step] = head.called(rows)
-        return out
+        return _predicted(
+            self._actions,
+            self._splits,
+            self._seed,
+            replace(LinearSteps(), repeats=False),
+            activations,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from goalmeter._errors import require
 from goalmeter._types import FloatArray, IntArray
 from goalmeter.representation.plans.targets import END, NOTHING
-from goalmeter.representation.probes.gradient import Schedule, best_checkpoint
+from goalmeter.representation.probes.gradient import Schedule
 from goalmeter.representation.probes.protocol import Activations, Standard
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ class PlanReading(NamedTuple):
         """Return some of the decisions, by number."""
         return PlanReading(self.activations[chosen], self.actions[chosen])
 
+
+# Returns the most probable action of each step, [N, queries].
+Predictor = Callable[[Activations], IntArray]
 
 # --- Linear heads ---------------------------------------------------------------------------------
 # The strength of the penalty is chosen by validation, an infinite one included: a step of which
@@ -57,16 +60,14 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True)
 class LinearSteps:
-    """Multinomial logistic regression for each step.
+    """Multinomial logistic regression for each step."""
 
-    Attributes:
-        penalties: strengths to choose from, decreasing.
-    """
-
-    penalties: tuple[float, ...] = PENALTIES
+    penalties: tuple[float, ...] = PENALTIES  # strengths to choose from, decreasing
     name: str = "linear"
+    # Whether a step that no training sequence has gets the prediction of the last one, or none.
+    repeats: bool = True
 
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedSteps:
+    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
         """Fit deterministically."""
         scaled = Scaled.of(train.activations)
         rows, held_out = (scaled(part.activations) for part in (train, validation))
@@ -83,7 +84,15 @@ class LinearSteps:
                     self.penalties,
                 )
             )
-        return FittedSteps(scaled, tuple(heads), train.actions.shape[1])
+
+        def predicted(activations: Activations) -> IntArray:
+            rows = scaled(activations)
+            out = np.full((len(rows), train.actions.shape[1]), NOTHING)
+            for step, head in enumerate(heads):
+                out[:, step : None if self.repeats else step + 1] = head.called(rows)[:, None]
+            return out
+
+        return predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,22 +122,6 @@ class Scaled:
         """Return rows of decisions, [n, m]."""
         rows = self.standard(activations.reshape(len(activations), -1))
         return rows if self.basis is None else np.asarray(rows @ self.basis)
-
-
-@dataclass(frozen=True, eq=False)
-class FittedSteps:
-    """A fitted linear reader; steps without a head have the prediction of the last one."""
-
-    scaled: Scaled
-    heads: tuple[Head, ...]
-    queries: int
-
-    def predicted(self, activations: Activations) -> IntArray:
-        """Return the most probable action of each step, [N, queries]."""
-        rows = self.scaled(activations)
-        steps = [head.called(rows) for head in self.heads]
-        steps += steps[-1:] * (self.queries - len(steps))
-        return np.stack(steps, axis=1)
 
 
 def head_of(
@@ -170,30 +163,19 @@ def _regression(
     from scipy.optimize import minimize
 
     shape = (rows.shape[1] + 1, len(shift))
-    minimised = minimize(
-        _objective(rows, labels, penalty, shape),
-        np.vstack([weights, shift]).ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": _STEPS},
-    )
-    table = minimised.x.reshape(shape)
-    return table[:-1], table[-1]
 
-
-def _objective(
-    rows: FloatArray, labels: IntArray, penalty: float, shape: tuple[int, int]
-) -> Callable[[FloatArray], tuple[float, FloatArray]]:
-    """Return the penalised nats per row with its gradient; the last row of weights is the shift."""
-
-    def value(flat: FloatArray) -> tuple[float, FloatArray]:
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
+        """The penalised nats per row with its gradient; the last row of weights is the shift."""
         table = flat.reshape(shape)
         nats, errors = _nats(rows @ table[:-1] + table[-1], labels)
         slope = np.vstack([rows.T @ errors / len(rows), errors.mean(axis=0)])
         slope[:-1] += penalty * table[:-1]
         return nats + 0.5 * penalty * float((table[:-1] ** 2).sum()), slope.ravel()
 
-    return value
+    start = np.vstack([weights, shift]).ravel()
+    minimised = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    table = minimised.x.reshape(shape)
+    return table[:-1], table[-1]
 
 
 def _nats(scores: FloatArray, labels: IntArray) -> tuple[float, FloatArray]:
@@ -232,65 +214,53 @@ _CHUNK = 256
 
 @dataclass(frozen=True)
 class PlanDecoder:
-    """A transformer that predicts all steps at once.
+    """A transformer that predicts all steps at once."""
 
-    Attributes:
-        layers: number of blocks; the paper has 1, 2 and 4.
-        width: of the memory and the queries, a multiple of `heads`.
-        heads: number of attention heads.
-        dropout: probability of dropout.
-        decay: weight of a step's loss relative to that of the step before.
-        schedule: training schedule.
-    """
-
-    layers: int = 2
-    width: int = 1024
-    heads: int = 8
-    dropout: float = 0.1
-    decay: float = 0.95
-    schedule: Schedule = field(default_factory=lambda: PUBLISHED)
+    layers: int = 2  # number of blocks; the paper has 1, 2 and 4
+    width: int = 1024  # of the memory and the queries, a multiple of `heads`
+    heads: int = 8  # number of attention heads
+    dropout: float = 0.1  # probability of dropout
+    decay: float = 0.95  # weight of a step's loss relative to that of the step before
+    schedule: Schedule = field(default_factory=lambda: PUBLISHED)  # training schedule
 
     @property
     def name(self) -> str:
         """Name in tables, with the layers."""
         return f"decoder({self.layers})"
 
-    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> FittedDecoder:
+    def fit(self, train: PlanReading, validation: PlanReading, *, seed: int) -> Predictor:
         """Train with early stopping."""
-        torch = require("torch", extra="lm", feature="a plan decoder")
-        tokens, dimensions = train.activations.shape[1:]
+        require("torch", extra="lm", feature="a plan decoder")
+        import torch
+
         standard = Standard.of(train.activations.reshape(len(train.actions), -1))
+        rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
+        actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
+        rng = np.random.default_rng(seed)
+
+        def batches() -> Sequence[torch.Tensor]:
+            return torch.split(torch.from_numpy(rng.permutation(len(rows))), self.schedule.batch)
+
+        def loss(batch: torch.Tensor) -> torch.Tensor:
+            return _loss(network(rows[batch]), actions[batch], self.decay)
+
+        def validation_loss() -> float:
+            scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
+            return float(_loss(scores, later, self.decay))
+
         # Dropout draws from torch's own stream, which is restored.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
+            tokens, dimensions = train.activations.shape[1:]
             network = _network(self, tokens, dimensions, train.actions.shape[1])
-            _train(self, network, standard, train, validation, seed)
-        return FittedDecoder(standard, network)
+            self.schedule.train(network, batches, loss, validation_loss, clip=_CLIP)
 
+        def predicted(activations: Activations) -> IntArray:
+            with torch.no_grad():
+                parts = torch.split(_inputs(standard, activations), _CHUNK)
+                return torch.cat([network(part).argmax(dim=-1) for part in parts]).numpy()
 
-@dataclass(frozen=True, eq=False)
-class FittedDecoder:
-    """A trained decoder.
-
-    Attributes:
-        standard: scaling of the activations.
-        network: from scaled activations [n, tokens, D] to scores [n, queries, 5].
-    """
-
-    standard: Standard
-    network: nn.Module
-
-    def predicted(self, activations: Activations) -> IntArray:
-        """Return the most probable action of each step, [N, queries]."""
-        import torch
-
-        self.network.eval()
-        out = []
-        with torch.no_grad():
-            for begin in range(0, len(activations), _CHUNK):
-                rows = _inputs(self.standard, activations[begin : begin + _CHUNK])
-                out.append(self.network(rows).argmax(dim=-1).numpy())
-        return np.concatenate(out).astype(np.int64)
+        return predicted
 
 
 # Models that predict all later actions of a walk from the activations of one decision.
@@ -332,47 +302,6 @@ def _network(sizes: PlanDecoder, tokens: int, dimensions: int, queries: int) -> 
             return out
 
     return Network()
-
-
-def _train(
-    sizes: PlanDecoder,
-    network: nn.Module,
-    standard: Standard,
-    train: PlanReading,
-    validation: PlanReading,
-    seed: int,
-) -> None:
-    """Train the network in place, and load the best checkpoint."""
-    import torch
-
-    schedule = sizes.schedule
-    rows, held_out = (_inputs(standard, part.activations) for part in (train, validation))
-    actions, later = (torch.from_numpy(part.actions) for part in (train, validation))
-    optimiser = torch.optim.AdamW(
-        network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
-    )
-    rng = np.random.default_rng(seed)
-
-    def epoch() -> None:
-        order = torch.from_numpy(rng.permutation(len(rows)))
-        for batch in torch.split(order, schedule.batch):
-            optimiser.zero_grad(set_to_none=True)
-            loss = _loss(network(rows[batch]), actions[batch], sizes.decay)
-            loss.backward()  # type: ignore[no-untyped-call]
-            torch.nn.utils.clip_grad_norm_(network.parameters(), _CLIP)
-            optimiser.step()
-
-    def validation_loss() -> float:
-        network.eval()
-        with torch.no_grad():
-            scores = torch.cat([network(part) for part in torch.split(held_out, _CHUNK)])
-            return float(_loss(scores, later, sizes.decay))
-
-    def weights(network: nn.Module) -> dict[str, torch.Tensor]:
-        return {name: value.detach().clone() for name, value in network.state_dict().items()}
-
-    best = best_checkpoint(network, schedule, epoch, validation_loss, weights)
-    network.load_state_dict(best)
 
 
 def _loss(scores: torch.Tensor, actions: torch.Tensor, decay: float) -> torch.Tensor:

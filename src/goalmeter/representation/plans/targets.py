@@ -15,8 +15,8 @@ from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import LAYERS, planned
 from goalmeter.gridworld.world import ACTIONS
 from goalmeter.representation.replay import Located, Sample, scenes_of
-from goalmeter.representation.scenes import Scenes
-from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.representation.scenes import Scenes, mean_over_grids
+from goalmeter.statistics.clusters import Estimate
 
 # A sequence begins at a decision and holds the actions that the walk executed from there, then
 # `END` if it arrived, then `NOTHING`. One that is longer than the number of queries is cut and has
@@ -73,10 +73,7 @@ class WalkPlans:
 
 
 def plans_of(samples: Sequence[Sample], *, queries: int = QUERIES) -> WalkPlans:
-    """Return the plans of walks, from all their decisions.
-
-    `queries` is the number of steps of each sequence, the end included.
-    """
+    """Return the plans of walks from all their decisions; `queries` steps each, end included."""
     return plans_in(
         scenes_of(samples),
         [sample.walk for sample in samples],
@@ -94,10 +91,7 @@ def plans_in(
     *,
     queries: int = QUERIES,
 ) -> WalkPlans:
-    """Return the plans of walks whose decisions are scenes, with the walk and step of each, [N].
-
-    `questions` are their prompts, None where the state determines them.
-    """
+    """Return the plans of walks; the walk, step and question of each scene are given, [N]."""
     of_walk: dict[Hashable, list[int]] = {}
     for number, walk in enumerate(walks):
         of_walk.setdefault(walk, []).append(number)
@@ -109,9 +103,13 @@ def plans_in(
                 f"the decisions of walk {walk!r} are not all there, or not once each; expected "
                 f"steps 0 to the last: replay all decisions"
             )
-        tail = [END] if _arrives(scenes, numbers[-1]) else []
-        done = [scenes.actions[number] for number in numbers]
-        rows[numbers[0]] = [action for action in done if action is not None] + tail
+        done = [action for n in numbers if (action := scenes.actions[n]) is not None]
+        last = scenes.actions[numbers[-1]]
+        plan = planned(scenes.worlds[numbers[-1]])
+        if last is not None:
+            after = plan.step(scenes.states[numbers[-1]], last)
+            done += [END] if plan.distance_from(after) == 0 else []
+        rows[numbers[0]] = done
     # First decisions alone look like walks that ended after one step.
     alone = all(len(numbers) == 1 for numbers in of_walk.values())
     if alone and any(END not in row for row in rows.values()):
@@ -120,26 +118,15 @@ def plans_in(
             "is not known; replay all decisions of the walks, not the first alone"
         )
     starts = sorted(rows)
-    actions = np.full((len(starts), queries), NOTHING, dtype=np.int64)
-    for place, start in enumerate(starts):
-        actions[place] = _filled(rows[start], queries)
     asked = [""] * len(scenes) if questions is None else list(questions)
     return WalkPlans(
-        actions,
+        np.array([_filled(rows[start], queries) for start in starts]),
         scenes.where(np.array(starts)),
         tuple(walks[start] for start in starts),
         np.array([steps[start] for start in starts]),
         tuple(asked[start] for start in starts),
         sum(action is None for action in scenes.actions),
     )
-
-
-def _arrives(scenes: Scenes, number: int) -> bool:
-    action = scenes.actions[number]
-    if action is None:
-        return False
-    plan = planned(scenes.worlds[number])
-    return plan.distance_from(plan.step(scenes.states[number], action)) == 0
 
 
 # --- Baselines without activations ----------------------------------------------------------------
@@ -166,10 +153,7 @@ BASELINES = (REPEAT, MAJORITY, POSITION, SHUFFLED, OPTIMAL, STATED, AGAIN)
 
 
 def majority(train: IntArray) -> IntArray:
-    """Return the most frequent action of each step of training sequences, [queries].
-
-    Ends are not counted: sequences of at least n actions are scored, and an end is none.
-    """
+    """Return the most frequent action of each step of training sequences, [queries]."""
     out: list[int] = []
     for column in train.T:
         counts = np.bincount(column[(column >= 0) & (column < END)], minlength=END)
@@ -195,12 +179,12 @@ def position_features(scenes: Scenes) -> FloatArray:
     away = goals - agents
     layers = np.array([state.layer for state in scenes.states])
     parts = [
-        *(_one_hot(at[:, 0], rows) for at in (agents, goals)),
-        *(_one_hot(at[:, 1], columns) for at in (agents, goals)),
-        _one_hot(away[:, 0] + rows, 2 * rows),
-        _one_hot(away[:, 1] + columns, 2 * columns),
+        *(np.eye(rows)[at[:, 0]] for at in (agents, goals)),
+        *(np.eye(columns)[at[:, 1]] for at in (agents, goals)),
+        np.eye(2 * rows)[away[:, 0] + rows],
+        np.eye(2 * columns)[away[:, 1] + columns],
         np.sign(away).astype(float),
-        _one_hot(layers, LAYERS),
+        np.eye(LAYERS)[layers],
     ]
     return np.concatenate(parts, axis=1)[:, None]
 
@@ -224,10 +208,7 @@ def optimal_plans(plans: WalkPlans, *, seed: int) -> IntArray:
 
 
 def stated_plans(samples: Sequence[Sample], tokenizer: Any, plans: WalkPlans) -> IntArray | None:
-    """Return the plans that a model states before it answers, [N, queries]; None if it states none.
-
-    A decision without a stated plan counts as wrong. A stated plan ends where its words do.
-    """
+    """Return the plans that a model states before it answers, [N, queries]; None if none."""
     by_place = {(sample.walk, sample.step): sample for sample in samples}
     out = np.full(plans.actions.shape, NOTHING)
     for number, (walk, step) in enumerate(zip(plans.walks, plans.steps.tolist(), strict=True)):
@@ -267,10 +248,6 @@ def _filled(moves: Sequence[int], queries: int) -> IntArray:
     return out
 
 
-def _one_hot(values: IntArray, count: int) -> FloatArray:
-    return np.asarray(np.eye(count)[values])
-
-
 # --- Scores ---------------------------------------------------------------------------------------
 # prefix at n        of the sequences with at least n actions, those whose first n are right
 # conditional at n   of the sequences with at least n actions whose first n - 1 are right, those
@@ -282,21 +259,16 @@ def _one_hot(values: IntArray, count: int) -> FloatArray:
 # Source: "A Behavioural and Representational Evaluation of Goal-Directedness in Language Model
 # Agents", section 5, for prefix accuracy.
 
-UNIT, DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
-
 
 def plan_score(
     predicted: IntArray, actions: IntArray, grids: IntArray, n: int
 ) -> dict[str, Estimate]:
-    """Return the "prefix" and "conditional" accuracy of n actions.
-
-    Predictions and actions have shape [N, queries]; intervals are clustered by grid, [N].
-    """
+    """Return the "prefix" and "conditional" accuracy of n actions of plans, [N, queries] each."""
     among, right = _has_action(actions, n), _right_so_far(predicted, actions)
     before = among & (right[:, n - 2] if n > 1 else True)
     return {
-        "prefix": share(right[:, n - 1], among, grids),
-        "conditional": share(right[:, n - 1], before, grids),
+        "prefix": mean_over_grids(right[:, n - 1], grids, among),
+        "conditional": mean_over_grids(right[:, n - 1], grids, before),
     }
 
 
@@ -305,27 +277,7 @@ def prefix_beyond(
 ) -> Estimate:
     """Return the difference of the prefix accuracies of two predictions of the same sequences."""
     mine, others = (_right_so_far(each, actions)[:, n - 1].astype(float) for each in (ours, theirs))
-    return share(mine - others, _has_action(actions, n), grids, paired=True)
-
-
-def share(
-    values: BoolArray | FloatArray, among: BoolArray, grids: IntArray, *, paired: bool = False
-) -> Estimate:
-    """Return the mean of values [N] among some sequences [N], clustered by grid [N].
-
-    Values are shares, or differences of shares if they are paired.
-    """
-    of = np.unique(grids[among], return_inverse=True)[1]
-    if not len(of):
-        return Estimate(float("nan"), None, 0, 0)
-    return estimate(
-        np.bincount(of, np.asarray(values, dtype=float)[among]),
-        np.bincount(of),
-        heaviest=np.unique(grids, return_counts=True)[1].max(),
-        n=len(of),
-        bounds=DIFFERENCE if paired else UNIT,
-        paired=paired,
-    )
+    return mean_over_grids(mine - others, grids, _has_action(actions, n), paired=True)
 
 
 def _right_so_far(predicted: IntArray, actions: IntArray) -> BoolArray:

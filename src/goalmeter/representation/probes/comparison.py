@@ -112,21 +112,17 @@ def control_task(scenes: Scenes, split: Split, *, seed: int) -> ControlTask:
             dealt = rng.permutation(same)
             fit.append(dealt[: (len(dealt) + 1) // 2])
             others.append(dealt[(len(dealt) + 1) // 2 :])
-    relabelled = Scenes(
-        tuple(scenes.worlds[i] for i in donor),
-        tuple(scenes.states[i] for i in donor),
-        scenes.actions,
-        scenes.grids,
-    )
+    assigned = scenes.where(donor)
+    relabelled = Scenes(assigned.worlds, assigned.states, scenes.actions, scenes.grids)
     fitted, scored = np.sort(np.concatenate(fit)), np.sort(np.concatenate(others))
     # A shape whose grids have one scene each is scored on its training scenes.
-    shapes = {tuple(shape) for shape in relabelled.shapes[scored].tolist()}
-    is_scored = [tuple(shape) in shapes for shape in relabelled.shapes[fitted].tolist()]
-    alone = fitted[~np.array(is_scored, dtype=bool)]
-    if len(alone) == len(fitted):
-        return ControlTask(relabelled, Split(fitted, fitted, fitted), "the training states")
+    shapes = [world.shape for world in relabelled.worlds]
+    known = {shapes[row] for row in scored}
+    alone = np.array([row for row in fitted if shapes[row] not in known], dtype=np.int64)
     what = "other states of the same grids"
-    if len(alone):
+    if len(alone) == len(fitted):
+        scored, what = fitted, "the training states"
+    elif len(alone):
         scored, what = np.sort(np.concatenate([scored, alone])), f"{what}, or else training states"
     return ControlTask(relabelled, Split(fitted, scored, scored), what)
 
@@ -149,22 +145,14 @@ class ProbeRow(JsonFields):
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """A probe with its controls.
+    """A probe with its controls."""
 
-    Attributes:
-        rows: the probe first.
-        fitted: the probe after its fit.
-        scenes: the test scenes.
-        posterior: of the probe, [N, rows, columns, 7].
-        position: posterior of position alone.
-        left_out: why a control could not be made, by its name.
-    """
-
-    rows: tuple[ProbeRow, ...]
-    fitted: FittedProbe
-    scenes: Scenes
-    posterior: FloatArray
-    position: FloatArray
+    rows: tuple[ProbeRow, ...]  # the probe first
+    fitted: FittedProbe  # the probe after its fit
+    scenes: Scenes  # the test scenes
+    posterior: FloatArray  # of the probe, [N, rows, columns, 7]
+    position: FloatArray  # posterior of position alone
+    # Why a control could not be made, by its name.
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def row(self, control: str | None = None) -> ProbeRow:
@@ -193,24 +181,18 @@ def compare(
     Shuffled activations and the control task are exchanged between grids. Where one grid has more
     than half of the scenes this is impossible, and that control is left out, with the reason.
 
-    Args:
-        probe: any.
-        reading: activations of scenes.
-        split: training, validation and test scenes.
-        alternatives: other activations of the same scenes, by name, for the same probe: of a model
-            with random weights, of the prompt's embeddings. [N, D'] each.
-        seed: of the fits and random controls.
+    `alternatives` are other activations of the same scenes, [N, D'] by name, for the same probe: of
+    a model with random weights, of the prompt's embeddings.
 
     Raises:
         InvalidParameterError: activations that do not belong to the scenes, or too few grids.
         MissingExtraError: the probe needs torch, which is not installed.
     """
     check_reading(reading, "the reading")
-    table = _Table(probe.name, split, reading.scenes)
-    position = table.posterior(table.fitted(PositionOnly(), reading, seed), reading)
-    ours = table.fitted(probe, reading, seed)
-    posterior = table.posterior(ours, reading)
-    rows = [table.row(None, ours, posterior, position)]
+    scored = _Scored(reading.scenes, split)
+    _, position = _fitted(PositionOnly(), reading, split, seed)
+    ours, posterior = _fitted(probe, reading, split, seed)
+    rows = [scored.row(probe, None, ours, posterior, position)]
     # A control is another probe on the same activations, or the same probe on others.
     others: dict[str, tuple[Probe, Reading]] = {
         each.name: (each, reading) for each in (PositionOnly(), Majority())
@@ -224,20 +206,19 @@ def compare(
         others[name] = (probe, Reading(activations, reading.scenes))
         check_reading(others[name][1], name)
     for name, (kind, source) in others.items():
-        fit = table.fitted(kind, source, seed)
-        rows.append(table.row(name, fit, table.posterior(fit, source), position))
+        rows.append(scored.row(probe, name, *_fitted(kind, source, split, seed), position))
     try:
         task = control_task(reading.scenes, split, seed=seed)
     except InvalidParameterError as cause:
         left_out[CONTROL_TASK] = f"in the training part, {cause}"
     else:
-        # Position alone is fitted to the exchanged labels too.
         relabelled = Reading(reading.activations, task.scenes)
-        of_task = _Table(probe.name, task.split, task.scenes, task.scored)
-        fits = [of_task.fitted(each, relabelled, seed) for each in (probe, PositionOnly())]
-        posteriors = [of_task.posterior(fit, relabelled) for fit in fits]
-        rows.append(of_task.row(CONTROL_TASK, fits[0], *posteriors))
-    return Comparison(tuple(rows), ours, table.scenes, posterior, position, left_out)
+        fit, of_task = _fitted(probe, relabelled, task.split, seed)
+        # Position alone is fitted to the exchanged labels too.
+        _, base = _fitted(PositionOnly(), relabelled, task.split, seed)
+        known = _Scored(task.scenes, task.split, task.scored)
+        rows.append(known.row(probe, CONTROL_TASK, fit, of_task, base))
+    return Comparison(tuple(rows), ours, scored.scenes, posterior, position, left_out)
 
 
 def by_size(
@@ -249,67 +230,64 @@ def by_size(
     needed, it may be doing the work.
     """
     check_reading(reading, "the reading")
-    out = []
-    for probe in probes:
-        table = _Table(probe.name, split, reading.scenes)
-        fits = [table.fitted(each, reading, seed) for each in (probe, PositionOnly())]
-        out.append(table.row(None, fits[0], *(table.posterior(fit, reading) for fit in fits)))
-    return tuple(out)
+    scored = _Scored(reading.scenes, split)
+    _, position = _fitted(PositionOnly(), reading, split, seed)
+    fits = [(probe, *_fitted(probe, reading, split, seed)) for probe in probes]
+    return tuple(
+        scored.row(probe, None, fit, posterior, position) for probe, fit, posterior in fits
+    )
 
 
 def cross_fitted(
     probe: Probe, reading: Reading, splits: Sequence[Split], *, seed: int = 0
 ) -> FloatArray:
-    """Return the posterior of every scene by a fit to other grids, [N, rows, columns, 7].
-
-    The splits are those of `folds`: each scene is in one test part.
-    """
+    """Return posteriors of all scenes by fits to other grids (`folds`), [N, rows, columns, 7]."""
     check_reading(reading, "the reading")
     out = walls_outside(reading.scenes.shapes)
     for part in splits:
-        train, validation, test = (reading.where(rows) for rows in part)
-        fitted = probe.fit(train, validation, seed=seed)
-        posterior = fitted.posterior(test.activations, test.scenes.shapes)
+        _, posterior = _fitted(probe, reading, part, seed)
         rows, columns = posterior.shape[1:3]
         out[part.test, :rows, :columns] = posterior
     return out
 
 
-class _Table:
-    """Fits on one split, and their rows."""
+def _fitted(
+    probe: Probe, reading: Reading, split: Split, seed: int
+) -> tuple[FittedProbe, FloatArray]:
+    """Fit a probe, and return its posterior of the test scenes too."""
+    train, validation, test = map(reading.where, split)
+    fit = probe.fit(train, validation, seed=seed)
+    return fit, fit.posterior(test.activations, test.scenes.shapes)
 
-    def __init__(self, probe: str, split: Split, scenes: Scenes, scored: str = _TEST_GRIDS):
-        self.probe, self.split, self.scored = probe, split, scored
-        self.scenes = scenes.where(split.test)
+
+class _Scored:
+    """The scenes that fits are scored on, and their sets of cells."""
+
+    def __init__(self, scenes: Scenes, split: Split, name: str = _TEST_GRIDS) -> None:
+        self.name, self.scenes = name, scenes.where(split.test)
         self.cells = scored_cells(scenes.where(split.train), self.scenes)
 
-    def fitted(self, probe: Probe, reading: Reading, seed: int) -> FittedProbe:
-        train, validation = (reading.where(part) for part in self.split[:2])
-        return probe.fit(train, validation, seed=seed)
-
-    def posterior(self, fit: FittedProbe, reading: Reading) -> FloatArray:
-        test = reading.where(self.split.test)
-        return fit.posterior(test.activations, test.scenes.shapes)
-
     def row(
-        self, control: str | None, fit: FittedProbe, posterior: FloatArray, position: FloatArray
+        self,
+        probe: Probe,
+        control: str | None,
+        fit: FittedProbe,
+        posterior: FloatArray,
+        position: FloatArray,
     ) -> ProbeRow:
         places = (localisation(posterior, self.scenes, label) for label in (AGENT, GOAL))
         return ProbeRow(
-            self.probe,
+            probe.name,
             control,
             fit.parameters,
             tuple(scores(posterior, position, self.scenes, self.cells)),
             tuple(place for place in places if place is not None),
-            self.scored,
+            self.name,
         )
 
 
 def scored_cells(train: Scenes, scenes: Scenes) -> dict[str, BoolArray]:
-    """Return the sets of scored cells by name, [N, rows, columns] each, except all of them.
-
-    Training scenes decide which cells are uncertain.
-    """
+    """Return sets of scored cells by name, [N, rows, columns]; training scenes decide on them."""
     shapes: set[Shape] = {world.shape for world in scenes.worlds}
     return {
         UNCERTAIN: cells_in(scenes, uncertain_cells(train)),

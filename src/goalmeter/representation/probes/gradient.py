@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from goalmeter._errors import require, whole
 from goalmeter._types import FloatArray
-from goalmeter.representation.probes.protocol import (
-    FittedHeads,
-    Places,
-    Reading,
-    Standard,
-    Targets,
-)
+from goalmeter.representation.probes.protocol import FittedHeads, Places, Reading, Standard, Targets
 
 if TYPE_CHECKING:
     import torch
@@ -29,8 +23,9 @@ if TYPE_CHECKING:
 # position alone, and the best checkpoint may be that one. Classes count as often as they occur;
 # nothing is oversampled.
 
-# Weights of a network, in the format of its user.
-Checkpoint = TypeVar("Checkpoint")
+Batch = TypeVar("Batch")
+# Root mean square length of scaled activations of any width: rates are tuned to it.
+LENGTH = 10.0
 
 
 @dataclass(frozen=True)
@@ -43,141 +38,152 @@ class Schedule:
     epochs: int = 100  # at most
     patience: int = 8  # epochs without a better validation loss
 
+    def train(
+        self,
+        network: nn.Module,
+        batches: Callable[[], Iterable[Batch]],
+        loss: Callable[[Batch], torch.Tensor],
+        validation_loss: Callable[[], float],
+        *,
+        clip: float = float("inf"),
+    ) -> None:
+        """Train a network in place to the least validation loss, initial weights included.
 
-# Root mean square length of scaled activations of any width: rates are tuned to it.
-LENGTH = 10.0
+        `batches` are those of an epoch, and `clip` is the largest norm of a gradient.
+        """
+        import torch
+
+        optimiser = torch.optim.AdamW(network.parameters(), lr=self.rate, weight_decay=self.decay)
+
+        def validated() -> float:
+            network.eval()
+            with torch.no_grad():
+                return validation_loss()
+
+        best, least, waited = deepcopy(network.state_dict()), validated(), 0
+        for _ in range(self.epochs):
+            network.train()
+            for batch in batches():
+                optimiser.zero_grad(set_to_none=True)
+                loss(batch).backward()  # type: ignore[no-untyped-call]
+                if np.isfinite(clip):
+                    torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
+                optimiser.step()
+            now = validated()
+            if now < least:
+                best, least, waited = deepcopy(network.state_dict()), now, 0
+            else:
+                waited += 1
+                if waited >= self.patience:
+                    break
+        network.load_state_dict(best)
+        network.eval()
 
 
-def begin(train: Reading) -> tuple[Places, Standard]:
-    """Return the places and the scaling of training scenes.
+class _Training:
+    """The scaling of scenes, and the training of a network on them.
 
     Activations are scaled to length `LENGTH`, so that a step of one rate moves scores as far
     whatever their width.
     """
-    require("torch", extra="lm", feature="a probe that is trained by gradient")
-    standard = Standard.of(train.activations)
-    scale = LENGTH / train.activations.shape[1] ** 0.5
-    return Places.of(train.scenes), Standard(standard.mean, scale * standard.weight)
 
+    def __init__(self, train: Reading, validation: Reading, schedule: Schedule, seed: int) -> None:
+        require("torch", extra="lm", feature="a probe that is trained by gradient")
+        standard = Standard.of(train.activations)
+        scale = LENGTH / train.activations.shape[1] ** 0.5
+        self.places = Places.of(train.scenes)
+        self.standard = Standard(standard.mean, scale * standard.weight)
+        self._readings, self._schedule, self._seed = (train, validation), schedule, seed
 
-def trained(
-    network: nn.Module,
-    places: Places,
-    standard: Standard,
-    train: Reading,
-    validation: Reading,
-    schedule: Schedule,
-    seed: int,
-) -> dict[str, FloatArray]:
-    """Train a network and return the weights of the best checkpoint, by name.
+    def fitted(
+        self, kind: Callable[[], nn.Module], slopes: Callable[[Any, int], Any] | None = None
+    ) -> FittedHeads:
+        """Make a network whose random numbers come from the seed alone, and train it.
 
-    The network maps scaled activations [n, D] and the number of a shape to scores
-    [n, P + 1, 1 + objects], which are zero before training. The seed orders the scenes.
-    """
-    import torch
-
-    fitted, held_out = (_Batches(part, places, standard) for part in (train, validation))
-    optimiser = torch.optim.AdamW(
-        network.parameters(), lr=schedule.rate, weight_decay=schedule.decay
-    )
-    rng = np.random.default_rng(seed)
-
-    def epoch() -> None:
-        for number, rows in fitted.shuffled(rng, schedule.batch):
-            optimiser.zero_grad(set_to_none=True)
-            fitted.nats(network, number, rows).mean().backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
-
-    return best_checkpoint(network, schedule, epoch, partial(held_out.loss, network), _weights)
-
-
-def best_checkpoint(
-    network: nn.Module,
-    schedule: Schedule,
-    epoch: Callable[[], None],
-    loss: Callable[[], float],
-    weights: Callable[[nn.Module], Checkpoint],
-) -> Checkpoint:
-    """Return a copy of the weights with the least validation loss, initial ones included."""
-    best, least, waited = weights(network), loss(), 0
-    for _ in range(schedule.epochs):
-        network.train()
-        epoch()
-        now = loss()
-        if now < least:
-            best, least, waited = weights(network), now, 0
-        else:
-            waited += 1
-            if waited >= schedule.patience:
-                break
-    return best
-
-
-class _Batches:
-    """Scenes as tensors, by shape."""
-
-    def __init__(self, reading: Reading, places: Places, standard: Standard) -> None:
+        The network maps scaled activations [n, D] and the number of a shape to scores
+        [n, P + 1, 1 + objects], which are zero before training. The seed orders the scenes, too.
+        """
         import torch
 
-        self._parts: dict[int, tuple[torch.Tensor, ...]] = {}
-        for number, where in places.groups(reading.scenes.shapes):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self._seed)
+            network = kind()
+        train, held_out = map(self._tensors, self._readings)
+        rng = np.random.default_rng(self._seed)
+
+        def batches() -> Iterable[tuple[int, Any]]:
+            listed = []
+            for number, (rows, *_) in train.items():
+                order = torch.from_numpy(rng.permutation(len(rows)))
+                listed += [(number, part) for part in torch.split(order, self._schedule.batch)]
+            # Shapes alternate, so that what they share is not fitted to the last one.
+            return [listed[place] for place in rng.permutation(len(listed))]
+
+        def loss(batch: tuple[int, Any]) -> torch.Tensor:
+            number, rows = batch
+            return _nats(network, number, train[number], rows).mean()
+
+        def validation_loss() -> float:
+            """Nats per scene."""
+            total = 0.0
+            for number, tensors in held_out.items():
+                for part in torch.split(torch.arange(len(tensors[0])), 256):
+                    total += float(_nats(network, number, tensors, part).sum())
+            return total / sum(len(rows) for rows, *_ in held_out.values())
+
+        self._schedule.train(network, batches, loss, validation_loss)
+        network.double()
+
+        def scores(rows: FloatArray, number: int) -> FloatArray:
+            with torch.no_grad():
+                parts = torch.split(torch.from_numpy(rows), _CHUNK)
+                return np.concatenate([network(part, number).numpy() for part in parts])
+
+        def numbers(number: int) -> FloatArray:
+            assert slopes is not None
+            return np.asarray(slopes(network, number).detach().numpy())
+
+        parameters = sum(weights.numel() for weights in network.parameters())
+        of_shape = None if slopes is None else numbers
+        return FittedHeads(self.places, self.standard, scores, parameters, of_shape)
+
+    def _tensors(self, reading: Reading) -> dict[int, tuple[torch.Tensor, ...]]:
+        """Return activations, targets and position alone, by the number of the shape."""
+        import torch
+
+        out = {}
+        for number, where in self.places.groups(reading.scenes.shapes):
             same_shape = reading.where(where)
-            targets = Targets.of(same_shape.scenes, places.objects)
+            targets = Targets.of(same_shape.scenes, self.places.objects)
             arrays = (
-                standard.single(same_shape.activations),
+                self.standard.single(same_shape.activations),
                 targets.wall.astype(np.float32),
                 targets.free.astype(np.float32),
                 targets.place,
-                places.offsets[number].astype(np.float32),
+                self.places.offsets[number].astype(np.float32),
             )
-            self._parts[number] = tuple(torch.from_numpy(array) for array in arrays)
+            out[number] = tuple(torch.from_numpy(array) for array in arrays)
+        return out
 
-    def shuffled(self, rng: np.random.Generator, batch: int) -> list[tuple[int, Any]]:
-        """Return (shape, rows) of an epoch's batches, in a random order."""
-        import torch
 
-        out = []
-        for number, (rows, *_) in self._parts.items():
-            order = torch.from_numpy(rng.permutation(len(rows)))
-            out += [(number, part) for part in torch.split(order, batch)]
-        # Shapes alternate, so that what they share is not fitted to the last one.
-        return [out[i] for i in rng.permutation(len(out))]
+def _nats(
+    network: nn.Module, number: int, tensors: tuple[torch.Tensor, ...], rows: Any
+) -> torch.Tensor:
+    """Return the loss of scenes of a shape, summed over cells, [n]."""
+    from torch.nn import functional
 
-    def nats(self, network: nn.Module, number: int, rows: Any) -> torch.Tensor:
-        """Return the loss of scenes of a shape, summed over cells, [n]."""
-        from torch.nn import functional
-
-        inputs, wall, free, place, offset = self._parts[number]
-        scores = network(inputs[rows], number) + offset
-        costs = functional.binary_cross_entropy_with_logits(
-            scores[:, :-1, 0], wall[rows], reduction="none"
+    inputs, wall, free, place, offset = tensors
+    scores = network(inputs[rows], number) + offset
+    costs = functional.binary_cross_entropy_with_logits(
+        scores[:, :-1, 0], wall[rows], reduction="none"
+    )
+    # A cell with an object has no wall label.
+    total = (costs * free[rows]).sum(dim=1)
+    for column in range(place.shape[1]):
+        total = total + functional.cross_entropy(
+            scores[:, :, 1 + column], place[rows, column], reduction="none"
         )
-        # A cell with an object has no wall label.
-        total = (costs * free[rows]).sum(dim=1)
-        for column in range(place.shape[1]):
-            total = total + functional.cross_entropy(
-                scores[:, :, 1 + column], place[rows, column], reduction="none"
-            )
-        return total
-
-    def loss(self, network: nn.Module) -> float:
-        """Return nats per scene."""
-        import torch
-
-        network.eval()
-        total, count = 0.0, 0
-        with torch.no_grad():
-            for number, (rows, *_) in self._parts.items():
-                for part in torch.split(torch.arange(len(rows)), 256):
-                    total += float(self.nats(network, number, part).sum())
-                count += len(rows)
-        return total / count
-
-
-def _weights(network: nn.Module) -> dict[str, FloatArray]:
-    return {
-        name: value.detach().double().numpy().copy() for name, value in network.state_dict().items()
-    }
+    return total
 
 
 # --- Linear ---------------------------------------------------------------------------------------
@@ -198,7 +204,7 @@ class Logistic:
 
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
-        return _fitted(train, validation, None, self.schedule, seed)
+        return _linear(_Training(train, validation, self.schedule, seed), None)
 
 
 @dataclass(frozen=True)
@@ -216,29 +222,26 @@ class Bilinear:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
         rank = whole(self.rank, "rank", least=1, most=MOST_RANK)
-        return _fitted(train, validation, rank, self.schedule, seed)
+        return _linear(_Training(train, validation, self.schedule, seed), rank)
 
 
-def _fitted(
-    train: Reading, validation: Reading, rank: int | None, schedule: Schedule, seed: int
-) -> FittedHeads:
-    places, standard = begin(train)
+def _linear(training: _Training, rank: int | None) -> FittedHeads:
     import torch
     from torch import nn
 
-    shapes = [offset.shape for offset in places.offsets]
+    shapes = [offset.shape for offset in training.places.offsets]
+    width = len(training.standard.mean)
     # A matrix a cell is the same form without shared directions.
-    inner = len(standard.mean) if rank is None else rank
+    inner = width if rank is None else rank
 
     class Form(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             if rank is not None:
                 # Directions are random and matrices zero, so that scores are zero and both move.
-                start = torch.randn(len(standard.mean), rank) / LENGTH
-                self.directions = nn.Parameter(start)
+                self.directions = nn.Parameter(torch.randn(width, rank) / LENGTH)
             self.heads = nn.ParameterList(
-                nn.Parameter(torch.zeros(inner, places_ * columns)) for places_, columns in shapes
+                nn.Parameter(torch.zeros(inner, places * columns)) for places, columns in shapes
             )
             self.shifts = nn.ParameterList(nn.Parameter(torch.zeros(shape)) for shape in shapes)
 
@@ -248,24 +251,12 @@ def _fitted(
             scores: torch.Tensor = flat.reshape(len(rows), *shapes[number]) + self.shifts[number]
             return scores
 
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = Form()
-    weights = trained(network, places, standard, train, validation, schedule, seed)
-    directions = weights.get("directions")
+    def slopes(form: Form, number: int) -> torch.Tensor:
+        head = form.heads[number]
+        matrix: torch.Tensor = head if rank is None else form.directions @ head
+        return matrix.reshape(-1, *shapes[number])
 
-    def slopes(number: int) -> FloatArray:
-        head = weights[f"heads.{number}"]
-        whole_head = head if directions is None else directions @ head
-        return whole_head.reshape(-1, *shapes[number])
-
-    def scores(rows: FloatArray, number: int) -> FloatArray:
-        seen = rows if directions is None else rows @ directions
-        flat = seen @ weights[f"heads.{number}"]
-        return np.asarray(flat.reshape(len(rows), *shapes[number]) + weights[f"shifts.{number}"])
-
-    parameters = sum(array.size for array in weights.values())
-    return FittedHeads(places, standard, scores, parameters, slopes)
+    return training.fitted(Form, slopes)
 
 
 # --- Multilayer perceptron ------------------------------------------------------------------------
@@ -298,13 +289,15 @@ class Mlp:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Train with early stopping."""
         hidden = whole(self.hidden, "hidden", least=1, most=MOST_HIDDEN)
-        places, standard = begin(train)
+        training = _Training(train, validation, self.schedule, seed)
         import torch
         from torch import nn
 
-        width, heads = len(standard.mean), 1 + len(places.objects)
-        rows_of, columns_of = zip(*(_coordinates(shape) for shape in places.shapes), strict=True)
-        # Nowhere has its own row and column, after the last.
+        places, width = training.places, len(training.standard.mean)
+        # Rows and columns of each place; nowhere has its own, after the last.
+        cells_of = [
+            [np.append(axis.ravel(), -1) for axis in np.indices(shape)] for shape in places.shapes
+        ]
         extent = np.max(places.shapes, axis=0) + 1
 
         class Hidden(nn.Module):
@@ -316,33 +309,13 @@ class Mlp:
                 # Position alone depends on the shape too.
                 self.shape = nn.Parameter(torch.zeros(len(places.shapes), hidden))
                 # Zero, so that training starts at position alone.
-                self.out = nn.Parameter(torch.zeros(hidden, heads))
-                self.shift = nn.Parameter(torch.zeros(heads))
+                self.out = nn.Parameter(torch.zeros(hidden, 1 + len(places.objects)))
+                self.shift = nn.Parameter(torch.zeros(1 + len(places.objects)))
 
             def forward(self, rows: torch.Tensor, number: int) -> torch.Tensor:
-                cells = self.row[rows_of[number]] + self.column[columns_of[number]]
+                row, column = cells_of[number]
+                cells = self.row[row] + self.column[column]
                 seen = (rows @ self.activation)[:, None] + cells + self.shape[number]
                 return torch.relu(seen) @ self.out + self.shift
 
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            network = Hidden()
-        weights = trained(network, places, standard, train, validation, self.schedule, seed)
-
-        def scores(rows: FloatArray, number: int) -> FloatArray:
-            cells = weights["row"][rows_of[number]] + weights["column"][columns_of[number]]
-            seen, cells = rows @ weights["activation"], cells + weights["shape"][number]
-            parts = [
-                np.maximum(seen[at : at + _CHUNK, None] + cells, 0.0) @ weights["out"]
-                for at in range(0, len(seen), _CHUNK)
-            ]
-            return np.concatenate(parts) + weights["shift"]
-
-        parameters = sum(array.size for array in weights.values())
-        return FittedHeads(places, standard, scores, parameters)
-
-
-def _coordinates(shape: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
-    """Return the row and the column of every place of a shape, the last index for nowhere."""
-    rows, columns = (np.append(axis.ravel(), -1) for axis in np.indices(shape))
-    return rows, columns
+        return training.fitted(Hidden)

@@ -48,7 +48,7 @@ class FittedProbe(Protocol):
 
 
 class Probe(Protocol):
-    """A probe of maps."""
+    """A probe of maps, with its name in tables."""
 
     @property
     def name(self) -> str:
@@ -72,15 +72,14 @@ def check_reading(reading: Reading, name: str) -> None:
     # Half precision overflows in some models, and one bad row would spoil every weight.
     if not (finite := np.isfinite(rows).all(axis=1)).all():
         raise InvalidParameterError(
-            f"{name} has activations that are not finite, first in row "
-            f"{int(np.flatnonzero(~finite)[0])}; leave it out, or load the model in float32"
+            f"{name} has activations that are not finite, first in row {int(finite.argmin())}; "
+            f"leave it out, or load the model in float32"
         )
 
 
 def walls_outside(shapes: IntArray) -> FloatArray:
     """Return a posterior of walls everywhere, [N, rows, columns, 7], to be filled in."""
-    rows, columns = shapes.max(axis=0)
-    out = np.zeros((len(shapes), rows, columns, len(CLASSES)))
+    out = np.zeros((len(shapes), *shapes.max(axis=0), len(CLASSES)))
     out[..., WALL] = 1.0
     return out
 
@@ -121,36 +120,26 @@ class Places:
     @classmethod
     def of(cls, scenes: Scenes) -> Places:
         """Count the classes of cells over scenes."""
-        labels = scenes.labels
-        objects = tuple(k for k in range(EMPTY + 1, len(CLASSES)) if (labels == k).any())
+        objects = tuple(k for k in range(EMPTY + 1, len(CLASSES)) if (scenes.labels == k).any())
         shapes = tuple(sorted({world.shape for world in scenes.worlds}))
-        offsets = []
-        for shape in shapes:
-            same = np.flatnonzero((scenes.shapes == shape).all(axis=1))
-            offsets.append(_log_shares(Targets.of(scenes.where(same), objects)))
-        return cls(shapes, objects, tuple(offsets))
+        same = (scenes.where((scenes.shapes == shape).all(axis=1)) for shape in shapes)
+        return cls(shapes, objects, tuple(_log_shares(Targets.of(each, objects)) for each in same))
 
     def groups(self, shapes: IntArray) -> list[tuple[int, IntArray]]:
         """Return the number of each shape that occurs, and the scenes that have it."""
         out = []
-        for row in np.unique(shapes, axis=0):
-            shape = (int(row[0]), int(row[1]))
-            if shape not in self.shapes:
+        for shape in np.unique(shapes, axis=0).tolist():
+            if tuple(shape) not in self.shapes:
                 raise InvalidParameterError(
                     f"a world has {shape[0]} x {shape[1]} cells, but the probe was fitted to "
                     f"{', '.join(f'{r} x {c}' for r, c in self.shapes)}; fit it to such worlds too"
                 )
-            where = np.flatnonzero((shapes == row).all(axis=1))
-            out.append((self.shapes.index(shape), where))
+            where = np.flatnonzero((shapes == shape).all(axis=1))
+            out.append((self.shapes.index(tuple(shape)), where))
         return out
 
     def classes(self, number: int, scores: FloatArray) -> FloatArray:
-        """Turn scores of n scenes of a shape, [n, P + 1, 1 + objects], into a posterior.
-
-        Returns:
-            [n, rows, columns, 7].
-        """
-        rows, columns = self.shapes[number]
+        """Turn scores of a shape, [n, P + 1, 1 + objects], into classes, [n, rows, columns, 7]."""
         objects = np.moveaxis(scores[..., 1:], -1, 0)  # [objects, n, P + 1]
         objects = np.exp(objects - objects.max(axis=-1, keepdims=True, initial=-1e300))
         objects /= objects.sum(axis=-1, keepdims=True)
@@ -158,13 +147,9 @@ class Places:
         somewhere = 1.0 - objects[..., -1:]
         cells = objects[..., :-1]
         # The probability that no other object is there.
-        alone = np.stack(
-            [
-                cells[k] * np.prod(1.0 - np.delete(cells, k, axis=0), axis=0)
-                for k in range(len(cells))
-            ]
-            or [np.zeros((0, *scores.shape[:1], scores.shape[1] - 1))]
-        ).reshape(cells.shape)
+        alone = cells.copy()
+        for k in range(len(cells)):
+            alone[k] *= np.prod(1.0 - np.delete(cells, k, axis=0), axis=0)
         alone *= somewhere / np.maximum(alone.sum(axis=-1, keepdims=True), 1e-300)
         taken = alone.sum(axis=0)
         # Of three objects and more the parts can add up to more than the cell has.
@@ -172,11 +157,11 @@ class Places:
         free = 1.0 - np.minimum(taken, 1.0)
         # Beyond 700 exp overflows; the odds are certain long before.
         wall = 1.0 / (1.0 + np.exp(-np.clip(scores[:, :-1, 0], -700, 700)))
-        out = np.zeros((len(scores), scores.shape[1] - 1, len(CLASSES)))
+        out = np.zeros((*wall.shape, len(CLASSES)))
         out[..., WALL], out[..., EMPTY] = free * wall, free * (1.0 - wall)
         for label, shares in zip(self.objects, alone, strict=True):
             out[..., label] = shares
-        return out.reshape(len(scores), rows, columns, len(CLASSES))
+        return out.reshape(len(scores), *self.shapes[number], len(CLASSES))
 
 
 @dataclass(frozen=True, eq=False)
@@ -307,12 +292,12 @@ class PositionOnly:
     def fit(self, train: Reading, validation: Reading, *, seed: int) -> FittedHeads:
         """Count classes of training scenes."""
         places = Places.of(train.scenes)
+        nothing = np.zeros(train.activations.shape[1])
 
         def scores(rows: FloatArray, number: int) -> FloatArray:
             return np.zeros((len(rows), *places.offsets[number].shape))
 
-        width = train.activations.shape[1]
-        return FittedHeads(places, Standard(np.zeros(width), np.zeros(width)), scores, 0)
+        return FittedHeads(places, Standard(nothing, nothing), scores, 0)
 
 
 @dataclass(frozen=True)

@@ -68,14 +68,9 @@ class Ridge:
                     f"no validation scene has {places.shapes[number]} cells, as training scenes "
                     f"have; divide the scenes by split or folds, which give every part its share"
                 )
-            heads[number] = _head(
-                train.where(where),
-                validation.where(known[number]),
-                standard,
-                places.offsets[number],
-                places.objects,
-                self.penalties,
-            )
+            parts = train.where(where), validation.where(known[number])
+            offset = places.offsets[number]
+            heads[number] = _head(*parts, standard, offset, places.objects, self.penalties)
 
         def scores(rows: FloatArray, number: int) -> FloatArray:
             head = heads[number]
@@ -93,15 +88,6 @@ class _Head(NamedTuple):
     shift: FloatArray  # [P + 1, 1 + objects]
 
 
-class _Trial(NamedTuple):
-    """Validation loss of a penalty, and how predictions become scores."""
-
-    loss: float  # nats a scene
-    penalty: float
-    scale: FloatArray  # [P + 1, 1 + objects]
-    shift: FloatArray  # [P + 1, 1 + objects]
-
-
 def _head(
     train: Reading,
     validation: Reading,
@@ -116,13 +102,12 @@ def _head(
     basis, spectrum, loads = _decomposed(train.activations, standard, centre, residuals)
     held_out = (standard(validation.activations) - centre) @ basis
     targets = Targets.of(validation.scenes, objects)
-    trials = [
-        _trial((held_out / (spectrum + penalty)) @ loads, targets, offset, penalty)
-        for penalty in penalties
-    ]
-    best = min(trials, key=lambda trial: trial.loss)
-    weights = basis @ (loads / (spectrum + best.penalty)[:, None])
-    return _Head(centre, weights.reshape(-1, *offset.shape) * best.scale, best.shift)
+    predictions = ((held_out / (spectrum + penalty)) @ loads for penalty in penalties)
+    trials = [_calibrated(raised, targets, offset) for raised in predictions]
+    best = min(range(len(trials)), key=lambda number: trials[number][0])
+    _, scale, shift = trials[best]
+    weights = basis @ (loads / (spectrum + penalties[best])[:, None])
+    return _Head(centre, weights.reshape(-1, *offset.shape) * scale, shift)
 
 
 def _residuals(scenes: Scenes, objects: tuple[int, ...]) -> FloatArray:
@@ -162,8 +147,13 @@ def _decomposed(
     return rows.T @ vectors, np.maximum(spectrum, 0.0), vectors.T @ targets
 
 
-def _trial(raised: FloatArray, targets: Targets, offset: FloatArray, penalty: float) -> _Trial:
-    """Turn predictions of validation scenes, [n, (P + 1) (1 + objects)], into scores."""
+def _calibrated(
+    raised: FloatArray, targets: Targets, offset: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """Turn predictions of validation scenes, [n, (P + 1) (1 + objects)], into scores.
+
+    Returns nats a scene, and the scale and shift of predictions, [P + 1, 1 + objects].
+    """
     predicted = raised.reshape(len(raised), *offset.shape)
     scale, shift = np.zeros_like(offset), np.zeros_like(offset)
     wall, free = targets.wall, targets.free
@@ -177,14 +167,15 @@ def _trial(raised: FloatArray, targets: Targets, offset: FloatArray, penalty: fl
     slope = np.where(explained > 0, 1.0 / (spread * (1.0 - explained)), 0.0)
     lift = (q - 0.5) * explained / ((1.0 - explained) * spread)
     adds = predicted[:, :-1, 0] * slope + lift
-    losses = []
-    for confidence in _CONFIDENCES:
+
+    def wall_loss(confidence: float) -> float:
         odds = offset[:-1, 0] + confidence * adds
         nats = np.logaddexp(0.0, np.where(wall, -odds, odds))
-        losses.append(float(np.where(free, nats, 0.0).sum(axis=1).mean()))
-    best = int(np.argmin(losses))
-    scale[:-1, 0], shift[:-1, 0] = _CONFIDENCES[best] * slope, _CONFIDENCES[best] * lift
-    loss = losses[best]
+        return float(np.where(free, nats, 0.0).sum(axis=1).mean())
+
+    losses = [wall_loss(confidence) for confidence in _CONFIDENCES]
+    loss, best = min(losses), _CONFIDENCES[int(np.argmin(losses))]
+    scale[:-1, 0], shift[:-1, 0] = best * slope, best * lift
     for column, places in enumerate(targets.place.T, start=1):
         costs = [
             _choice_loss(offset[:, column] + size * predicted[..., column], places)
@@ -192,7 +183,7 @@ def _trial(raised: FloatArray, targets: Targets, offset: FloatArray, penalty: fl
         ]
         scale[:, column] = _SCALES[int(np.argmin(costs))]
         loss += min(costs)
-    return _Trial(loss, penalty, scale, shift)
+    return loss, scale, shift
 
 
 def _choice_loss(scores: FloatArray, places: IntArray) -> float:
@@ -298,23 +289,20 @@ class FittedPublished:
     def posterior(self, activations: Activations, shapes: IntArray) -> FloatArray:
         """As `FittedProbe.posterior`, at the prevalence of oversampled classes."""
         out = walls_outside(shapes)
-        frame = (int(shapes[:, 0].max()), int(shapes[:, 1].max()))
+        frame = out.shape[1:3]
         real = self.classes != _PADDING
         cells = _coordinates(frame) @ self.weights[0].T[-2:] + self.weights[1]
         for at in range(0, len(activations), _PUBLISHED_CHUNK):
-            chunk = slice(at, at + _PUBLISHED_CHUNK)
-            rows = self.standard(activations[chunk])
+            rows = self.standard(activations[at : at + _PUBLISHED_CHUNK])
             scores = (rows @ self.weights[0].T[:-2])[:, None] + cells
             if len(self.weights) > 2:
                 scores = np.maximum(scores, 0.0) @ self.weights[2].T + self.weights[3]
             scores = np.exp(scores[..., real] - scores[..., real].max(axis=-1, keepdims=True))
             shares = (scores / scores.sum(axis=-1, keepdims=True)).reshape(len(rows), *frame, -1)
-            for scene, (height, width) in enumerate(shapes[chunk], start=at):
-                out[scene, :height, :width] = 0.0
-                known = self.classes[real]
-                out[scene, :height, :width, known] = np.moveaxis(
-                    shares[scene - at, :height, :width], -1, 0
-                )
+            for scene, (height, width) in enumerate(shapes[at : at + len(rows)], start=at):
+                inside = np.zeros((height, width, len(CLASSES)))
+                inside[..., self.classes[real]] = shares[scene - at, :height, :width]
+                out[scene, :height, :width] = inside
         return out
 
 

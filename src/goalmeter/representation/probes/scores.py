@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.representation.result_rows import JsonRow
-from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes
-from goalmeter.statistics.clusters import Estimate, estimate, estimate_of_sums
+from goalmeter.representation.scenes import CLASSES, OUTSIDE, Scenes, mean_over_grids
+from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 from goalmeter.statistics.discrimination import graded_area
 
 # --- Positions of objects -------------------------------------------------------------------------
@@ -39,10 +40,7 @@ class Localisation(JsonRow):
 
 
 def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisation | None:
-    """Score the position of an object such as `AGENT`; None if no scene has it.
-
-    The posterior has shape [N, rows, columns, 7].
-    """
+    """Score the position of an object such as `AGENT`; None if no scene has it."""
     there = (scenes.labels == label).any(axis=(1, 2))
     if not there.any():
         return None
@@ -59,30 +57,16 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
     called = (seen.argmax(axis=-1) == label) & ~outside
     counts = called.sum(axis=1)
     blur = (called * steps).sum(axis=1) / np.maximum(counts, 1)
-    cluster = np.unique(scenes.grids[there], return_inverse=True)[1]
-    farthest, cells = float(rows + columns), float(rows * columns)
-
-    def mean(
-        values: FloatArray | BoolArray, most: float, among: BoolArray | None = None
-    ) -> Estimate:
-        counted = np.ones(n, dtype=bool) if among is None else among
-        size = int(cluster.max()) + 1
-        return estimate(
-            np.bincount(cluster[counted], np.asarray(values, dtype=float)[counted], size),
-            np.bincount(cluster[counted], minlength=size),
-            heaviest=np.bincount(cluster).max(),
-            n=int(counted.sum()),
-            bounds=(0.0, most),
-        )
-
+    farthest = (0.0, float(rows + columns))
+    mean = partial(mean_over_grids, grids=scenes.grids[there])
     return Localisation(
         label=CLASSES[label],
-        exact=mean(best == truth, 1.0),
-        distance=mean(steps[np.arange(n), best].astype(float), farthest),
-        expected=mean((share * steps).sum(axis=1), farthest),
-        classified=mean(counts.astype(float), cells),
-        blur=mean(blur, farthest, counts > 0),
-        missing=mean(counts == 0, 1.0),
+        exact=mean(best == truth),
+        distance=mean(steps[np.arange(n), best], bounds=farthest),
+        expected=mean((share * steps).sum(axis=1), bounds=farthest),
+        classified=mean(counts, bounds=(0.0, float(rows * columns))),
+        blur=mean(blur, among=counts > 0, bounds=farthest),
+        missing=mean(counts == 0),
     )
 
 
@@ -103,7 +87,6 @@ def localisation(posterior: FloatArray, scenes: Scenes, label: int) -> Localisat
 # An interval refers to this probe, trained on these grids, in new grids of the same kind. It is not
 # an interval of what the best reader could know, nor of a probe of more training grids.
 
-UNIT = (0.0, 1.0)
 ALL = "all"
 # Of each class, mixed into every posterior.
 FLOOR = 1e-4
@@ -148,27 +131,29 @@ def _of_cells(
     name: str, posterior: FloatArray, position: FloatArray, labels: IntArray, cluster: IntArray
 ) -> list[CellScore]:
     """Score M cells: posteriors [M, 7], labels and clusters [M]."""
-    called = posterior.argmax(axis=1)
-    ours, theirs = _mixed(posterior), _mixed(position)
-    occurring = np.unique(labels)
-    at = np.arange(len(labels))
+    called, at = posterior.argmax(axis=1), np.arange(len(labels))
+    ours, theirs = ((1.0 - FLOOR * len(CLASSES)) * each + FLOOR for each in (posterior, position))
+
+    def counts(among: BoolArray, right: BoolArray) -> FloatArray:
+        """Count the cells of a kind in each cluster, and those that are right, [C, 2]."""
+        n = int(cluster.max()) + 1
+        return np.stack([np.bincount(cluster, each, n) for each in (among, among & right)], axis=1)
+
     # Of each class its cells, and those of them that are classified so.
-    tables = [
-        _sums(cluster, labels == k, (labels == k) & (called == k)) for k in occurring.tolist()
-    ]
+    of_class = {k: counts(labels == k, called == k) for k in np.unique(labels).tolist()}
+    gain = np.log2(ours[at, labels] / theirs[at, labels])
     out = [
         CellScore(
             name,
             ALL,
-            _share(cluster, called == labels),
-            _mean_of_shares(np.concatenate(tables, axis=1), len(labels)),
+            mean_over_grids(called == labels, cluster),
+            _mean_of_shares(list(of_class.values()), len(labels)),
             None,
-            _mean(cluster, np.log2(ours[at, labels] / theirs[at, labels])),
+            mean_over_grids(gain, cluster, bounds=None),
         )
     ]
-    for k, table in zip(occurring.tolist(), tables, strict=True):
-        is_it, called_it = labels == k, called == k
-        others = _sums(cluster, ~is_it, ~is_it & ~called_it)
+    for k, table in of_class.items():
+        is_it = labels == k
         gain = np.where(
             is_it,
             np.log2(ours[:, k] / theirs[:, k]),
@@ -178,38 +163,17 @@ def _of_cells(
             CellScore(
                 name,
                 CLASSES[k],
-                _share(cluster[is_it], called_it[is_it]),
-                _mean_of_shares(np.concatenate([table, others], axis=1), len(labels)),
+                mean_over_grids(called[is_it] == k, cluster[is_it]),
+                _mean_of_shares([table, counts(~is_it, called != k)], len(labels)),
                 graded_area(posterior[:, k], is_it, cluster),
-                _mean(cluster, gain),
+                mean_over_grids(gain, cluster, bounds=None),
             )
         )
     return out
 
 
-def _mixed(posterior: FloatArray) -> FloatArray:
-    return np.asarray((1.0 - FLOOR * len(CLASSES)) * posterior + FLOOR)
-
-
-def _sums(cluster: IntArray, *columns: BoolArray) -> FloatArray:
-    """Count true values in each cluster, [C, columns]."""
-    n = int(cluster.max()) + 1
-    return np.stack([np.bincount(cluster, column, n) for column in columns], axis=1)
-
-
-def _share(cluster: IntArray, right: BoolArray) -> Estimate:
-    counts = np.bincount(cluster)
-    return estimate(
-        np.bincount(cluster, right), counts, heaviest=counts.max(), n=len(cluster), bounds=UNIT
-    )
-
-
-def _mean(cluster: IntArray, values: FloatArray) -> Estimate:
-    return estimate(np.bincount(cluster, values), np.bincount(cluster), n=len(cluster))
-
-
-def _mean_of_shares(table: FloatArray, n: int) -> Estimate:
-    """Return the mean of shares whose counts are the even columns and whose parts are the odd."""
+def _mean_of_shares(tables: list[FloatArray], n: int) -> Estimate:
+    """Return the mean of shares whose counts are the first columns and whose parts the second."""
 
     def statistic(totals: FloatArray) -> FloatArray:
         counts, parts = totals[..., ::2], totals[..., 1::2]
@@ -217,4 +181,4 @@ def _mean_of_shares(table: FloatArray, n: int) -> Estimate:
         shares = np.where(there, parts / np.where(there, counts, 1.0), 0.0)
         return np.asarray(shares.sum(axis=-1) / np.maximum(there.sum(axis=-1), 1))
 
-    return estimate_of_sums(table, statistic, n=n, bounds=UNIT)
+    return estimate_of_sums(np.concatenate(tables, axis=1), statistic, n=n, bounds=(0.0, 1.0))

@@ -6,31 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import json_value
-from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.gridworld.conversions import symbols_at
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import ACTIONS, Cell, GridWorld
+from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.plan import made_of
 from goalmeter.navigation.trajectories import Trajectory
 from goalmeter.representation.activations import Activations
-from goalmeter.representation.beliefs.decoded_maps import (
-    ANOTHER,
-    ANOTHER_WALLS,
-    EMPTY_ROOM,
-    DecodedMaps,
-    Maps,
-    decoded,
-    empty_rooms,
-    explained,
-    map_controls,
-)
+from goalmeter.representation.beliefs import decoded_maps
+from goalmeter.representation.beliefs.decoded_maps import DecodedMaps, Maps
 from goalmeter.representation.beliefs.meg import WalkSteps
 from goalmeter.representation.capture import alternatives_of, capture, untrained
 from goalmeter.representation.network import Network
@@ -38,13 +29,7 @@ from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.plans.comparison import along, decided, read_plans, rows_of
 from goalmeter.representation.plans.readers import LinearSteps, PlanDecoder, PlanReader
 from goalmeter.representation.plans.targets import plans_of, stated_plans
-from goalmeter.representation.probes.comparison import (
-    UNCERTAIN,
-    Comparison,
-    compare,
-    cross_fitted,
-    scored_cells,
-)
+from goalmeter.representation.probes import comparison as probing
 from goalmeter.representation.probes.protocol import PositionOnly, Reading
 from goalmeter.representation.probes.registry import probe
 from goalmeter.representation.probes.scores import scores
@@ -56,7 +41,7 @@ from goalmeter.representation.result_rows import (
     PlanRow,
     SettledRow,
     StatePicture,
-    row_from,
+    rows_from,
 )
 from goalmeter.representation.scenes import CLASSES, WALL, Scenes, Shape, Split, folds, split
 from goalmeter.runs import Stages
@@ -68,6 +53,17 @@ _FOLDS = 5
 _PICTURES = 8
 # The published width of a plan decoder; one of a narrow stream needs no more than the second.
 _WIDTH, _NARROW = 1024, 256
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """What the stages of a probe work on."""
+
+    stages: Stages
+    samples: tuple[Sample, ...]
+    network: Network
+    options: ProbeOptions  # for the network, with positions that some decision has
+    left_out: dict[str, str] = field(default_factory=dict)  # why something is missing, by its name
 
 
 @dataclass(frozen=True)
@@ -107,20 +103,14 @@ def captured(
 ) -> Captured:
     """Replay all decisions through the model and, on first use, through random weights."""
     of_random = folder / RANDOM_WEIGHTS
-    trained = capture(
-        samples,
-        network,
-        folder / ACTIVATIONS,
-        layers=[0, *layers],
-        positions=positions,
-        later={of_random: layers},
-        progress=tell,
+    capture_all = partial(capture, samples, positions=positions, progress=tell)
+    trained = capture_all(
+        network, folder / ACTIVATIONS, layers=[0, *layers], later={of_random: layers}
     )
 
     def replay_random() -> Activations:
         # Such a network is made and hashed even if all its activations are stored: some seconds.
-        drawn = untrained(network, seed=seed)
-        return capture(samples, drawn, of_random, layers=layers, positions=positions, progress=tell)
+        return capture_all(untrained(network, seed=seed), of_random, layers=layers)
 
     complete = np.array([not set(positions) & set(row.lacks) for row in trained.rows])
     if not complete.any():
@@ -133,35 +123,33 @@ def captured(
 
 
 # --- Maps -----------------------------------------------------------------------------------------
-def map_stage(
-    stages: Stages, captures: Captured, options: ProbeOptions
-) -> tuple[tuple[MapRow, ...], tuple[PlaceRow, ...], dict[str, Any], dict[str, str]]:
-    """Return the rows of all places, the place whose maps are decoded, and omitted controls.
+def map_stage(run: ProbeRun, captures: Captured) -> dict[str, Any]:
+    """Return the rows of all places, and the place whose maps are decoded ("chosen").
 
     That place is chosen by what the probe gains on validation grids, not on the grids that it is
     scored on, so that the best of many is not taken for its luck.
     """
+    options = run.options
     parts = split(captures.scenes.where(captures.rows), seed=options.seed)
     maps: list[MapRow] = []
     places: list[PlaceRow] = []
     gains: dict[tuple[str, int, str], float] = {}
-    left_out: dict[str, str] = {}
     for name in options.probes:
-        for layer in options.layers or ():
+        for layer in options.chosen_layers:
             for position in options.positions:
-                value = stages.value(
+                value = run.stages.value(
                     f"maps/{name}/layer-{layer}/{position}",
                     partial(_compared, captures, name, layer, position, parts, options.seed),
                 )
-                maps += [row_from(MapRow, row) for row in value["maps"]]
-                places += [row_from(PlaceRow, row) for row in value["places"]]
+                maps += rows_from(MapRow, value["maps"])
+                places += rows_from(PlaceRow, value["places"])
                 gains[name, layer, position] = value["validation_gain"]
                 # Grids are split in the same way everywhere, so the reasons are the same too.
-                left_out |= value.get("left_out", {})
+                run.left_out.update(value.get("left_out", {}))
     # The first of equals, which is of the lowest layer.
     name, layer, position = max(gains, key=lambda place: gains[place])
     chosen = {"layer": layer, "position": position, "probe": name}
-    return tuple(maps), tuple(places), chosen, left_out
+    return {"maps": tuple(maps), "places": tuple(places), "chosen": chosen}
 
 
 def _compared(
@@ -169,7 +157,7 @@ def _compared(
 ) -> dict[str, Any]:
     reading = captures.reading(layer, position)
     others = captures.alternatives(layer, position)
-    result = compare(probe(name), reading, parts, alternatives=others, seed=seed)
+    result = probing.compare(probe(name), reading, parts, alternatives=others, seed=seed)
     maps = [
         MapRow(
             layer=layer,
@@ -188,41 +176,37 @@ def _compared(
         for row in result.rows
         for each in row.places
     ]
+    # Bits per cell over position alone, of walls in uncertain cells of validation grids.
+    train, validation = reading.where(parts.train), reading.where(parts.validation)
+    uncertain = probing.UNCERTAIN
+    ours, position_alone = (
+        fit.posterior(validation.activations, validation.scenes.shapes)
+        for fit in (result.fitted, PositionOnly().fit(train, validation, seed=seed))
+    )
+    rows = scores(
+        ours,
+        position_alone,
+        validation.scenes,
+        {uncertain: probing.scored_cells(train.scenes, validation.scenes)[uncertain]},
+    )
+    gains = [r.gain_bits.value for r in rows if (r.cells, r.label) == (uncertain, "wall")]
     return {
         "maps": json_value(maps),
         "places": json_value(places),
-        "validation_gain": _validation_gain(result, reading, parts, seed),
+        # Where no cell is uncertain there is nothing to choose by.
+        "validation_gain": gains[0] if gains and np.isfinite(gains[0]) else -float(len(CLASSES)),
         "left_out": dict(result.left_out),
     }
 
 
-def _validation_gain(result: Comparison, reading: Reading, parts: Split, seed: int) -> float:
-    """Return bits per cell over position alone, of walls in uncertain cells of validation grids."""
-    train, validation = reading.where(parts.train), reading.where(parts.validation)
-    shapes = validation.scenes.shapes
-    position = PositionOnly().fit(train, validation, seed=seed)
-    cells = scored_cells(train.scenes, validation.scenes)
-    rows = scores(
-        result.fitted.posterior(validation.activations, shapes),
-        position.posterior(validation.activations, shapes),
-        validation.scenes,
-        {UNCERTAIN: cells[UNCERTAIN]},
-    )
-    gains = [r.gain_bits.value for r in rows if (r.cells, r.label) == (UNCERTAIN, "wall")]
-    # Where no cell is uncertain there is nothing to choose by.
-    return gains[0] if gains and np.isfinite(gains[0]) else -float(len(CLASSES))
-
-
 # --- Decoded worlds -------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class DecodedWorlds:
+class DecodedWorlds(NamedTuple):
     """The maps of all decisions at one place, each by a fit to other grids, and control maps."""
 
     scenes: Scenes
-    walk_steps: WalkSteps
     maps: DecodedMaps
     controls: Mapping[str, Maps]
-    left_out: Mapping[str, str] = field(default_factory=dict)
+    left_out: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,59 +227,54 @@ class Decoding:
     @cached_property
     def worlds(self) -> DecodedWorlds:
         """Decoded worlds at the chosen place."""
-        return self._decoded(self.chosen["position"])
+        return self.at(self.chosen["position"])
 
     def at(self, position: str) -> DecodedWorlds:
-        """Return decoded worlds at a position; only those of the chosen one are cached."""
-        return self.worlds if position == self.chosen["position"] else self._decoded(position)
-
-    def _decoded(self, position: str) -> DecodedWorlds:
+        """Decode the worlds at a position."""
         reading = self.captures.reading(self.chosen["layer"], position)
         scenes = reading.scenes
         parts = folds(scenes, _FOLDS, seed=self.seed)
-        posterior = cross_fitted(probe(self.chosen["probe"]), reading, parts, seed=self.seed)
-        maps = decoded(posterior, scenes)
+        fits = probe(self.chosen["probe"])
+        posterior = probing.cross_fitted(fits, reading, parts, seed=self.seed)
+        maps = decoded_maps.decoded(posterior, scenes)
         left_out: dict[str, str] = {}
         try:
-            controls = map_controls(maps, scenes, seed=self.seed)
+            controls = decoded_maps.map_controls(maps, scenes, seed=self.seed)
         except InvalidParameterError as cause:
             # Only maps of another grid need one for each.
-            controls = {EMPTY_ROOM: Maps.of(empty_rooms(scenes))}
-            left_out = dict.fromkeys((ANOTHER, ANOTHER_WALLS), str(cause))
-        return DecodedWorlds(scenes, self._walk_steps(), maps, controls, left_out)
+            controls = {decoded_maps.EMPTY_ROOM: Maps.of(decoded_maps.empty_rooms(scenes))}
+            others = (decoded_maps.ANOTHER, decoded_maps.ANOTHER_WALLS)
+            left_out = dict.fromkeys(others, str(cause))
+        return DecodedWorlds(scenes, maps, controls, left_out)
 
-    def _walk_steps(self) -> WalkSteps:
+    @property
+    def walk_steps(self) -> WalkSteps:
         """Walk, step and cap of each decision that has every position."""
         caps = {made_of(trajectory).name: trajectory.cap for trajectory in self.trajectories}
         numbers = {name: number for number, name in enumerate(caps)}
         samples = [self.captures.samples[row] for row in self.captures.rows.tolist()]
-        return WalkSteps(
-            np.array([numbers[sample.walk] for sample in samples]),
-            np.array([sample.step for sample in samples]),
-            np.array([caps[sample.walk] for sample in samples]),
-        )
+        rows = [(numbers[each.walk], each.step, caps[each.walk]) for each in samples]
+        return WalkSteps(*np.array(rows).T)
 
 
-def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]) -> dict[str, Any]:
-    """Return what the maps of the chosen layer explain: at the chosen position, and at each.
-
-    Controls that could not be made are named under "left_out", with the reason, if there are any.
-    """
+def explained_stage(run: ProbeRun, decoding: Decoding) -> dict[str, Any]:
+    """Return what the maps of the chosen layer explain: at the chosen position, and at others."""
+    chosen = decoding.chosen["position"]
 
     def at(position: str) -> dict[str, Any]:
-        worlds = decoding.at(position)
-        parts = explained(worlds.maps, worlds.controls, worlds.scenes)
+        worlds = decoding.worlds if position == chosen else decoding.at(position)
+        parts = decoded_maps.explained(worlds.maps, worlds.controls, worlds.scenes)
         out = {part.states: part.to_json() for part in parts}
         missing = {"left_out": dict(worlds.left_out)} if worlds.left_out else {}
         return out["all"] | {"detour": out.get("detour"), "reasons": worlds.maps.counts} | missing
 
-    by_position: dict[str, dict[str, Any]] = {
-        position: stages.value(decoding.key("explained", position), partial(at, position))
-        for position in positions
+    others: dict[str, dict[str, Any]] = {
+        position: run.stages.value(decoding.key("explained", position), partial(at, position))
+        for position in run.options.positions
     }
-    chosen = decoding.chosen["position"]
-    others = {name: value for name, value in by_position.items() if name != chosen}
-    return by_position[chosen] | {"other_positions": others}
+    value = others.pop(chosen)
+    run.left_out.update(value.get("left_out", {}))
+    return value | {"other_positions": others}
 
 
 # --- Pictures -------------------------------------------------------------------------------------
@@ -303,34 +282,30 @@ def explained_stage(stages: Stages, decoding: Decoding, positions: Sequence[str]
 UsedPlaces = Mapping[Shape, Mapping[Cell, float]]
 
 
-def picture_stage(stages: Stages, decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
-    """Return some states; those without the use of cells are stored apart from those with it."""
-    key = decoding.key("states")
-    made = partial(_pictures, decoding, used)
-    value = stages.value(f"{key}/used" if used else key, lambda: json_value(made()))
-    return tuple(row_from(StatePicture, row) for row in value)
-
-
-def _pictures(decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
+def picture_stage(run: ProbeRun, decoding: Decoding, used: UsedPlaces) -> tuple[StatePicture, ...]:
     """Draw states of different grids, half of them where truth and decoded map disagree.
 
     Where they agree there is little to see, and where they disagree is no fair sample, so a page
-    shows both.
+    shows both. States without the use of cells are stored apart from those with it.
     """
-    scenes, maps = decoding.worlds.scenes, decoding.worlds.maps
-    order = list(range(len(scenes)))
-    Draws("states to be shown", decoding.seed).shuffle(order)
-    differ = (scenes.optimal != maps.optimal).any(axis=1)
-    chosen: list[int] = []
-    for kind in (True, False):
-        grids = {int(scenes.grids[number]) for number in chosen}
-        wanted = _PICTURES // 2 if kind else _PICTURES
-        for number in order:
-            grid = int(scenes.grids[number])
-            if differ[number] == kind and grid not in grids and len(chosen) < wanted:
-                grids.add(grid)
-                chosen.append(number)
-    return tuple(_picture(decoding, used, number) for number in chosen)
+
+    def make() -> Any:
+        scenes, maps = decoding.worlds.scenes, decoding.worlds.maps
+        order = list(range(len(scenes)))
+        Draws("states to be shown", decoding.seed).shuffle(order)
+        differ = (scenes.optimal != maps.optimal).any(axis=1)
+        chosen: dict[int, int] = {}
+        for kind, most in ((True, _PICTURES // 2), (False, _PICTURES)):
+            taken = set(chosen.values())
+            for number in order:
+                grid = int(scenes.grids[number])
+                if differ[number] == kind and grid not in taken and len(chosen) < most:
+                    taken.add(grid)
+                    chosen[number] = grid
+        return json_value([_picture(decoding, used, number) for number in chosen])
+
+    key = decoding.key("states")
+    return rows_from(StatePicture, run.stages.value(f"{key}/used" if used else key, make))
 
 
 def _picture(decoding: Decoding, used: UsedPlaces, number: int) -> StatePicture:
@@ -339,86 +314,66 @@ def _picture(decoding: Decoding, used: UsedPlaces, number: int) -> StatePicture:
     world, inner = scenes.worlds[number], maps.worlds[number]
     rows, columns = world.shape
     places = used.get(world.shape, {})
+    drawn = [symbols_at(world, scenes.states[number])]
+    drawn += [] if inner is None else [symbols_at(inner, State(inner.start))]
+    truth, *decoded = (tuple("".join(row) for row in symbols) for symbols in drawn)
     wall = maps.posterior[number, :rows, :columns, WALL]
     return StatePicture(
         walk=sample.walk,
         step=sample.step,
-        truth=_drawn(world, scenes.states[number]),
-        decoded=() if inner is None else _drawn(inner, State(inner.start)),
+        truth=truth,
+        decoded=decoded[0] if decoded else (),
         wall=tuple(tuple(round(float(p), 4) for p in row) for row in wall),
         used=tuple(
             tuple(places.get(Cell(row, column)) for column in range(columns)) for row in range(rows)
         ),
         action=scenes.actions[number],
-        optimal=_actions(scenes.optimal[number]),
-        optimal_decoded=_actions(maps.optimal[number]),
+        optimal=tuple(np.flatnonzero(scenes.optimal[number]).tolist()),
+        optimal_decoded=tuple(np.flatnonzero(maps.optimal[number]).tolist()),
     )
-
-
-def _drawn(world: GridWorld, state: State) -> tuple[str, ...]:
-    return tuple("".join(row) for row in symbols_at(world, state))
-
-
-def _actions(optimal: BoolArray) -> tuple[int, ...]:
-    return tuple(action for action in range(len(ACTIONS)) if optimal[action])
 
 
 # --- Plans ----------------------------------------------------------------------------------------
-def plan_stage(
-    stages: Stages, samples: tuple[Sample, ...], network: Network, options: ProbeOptions
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read plans at all places by linear heads and at the last layer by decoders.
-
-    Returns:
-        Fields of the result, and why a baseline is missing.
-    """
+def plan_stage(run: ProbeRun) -> dict[str, Any]:
+    """Read plans at all places by linear heads and at the last layer by decoders."""
+    options, network = run.options, run.network
     layers, positions, seed = options.chosen_layers, options.positions, options.seed
-    plans = plans_of(samples)
-    first = tuple(sample for sample in samples if sample.step == 0)
+    plans = plans_of(run.samples)
+    first = tuple(sample for sample in run.samples if sample.step == 0)
     activations = capture(
         first,
         network,
-        stages.folder / FIRST_DECISIONS,
+        run.stages.folder / FIRST_DECISIONS,
         layers=layers,
         positions=tuple(dict.fromkeys([*positions, *along()])),
-        progress=stages.tell,
+        progress=run.stages.tell,
     )
     at = rows_of(activations, plans)
     stated = stated_plans(first, network.local.tokenizer, plans)
-    rows: list[PlanRow] = []
-    left_out: dict[str, str] = {}
 
-    def read(reader: PlanReader, read_at: Sequence[int], parts: int) -> None:
-        def make() -> Any:
-            table = read_plans(
-                at,
-                plans,
-                [(layer, name) for layer in read_at for name in positions],
-                readers=[reader],
-                stated=stated,
-                parts=parts,
-                seed=seed,
-            )
-            return json_value({"plan": table.plan, "left_out": table.left_out})
+    def read(reader: PlanReader, layers: Sequence[int], parts: int) -> Any:
+        places = [(layer, name) for layer in layers for name in positions]
+        table = read_plans(
+            at, plans, places, readers=[reader], stated=stated, parts=parts, seed=seed
+        )
+        return json_value({"plan": table.plan, "left_out": table.left_out})
 
-        value = stages.value(f"plan/{reader.name}", make)
-        rows.extend(row_from(PlanRow, row) for row in value["plan"])
-        left_out.update({f"plan: {name}": why for name, why in value["left_out"].items()})
-
-    read(LinearSteps(), layers, parts=5)
-    for depth in options.decoders:
-        # A decoder is trained for minutes, so a quarter of the grids is scored, as published.
-        width = _WIDTH if network.width >= _WIDTH else _NARROW
-        read(PlanDecoder(depth, width=width), layers[-1:], parts=1)
-
-    def make_decided() -> Any:
+    def read_along() -> Any:
         result = decided(at, plans, layers=layers[-1:], seed=seed)
         return json_value({"decided": result.decided, "settled": result.settled})
 
-    value = stages.value("plan/decided", make_decided)
-    fields = {
+    width = _WIDTH if network.width >= _WIDTH else _NARROW
+    # A decoder is trained for minutes, so a quarter of the grids is scored, as published.
+    readers: list[tuple[PlanReader, Sequence[int], int]] = [(LinearSteps(), layers, 5)]
+    readers += [(PlanDecoder(each, width=width), layers[-1:], 1) for each in options.decoders]
+    rows: list[PlanRow] = []
+    for reader, at_layers, parts in readers:
+        value = run.stages.value(f"plan/{reader.name}", partial(read, reader, at_layers, parts))
+        rows += rows_from(PlanRow, value["plan"])
+        run.left_out.update({f"plan: {name}": why for name, why in value["left_out"].items()})
+    value = run.stages.value("plan/decided", read_along)
+    return {
         "plan": tuple(rows),
-        "decided": tuple(row_from(DecidedRow, row) for row in value["decided"]),
-        "settled": tuple(row_from(SettledRow, row) for row in value["settled"]),
+        "decided": rows_from(DecidedRow, value["decided"]),
+        "settled": rows_from(SettledRow, value["settled"]),
     }
-    return fields, left_out

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice, zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._files import json_value
+from goalmeter._files import JsonFields, json_value
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.world import Cell, content
 from goalmeter.representation.beliefs.used_cells import (
@@ -19,8 +19,6 @@ from goalmeter.representation.beliefs.used_cells import (
     tried_of,
     used_cells,
 )
-from goalmeter.representation.network import Network
-from goalmeter.representation.options import ProbeOptions
 from goalmeter.representation.replay import Sample, scenes_of
 from goalmeter.representation.result_rows import (
     DoseRow,
@@ -29,26 +27,16 @@ from goalmeter.representation.result_rows import (
     SubspaceRow,
     UsedRow,
     row_from,
+    rows_from,
 )
 from goalmeter.representation.scenes import Shape, uncertain_cells
-from goalmeter.representation.stages.decoding import Decoding
+from goalmeter.representation.stages.decoding import Decoding, ProbeRun
+from goalmeter.representation.use import patching
 from goalmeter.representation.use.causal_use import Use, causal_use
 from goalmeter.representation.use.directions import target_cells
 from goalmeter.representation.use.look_ups import look_ups
-from goalmeter.representation.use.patching import (
-    AGENT,
-    EVERY_TOKEN,
-    GOAL,
-    ISOMETRY,
-    KINDS,
-    StreamPlace,
-    answers_by_half,
-    best_layer,
-    follows,
-    moved,
-    stream_places,
-)
-from goalmeter.representation.use.subspace import Subspace, place_directions, subspace
+from goalmeter.representation.use.patching import StreamPlace
+from goalmeter.representation.use.subspace import angle, place_directions, subspace
 from goalmeter.representation.use.trials import (
     CONFIRM,
     KNOCK_OUT,
@@ -58,7 +46,6 @@ from goalmeter.representation.use.trials import (
     UseRow,
     half_of,
 )
-from goalmeter.runs import Stages
 
 DOSES = (0.5, 1.0, 2.0, 4.0)
 SALT = "0"
@@ -67,9 +54,9 @@ _DECODED = "decoded"
 # Tokens at which streams are exchanged: where what moved is named, and the end of the prompt; if
 # the grid is turned, all tokens.
 _POSITIONS = {
-    GOAL: ("pre/goal", "pre/end"),
-    AGENT: ("pre/agent", "pre/end"),
-    ISOMETRY: ("pre/end", EVERY_TOKEN),
+    patching.GOAL: ("pre/goal", "pre/end"),
+    patching.AGENT: ("pre/agent", "pre/end"),
+    patching.ISOMETRY: ("pre/end", patching.EVERY_TOKEN),
 }
 _RANK, _STEPS = 4, 60
 # Directions of a probe are at most such a part of the stream: more lie near any subspace.
@@ -80,13 +67,13 @@ _SCREENED = 24
 # Decisions that a probe of the place is fitted to.
 _READ = 400
 _REASON = "reason"
-Make = Callable[[], dict[str, Any]]
+Row = TypeVar("Row")
 # Selects the decisions that are answered again, when a stage first needs them.
 Again = Callable[[], Sequence[Sample]]
 
 
 @dataclass(frozen=True)
-class UseResults:
+class UseResults(JsonFields):
     """Results of interventions on cells, and whether the places of cells are used."""
 
     rows: tuple[UsedRow, ...]
@@ -104,13 +91,14 @@ class UseResults:
         return out
 
 
-def use_stage(stages: Stages, again: Again, network: Network, options: ProbeOptions) -> UseResults:
+def use_stage(run: ProbeRun, again: Again) -> UseResults:
     """Change cells while the model answers; answers are cached in the folder "use"."""
+    options, stages = run.options, run.stages
 
     def make() -> dict[str, Any]:
         use = causal_use(
             again(),
-            network,
+            run.network,
             layers=options.chosen_layers,
             families=options.interventions,
             doses=DOSES,
@@ -121,32 +109,14 @@ def use_stage(stages: Stages, again: Again, network: Network, options: ProbeOpti
             progress=stages.tell,
         )
         outcomes = [*use.outcomes_of_screen, *use.outcomes]
-        return {
-            "rows": json_value(rows_of(use)),
-            "verdict": use.verdict,
-            "doses": json_value(use.doses),
-            "tried": json_value(tried_of(outcomes)),
-            "all_places": used_cells(outcomes).to_json(),
-        }
+        rows, tried = tuple(rows_of(use)), tried_of(outcomes)
+        return UseResults(rows, use.verdict, use.doses, tried, used_cells(outcomes)).to_json()
 
-    value = stages.value("use", make)
-    return UseResults(
-        tuple(row_from(UsedRow, row) for row in value["rows"]),
-        value["verdict"],
-        tuple(row_from(DoseRow, row) for row in value["doses"]),
-        tuple(
-            CellTrial(grid, (rows, columns), Cell(*cell), flipped)
-            for grid, (rows, columns), cell, flipped in value["tried"]
-        ),
-        UsedCells.from_json(value["all_places"]),
-    )
+    return row_from(UseResults, stages.value("use", make))
 
 
 def select_decisions(samples: Sequence[Sample], most: int, seed: int) -> list[Sample]:
-    """Select distinct decisions with an uncertain cell that a shortest path needs.
-
-    A second decision of a grid is taken only when each grid has one.
-    """
+    """Select distinct decisions with a needed uncertain cell, one of each grid before a second."""
     uncertain = uncertain_cells(scenes_of(samples))
     by_grid: dict[str, dict[tuple[int, ...], Sample]] = {}
     for sample in samples:
@@ -171,23 +141,22 @@ def select_decisions(samples: Sequence[Sample], most: int, seed: int) -> list[Sa
 def rows_of(use: Use) -> list[UsedRow]:
     """Return the interventions of both halves, each with the null that reaches highest."""
     nulls = [row for row in use.screened if row.is_null]
-    rows = [_row(SCREEN, row, nulls, chosen=False) for row in use.screened]
+    rows = [_row(SCREEN, row, nulls) for row in use.screened]
     seen = set()
     for family in use.families:
         # Interventions on walls are no null of those on open cells, nor the other way round.
         opens = family.row.intervention.startswith(OPEN)
         nulls_of = [*family.nulls, *(() if opens else use.nulls)]
-        chosen = _place(family.row) == _place(use.confirmed)
+        chosen = family.row.place == use.confirmed.place
         rows.append(_row(CONFIRM, family.row, nulls_of, chosen=chosen))
         for null in family.nulls:
-            if _place(null) not in seen:
-                seen.add(_place(null))
-                rows.append(_row(CONFIRM, null, [], chosen=False))
-    rows += [_row(CONFIRM, n, [], chosen=False) for n in use.nulls if _place(n) not in seen]
-    return rows
+            if null.place not in seen:
+                seen.add(null.place)
+                rows.append(_row(CONFIRM, null, []))
+    return rows + [_row(CONFIRM, null, []) for null in use.nulls if null.place not in seen]
 
 
-def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> UsedRow:
+def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool = False) -> UsedRow:
     others = [each.needed.flips for each in nulls if each is not row]
     highest = max(others, key=lambda e: e.interval[1] if e.interval else -1.0, default=None)
     return UsedRow(
@@ -208,24 +177,21 @@ def _row(half: str, row: UseRow, nulls: Sequence[UseRow], *, chosen: bool) -> Us
     )
 
 
-def _place(row: UseRow) -> tuple[str, int | str, str]:
-    return row.intervention, row.layer, row.position
-
-
-def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[str, Any]:
+def believed_stage(run: ProbeRun, decoding: Decoding, use: UseResults) -> dict[str, Any]:
     """Measure MEG of the walks in the true, the decoded and the believed world."""
 
     def make() -> dict[str, Any]:
         worlds = decoding.worlds
         controls = {name: maps.worlds for name, maps in worlds.controls.items()}
-        result = believed_by_use(
+        meg, changed = believed_by_use(
             worlds.scenes,
-            worlds.walk_steps,
+            decoding.walk_steps,
             use.tried,
             uncertain_cells(decoding.captures.scenes),
             controls={_DECODED: worlds.maps.worlds} | controls,
             seed=decoding.seed,
-        ).to_json()
+        )
+        result = meg.to_json() | {"changed": changed}
         fits = {"meg_decoded": result["controls"].pop(_DECODED)}
         fits |= {name: result[name] for name in ("meg_true", "meg_believed")}
         # Each is a measured number, in nats a walk, with further fields.
@@ -233,37 +199,19 @@ def believed_stage(stages: Stages, decoding: Decoding, use: UseResults) -> dict[
         beyond = {"beyond_decoded": result["beyond"].pop(_DECODED)}
         return result | fits | beyond | {"places": use.all_places.counts}
 
-    return dict(stages.value(decoding.key("believed"), make))
+    return dict(run.stages.value(decoding.key("believed"), make))
 
 
 # --- Spans, exchanged streams and subspaces -------------------------------------------------------
-@dataclass(frozen=True)
-class StreamResults:
-    """When cells are looked up, and where goal and agent are read from."""
-
-    spans: tuple[SpanRow, ...]
-    moved: tuple[MovedRow, ...]
-    subspaces: tuple[SubspaceRow, ...]
-    left_out: dict[str, str] = field(default_factory=dict)
-
-
-def stream_stage(
-    stages: Stages,
-    samples: Sequence[Sample],
-    again: Again,
-    network: Network,
-    options: ProbeOptions,
-) -> StreamResults:
+def stream_stage(run: ProbeRun, again: Again) -> dict[str, tuple[Any, ...]]:
     """Hide cells from spans, exchange streams with other questions, learn what carries them.
 
-    Spans need "knock-out" among the interventions, exchanged streams "patch".
+    Spans need "knock-out" among the interventions, exchanged streams "patch". Returns "spans",
+    "moved" and "subspaces"; the reason why one of them cannot be made is stored like any outcome.
     """
-    seed = options.seed
-    left_out: dict[str, str] = {}
+    stages, network, seed = run.stages, run.network, run.options.seed
 
-    def stage(key: str, name: str, make: Make) -> dict[str, Any]:
-        """Return the value of a stage; a reason is stored like any other outcome."""
-
+    def stage(key: str, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         def make_or_reason() -> dict[str, Any]:
             try:
                 return make()
@@ -272,18 +220,25 @@ def stream_stage(
 
         value: dict[str, Any] = stages.value(key, make_or_reason)
         if _REASON in value:
-            left_out[name] = value[_REASON]
-        return value
+            run.left_out[name] = value[_REASON]
+        return {"rows": ()} | value
 
     def spans() -> dict[str, Any]:
         folder = stages.folder / "spans"
         listed = look_ups(again(), network, salt=SALT, seed=seed, keep=folder, progress=stages.tell)
         return {"rows": json_value(listed)}
 
+    def halves(kind: str) -> dict[str, patching.PairAnswers]:
+        """Answers to the decisions of the confirming half, and to some of the other."""
+        samples = again()
+        screened = [each for each in samples if half_of(each.world, SALT) == SCREEN]
+        judged = [each for each in samples if half_of(each.world, SALT) == CONFIRM]
+        fewer = [*screened[:_SCREENED], *judged]
+        return patching.answers_by_half(network, fewer, kind, SALT, seed)
+
     def exchanged(kind: str) -> dict[str, Any]:
-        places = stream_places(network, _POSITIONS[kind], options.chosen_layers)
-        halves = answers_by_half(network, _fewer(again()), kind, SALT, seed)
-        rows = moved(halves, places, stages.tell)
+        places = patching.stream_places(network, _POSITIONS[kind], run.options.chosen_layers)
+        rows = patching.moved(halves(kind), places, stages.tell)
         return {"rows": json_value(rows), "carrier": _carrier(rows)}
 
     def learnt(kind: str, exchanges: dict[str, Any]) -> dict[str, Any]:
@@ -293,29 +248,38 @@ def stream_stage(
             )
         layer, position = exchanges["carrier"]
         place = StreamPlace(position, (layer,), layer)
-        halves = answers_by_half(network, _fewer(again()), kind, SALT, seed)
-        space = subspace(network, halves, place, rank=_RANK, steps=_STEPS, seed=seed)
-        return {"rows": [_subspace_row(space, samples, network, seed).to_json()]}
+        row, basis = subspace(network, halves(kind), place, rank=_RANK, steps=_STEPS, seed=seed)
+        # A probe of the place is fitted to decisions of other grids than those that judge.
+        listed = [sample for sample in run.samples if half_of(sample.world, SALT) == SCREEN]
+        Draws("decisions that a probe of places reads", seed).shuffle(listed)
+        most = network.width // _SHARE
+        directions = place_directions(listed[:_READ], network, place, kind, most)
+        if directions is not None:
+            degrees, chance = angle(basis, directions, seed=seed)
+            row = replace(row, degrees=degrees, chance=chance)
+        return {"rows": [row.to_json()]}
 
-    looked = stage("use/spans", "spans", spans) if KNOCK_OUT in options.interventions else {}
+    kinds = patching.KINDS if PATCH in run.options.interventions else ()
+    looked = KNOCK_OUT in run.options.interventions
+    values = [stage("use/spans", "spans", spans)] if looked else []
     by_kind = {
         kind: stage(f"use/moved/{kind}", f"{kind} moved", partial(exchanged, kind))
-        for kind in KINDS
-        if PATCH in options.interventions
+        for kind in kinds
     }
     spaces = [
-        stage(
-            f"use/subspace/{kind}", f"subspace of the {kind}", partial(learnt, kind, by_kind[kind])
-        )
-        for kind in (GOAL, AGENT)
-        if kind in by_kind
+        stage(f"use/subspace/{kind}", f"subspace of the {kind}", partial(learnt, kind, exchanges))
+        for kind, exchanges in by_kind.items()
+        if kind != patching.ISOMETRY
     ]
-    return StreamResults(
-        tuple(row_from(SpanRow, row) for row in looked.get("rows", ())),
-        tuple(row_from(MovedRow, r) for value in by_kind.values() for r in value.get("rows", ())),
-        tuple(row_from(SubspaceRow, row) for value in spaces for row in value.get("rows", ())),
-        left_out,
-    )
+
+    def rows(kind: type[Row], values: Iterable[dict[str, Any]]) -> tuple[Row, ...]:
+        return tuple(row for value in values for row in rows_from(kind, value["rows"]))
+
+    return {
+        "spans": rows(SpanRow, values),
+        "moved": rows(MovedRow, by_kind.values()),
+        "subspaces": rows(SubspaceRow, spaces),
+    }
 
 
 def _carrier(rows: Sequence[MovedRow]) -> list[Any] | None:
@@ -325,41 +289,7 @@ def _carrier(rows: Sequence[MovedRow]) -> list[Any] | None:
     is read off the embedding of its own word.
     """
     *_, confirmed, ceiling = rows
-    single = best_layer(rows)
-    if follows(confirmed) and single is not None:
+    single = patching.best_layer(rows)
+    if patching.follows(confirmed) and single is not None:
         return [single.layer, single.position]
-    return [0, _POSITIONS[confirmed.moved][0]] if follows(ceiling) else None
-
-
-def _fewer(samples: Sequence[Sample]) -> list[Sample]:
-    """The decisions of the confirming half, and some of the other."""
-    screened = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
-    judged = [sample for sample in samples if half_of(sample.world, SALT) == CONFIRM]
-    return [*screened[:_SCREENED], *judged]
-
-
-def _subspace_row(
-    space: Subspace, samples: Sequence[Sample], network: Network, seed: int
-) -> SubspaceRow:
-    # A probe of the place is fitted to decisions of other grids than those that judge.
-    listed = [sample for sample in samples if half_of(sample.world, SALT) == SCREEN]
-    Draws("decisions that a probe of places reads", seed).shuffle(listed)
-    most = network.width // _SHARE
-    directions = place_directions(listed[:_READ], network, space.place, space.kind, most)
-    angle = None if directions is None else space.angle(directions, seed=seed)
-    return SubspaceRow(
-        half=CONFIRM,
-        moved=space.kind,
-        layer=space.place.layers[0],
-        position=space.place.position,
-        rank=space.basis.shape[1],
-        trained=space.trained,
-        losses=space.losses,
-        pairs=space.flips.n,
-        flips=space.flips,
-        random_flips=space.random_flips,
-        whole_flips=space.whole_flips,
-        verdict=space.verdict,
-        degrees=None if angle is None else angle.degrees,
-        chance=() if angle is None else angle.chance,
-    )
+    return [0, _POSITIONS[confirmed.moved][0]] if patching.follows(ceiling) else None

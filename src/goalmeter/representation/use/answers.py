@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import sha256
 from math import comb, log
 from pathlib import Path
@@ -18,9 +18,10 @@ from goalmeter._types import FloatArray, IntArray
 from goalmeter.agents.local_models import Sampling
 from goalmeter.gridworld.world import ACTIONS, content
 from goalmeter.navigation.prompts import understood
-from goalmeter.representation.network import Network
+from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Sample
-from goalmeter.representation.use.interventions import Intervention, applied, left_padded
+from goalmeter.representation.scenes import mean_over_grids
+from goalmeter.representation.use.interventions import Intervention, applied
 from goalmeter.representation.use.trials import (
     OPEN,
     CandidateIntervention,
@@ -29,7 +30,6 @@ from goalmeter.representation.use.trials import (
     TrialOutcome,
     UseRow,
     row_of,
-    share_over_grids,
     walls_of,
 )
 from goalmeter.runs import Stages
@@ -48,6 +48,12 @@ class ModelAnswer:
     invalid: str
     tokens: tuple[int, ...]
 
+    @classmethod
+    def of(cls, network: Network, ids: Sequence[int]) -> ModelAnswer:
+        """Understand the tokens of an answer."""
+        read = understood(network.local.text(ids))
+        return cls(read.action, read.invalid, tuple(ids))
+
 
 def answer_all(
     network: Network,
@@ -64,11 +70,8 @@ def answer_all(
     An answer of at most `tokens` tokens depends on the seed and the sample's number only.
     """
     changes = [UNCHANGED] * len(samples) if interventions is None else list(interventions)
-    answers: dict[int, ModelAnswer] = {}
-    # Prompts of similar length share a batch, since padding costs as much as words.
-    order = sorted(range(len(samples)), key=lambda number: len(samples[number].prompt))
-    for begin in range(0, len(order), BATCH):
-        batch = order[begin : begin + BATCH]
+
+    def answers(batch: Sequence[int]) -> list[ModelAnswer]:
         prompts = [
             network.local.prompt(
                 samples[number].prompt, tokens, Sampling(seed + number, temperature=temperature)
@@ -77,15 +80,22 @@ def answer_all(
         ]
         lengths = [len(prompt.ids) for prompt in prompts]
         with applied(network, [changes[number] for number in batch], lengths):
-            replies = network.local.answers(prompts)
-        for number, reply in zip(batch, replies, strict=True):
-            answers[number] = _parsed(network, reply.ids)
-    return [answers[number] for number in range(len(samples))]
+            return [ModelAnswer.of(network, reply.ids) for reply in network.local.answers(prompts)]
+
+    # Prompts of similar length share a batch, since padding costs as much as words.
+    return _in_batches(len(samples), lambda number: len(samples[number].prompt), answers)
 
 
-def _parsed(network: Network, ids: Sequence[int]) -> ModelAnswer:
-    read = understood(network.local.text(ids))
-    return ModelAnswer(read.action, read.invalid, tuple(ids))
+def _in_batches(
+    n: int, size: Callable[[int], int], answers: Callable[[Sequence[int]], list[ModelAnswer]]
+) -> list[ModelAnswer]:
+    """Return n answers that are made in batches of similar size."""
+    order = sorted(range(n), key=size)
+    out: dict[int, ModelAnswer] = {}
+    for begin in range(0, n, BATCH):
+        batch = order[begin : begin + BATCH]
+        out |= dict(zip(batch, answers(batch), strict=True))
+    return [out[number] for number in range(n)]
 
 
 class AnswerSweep:
@@ -120,7 +130,6 @@ class AnswerSweep:
         self, numbers: Sequence[int], changes: Sequence[Intervention], *, tokens: int = 512
     ) -> list[ModelAnswer]:
         """Answer the prompts with these numbers, each under its own intervention."""
-        out: dict[int, ModelAnswer] = {}
 
         def to_read(row: int) -> int:
             """The number of tokens from the first changed one on."""
@@ -129,37 +138,32 @@ class AnswerSweep:
             return len(prompt) + guess - changes[row].first_place(len(prompt))
 
         # The rows of a batch are read from a common column on.
-        order = sorted(range(len(numbers)), key=to_read)
-        for begin in range(0, len(order), BATCH):
-            rows = order[begin : begin + BATCH]
-            batch = self._batch(
+        return _in_batches(
+            len(numbers),
+            to_read,
+            lambda rows: self._batch(
                 [numbers[row] for row in rows], [changes[row] for row in rows], tokens
-            )
-            out |= dict(zip(rows, batch, strict=True))
-        return [out[row] for row in range(len(numbers))]
+            ),
+        )
 
     def _batch(
         self, numbers: Sequence[int], changes: Sequence[Intervention], tokens: int
     ) -> list[ModelAnswer]:
+        prompts = [self._prompts[number] for number in numbers]
         guesses = [self.bases[number].tokens[:tokens] for number in numbers]
         begun = []
-        for guess, ours in zip(guesses, self._likeliest(numbers, changes, guesses), strict=True):
+        for guess, ours in zip(guesses, self._likeliest(prompts, changes, guesses), strict=True):
             pairs = enumerate(zip(guess, ours, strict=True))
             other = next((place for place, (a, b) in pairs if a != b), len(guess) - 1)
             begun.append((*guess[:other], ours[other]))
-        local, prompts = self._network.local, [self._prompts[number] for number in numbers]
-        context = local.context
-        rooms = [tokens if context is None else min(tokens, context - len(p)) for p in prompts]
+        local = self._network.local
+        rooms = [min(tokens, (local.context or len(p) + tokens) - len(p)) for p in prompts]
         left = [
             row for row, ids in enumerate(begun) if not local.ended(ids) and len(ids) < rooms[row]
         ]
         if left:
-            with applied(
-                self._network,
-                [changes[row] for row in left],
-                [len(prompts[row]) for row in left],
-                [len(begun[row]) for row in left],
-            ):
+            lengths, written = ([len(each[row]) for row in left] for each in (prompts, begun))
+            with applied(self._network, [changes[row] for row in left], lengths, written):
                 replies = local.answers(
                     [
                         local.prompt(
@@ -172,11 +176,11 @@ class AnswerSweep:
                 )
             for row, reply in zip(left, replies, strict=True):
                 begun[row] += reply.ids
-        return [_parsed(self._network, ids) for ids in begun]
+        return [ModelAnswer.of(self._network, ids) for ids in begun]
 
     def _likeliest(
         self,
-        numbers: Sequence[int],
+        prompts: Sequence[tuple[int, ...]],
         changes: Sequence[Intervention],
         guesses: Sequence[tuple[int, ...]],
     ) -> list[list[int]]:
@@ -184,17 +188,15 @@ class AnswerSweep:
         import torch
 
         model = self._network.local.model
-        prompts = [self._prompts[number] for number in numbers]
         rows = [prompt + guess for prompt, guess in zip(prompts, guesses, strict=True)]
-        longest = max(map(len, rows))
-        gaps = [longest - len(row) for row in rows]
-        inputs = left_padded(rows, model.device)
+        inputs = padded(rows, model.device, left=True)
+        gaps = [inputs["input_ids"].shape[1] - len(row) for row in rows]
         # The last token of a prompt writes the first of the answer, so it is always read again.
         first = min(
             gap + min(change.first_place(len(prompt)), len(prompt) - 1)
             for gap, change, prompt in zip(gaps, changes, prompts, strict=True)
         )
-        cache = self._joint_cache(numbers, gaps, first)
+        cache = self._joint_cache(prompts, gaps, first)
         lengths, begun = [len(prompt) for prompt in prompts], [len(guess) for guess in guesses]
         with applied(self._network, changes, lengths, begun), torch.inference_mode():
             logits = model(
@@ -208,7 +210,9 @@ class AnswerSweep:
         likeliest = logits.argmax(dim=-1).tolist()
         return [row[-1 - count : -1] for row, count in zip(likeliest, begun, strict=True)]
 
-    def _joint_cache(self, numbers: Sequence[int], gaps: Sequence[int], columns: int) -> Any:
+    def _joint_cache(
+        self, prompts: Sequence[tuple[int, ...]], gaps: Sequence[int], columns: int
+    ) -> Any:
         """The keys and values of the first columns of a batch, from unchanged passes."""
         from transformers import DynamicCache
 
@@ -216,7 +220,7 @@ class AnswerSweep:
         cache = DynamicCache()
         if columns == 0:
             return cache
-        passes = [self._cache(number).layers for number in numbers]
+        passes = [self._caches.get(ids, partial(self._pass, ids)).layers for ids in prompts]
         for layer in range(len(self._network.blocks)):
             joined = []
             for kind in ("keys", "values"):
@@ -229,19 +233,16 @@ class AnswerSweep:
             cache.update(joined[0], joined[1], layer)
         return cache
 
-    def _cache(self, number: int) -> Any:
+    def _pass(self, ids: tuple[int, ...]) -> Any:
         """The keys and values of a prompt from an unchanged pass."""
         import torch
         from transformers import DynamicCache
 
-        def read() -> Any:
-            model, cache = self._network.local.model, DynamicCache()
-            ids = torch.tensor([self._prompts[number]], device=model.device)
-            with torch.inference_mode():
-                model.base_model(input_ids=ids, past_key_values=cache, use_cache=True)
-            return cache
-
-        return self._caches.get(number, read)
+        model, cache = self._network.local.model, DynamicCache()
+        rows = torch.tensor([ids], device=model.device)
+        with torch.inference_mode():
+            model.base_model(input_ids=rows, past_key_values=cache, use_cache=True)
+        return cache
 
 
 # The effect of an intervention on sampled answers is the Jensen-Shannon divergence of the outcomes
@@ -259,18 +260,10 @@ class AnswerSweep:
 # permutation test (Fisher 1935).
 
 
-def action_counts(actions: Sequence[int | None]) -> IntArray:
-    """Count each of the four moves and, last, the invalid answers, [5]."""
-    places = [len(ACTIONS) if action is None else action for action in actions]
-    return np.bincount(np.array(places, dtype=np.int64), minlength=len(ACTIONS) + 1)
-
-
 def divergence(first: IntArray, second: IntArray) -> tuple[float, float]:
     """Return the divergence of two samples of answers, and its mean over all relabellings, in nats.
 
-    Args:
-        first: counts of outcomes, [5] or any other number of outcomes.
-        second: counts of as many answers.
+    Both are counts of outcomes, of as many answers.
 
     Example: two answers each, without a common one. Of the six relabellings two are like this, and
     four have both moves on either side.
@@ -291,17 +284,13 @@ def effect_in_nats(
 ) -> Estimate:
     """Estimate the mean divergence over decisions, corrected for bias, with an interval over grids.
 
-    The correction is that of no effect, so the largest value is a little below log 2.
-
-    Args:
-        changed: counts of outcomes of each decision under the change, [5] each.
-        unchanged: counts of as many answers without it.
-        grids: name of each decision's grid.
+    Both are counts of as many answers, [5] of each decision. The correction is that of no effect,
+    so the largest value is a little below log 2.
     """
     pairs = [divergence(*pair) for pair in zip(changed, unchanged, strict=True)]
     # No divergence is negative, so none minus its correction lies below the largest one.
     least = -max((mean for _, mean in pairs), default=0.0)
-    return share_over_grids([a - mean for a, mean in pairs], grids, bounds=(least, log(2)))
+    return mean_over_grids([a - mean for a, mean in pairs], grids, bounds=(least, log(2)))
 
 
 def _x_log_x(share: float) -> float:
@@ -310,10 +299,7 @@ def _x_log_x(share: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _mean_x_log_x(count: int, draws: int) -> float:
-    """The mean of x log x for the share x of an outcome on one side of a relabelling.
-
-    `count` of 2 `draws` answers have the outcome, and `draws` of them fall to that side.
-    """
+    """Return the mean of x log x, x the share of `count` pooled answers that fall to one side."""
     least, most = max(0, count - draws), min(count, draws)
     ways: FloatArray = np.array(
         [comb(count, k) * comb(2 * draws - count, draws - k) for k in range(least, most + 1)],
@@ -344,14 +330,15 @@ class TrialAnswers:
     temperature: float = 0.7
     seed: int = 0
     _known: dict[str, list[ModelAnswer]] = field(default_factory=dict)
-    _sweeps: dict[str, tuple[AnswerSweep, dict[tuple[int, ...], int]]] = field(default_factory=dict)
+    _sweeps: dict[str, AnswerSweep] = field(default_factory=dict)
 
     def unchanged(self, name: str, samples: Sequence[Sample]) -> list[ModelAnswer]:
         """Answer some prompts without a change, each prompt once."""
         different = {sample.prompt: sample for sample in samples}
-        listed = list(different.values())
         answers = self._answers(
-            f"{name}: {_UNCHANGED}", lambda: answer_all(self.network, listed), tokens=True
+            f"{name}: {_UNCHANGED}",
+            lambda: answer_all(self.network, list(different.values())),
+            tokens=True,
         )
         by_prompt = dict(zip(different, answers, strict=True))
         return [by_prompt[sample.prompt] for sample in samples]
@@ -364,11 +351,17 @@ class TrialAnswers:
         """The outcomes of the trials to which an intervention can be applied."""
         half = walls_of(half) if candidate.family == OPEN else half
         trials, bases = self.trials[half], self.bases(half)
-        made = enumerate(candidate.make(located, target.cell) for located, target in trials)
-        changes = {number: change for number, change in made if change is not None}
-        answers = self._answers(
-            f"{half}: {candidate.key}", lambda: self._swept(half, changes, _limit(bases))
-        )
+        changes = _changes(candidate, dict(enumerate(trials)))
+
+        def sweep() -> list[ModelAnswer]:
+            if half not in self._sweeps:
+                samples = [located.sample for located, _ in trials]
+                self._sweeps[half] = AnswerSweep(self.network, samples, bases=bases)
+            return self._sweeps[half].answers(
+                list(changes), list(changes.values()), tokens=_limit(bases)
+            )
+
+        answers = self._answers(f"{half}: {candidate.key}", sweep)
         return [
             TrialOutcome.of(trials[number], bases[number].action, answer.action)
             for number, answer in zip(changes, answers, strict=True)
@@ -385,58 +378,44 @@ class TrialAnswers:
         The decisions are those of the flips: right at temperature 0 without the change.
         """
         half = walls_of(half) if candidate.family == OPEN else half
-        trials, bases = self.trials[half], self.bases(half)
-        counted = [
-            number
-            for number, ((_, target), base) in enumerate(zip(trials, bases, strict=True))
-            if target.needed and base.action in target.optimal
-        ]
-        made = {n: candidate.make(trials[n][0], trials[n][1].cell) for n in counted}
-        able = {n: change for n, change in made.items() if change is not None}
+        counted = {
+            number: trial
+            for number, (trial, base) in enumerate(
+                zip(self.trials[half], self.bases(half), strict=True)
+            )
+            if trial[1].needed and base.action in trial[1].optimal
+        }
+        able = _changes(candidate, counted)
         # Different draws with and without the change: labels are exchangeable only for independent
         # answers.
         plain = self._drawn(f"{half}: {_UNCHANGED}", half, dict.fromkeys(counted, UNCHANGED), 1)
         moved = self._drawn(f"{half}: {candidate.key}", half, able, 2)
-        grids = [content(trials[n][0].sample.world) for n in able]
+        grids = [content(counted[n][0].sample.world) for n in able]
         return effect_in_nats([moved[n] for n in able], [plain[n] for n in able], grids)
 
     def _drawn(
         self, key: str, half: str, changes: Mapping[int, Intervention], stream: int
     ) -> dict[int, IntArray]:
         """Counts of outcomes, [5], of sampled answers by the number of the trial."""
-        samples = [self.trials[half][n][0].sample for n in changes for _ in range(self.draws)]
-        repeated = [change for change in changes.values() for _ in range(self.draws)]
-        limit = _limit(self.bases(half))
+        repeated = [number for number in changes for _ in range(self.draws)]
         answers = self._answers(
             f"{key}, {self.draws} draws at temperature {self.temperature:g}",
             lambda: answer_all(
                 self.network,
-                samples,
-                repeated,
-                tokens=limit,
+                [self.trials[half][number][0].sample for number in repeated],
+                [changes[number] for number in repeated],
+                tokens=_limit(self.bases(half)),
                 temperature=self.temperature,
                 # Far apart, so that no two samples share a seed.
                 seed=(2 * self.seed + stream) * 10_000_019,
             ),
         )
-        actions = [answer.action for answer in answers]
-        return {
-            n: action_counts(actions[at * self.draws : (at + 1) * self.draws])
-            for at, n in enumerate(changes)
-        }
-
-    def _swept(
-        self, half: str, changes: Mapping[int, Intervention], tokens: int
-    ) -> list[ModelAnswer]:
-        if half not in self._sweeps:
-            different = {each.sample.prompt: each.sample for each, _ in self.trials[half]}
-            listed = list(different.values())
-            numbers = {prompt: number for number, prompt in enumerate(different)}
-            sweep = AnswerSweep(self.network, listed, bases=self.unchanged(half, listed))
-            self._sweeps[half] = sweep, numbers
-        sweep, numbers = self._sweeps[half]
-        rows = [numbers[self.trials[half][number][0].sample.prompt] for number in changes]
-        return sweep.answers(rows, list(changes.values()), tokens=tokens)
+        # The last of the outcomes is an invalid answer.
+        count = len(ACTIONS) + 1
+        outcomes = [count - 1 if each.action is None else each.action for each in answers]
+        drawn = np.array(outcomes, dtype=np.int64).reshape(-1, self.draws)
+        rows = (np.bincount(row, minlength=count) for row in drawn)
+        return dict(zip(changes, rows, strict=True))
 
     def _answers(
         self, key: str, make: Callable[[], list[ModelAnswer]], *, tokens: bool = False
@@ -454,6 +433,14 @@ class TrialAnswers:
                     self.store.keep(key, rows)
             self._known[key] = answers
         return self._known[key]
+
+
+def _changes(
+    candidate: CandidateIntervention, trials: Mapping[int, Trial]
+) -> dict[int, Intervention]:
+    """The changes of the trials to which an intervention can be applied."""
+    made = {n: candidate.make(located, target.cell) for n, (located, target) in trials.items()}
+    return {number: change for number, change in made.items() if change is not None}
 
 
 def _limit(bases: Sequence[ModelAnswer]) -> int:

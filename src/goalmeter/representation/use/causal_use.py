@@ -9,7 +9,7 @@ interventions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -70,31 +70,21 @@ class ConfirmedFamily(JsonFields):
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """Whether a model's moves depend on its representation of cells.
+    """Whether a model's moves depend on its representation of cells."""
 
-    Attributes:
-        model: name of the model.
-        salt: salt of the split into halves.
-        decisions: number of decisions that were answered again.
-        screened: every intervention on the first half.
-        confirmed: the one that did best there, on the second half.
-        nulls: the interventions without an expected effect, on the second half.
-        outcomes: outcomes of the confirmed intervention on the second half, by decision and cell.
-        outcomes_of_screen: outcomes of the same intervention on the first half.
-        families: the best intervention of each family, on the second half; openings are of walls.
-        doses: the best write on the second half, by dose.
-    """
-
-    model: str
-    salt: str
-    decisions: int
-    screened: tuple[UseRow, ...]
-    confirmed: UseRow
-    nulls: tuple[UseRow, ...]
+    model: str  # name of the model
+    salt: str  # salt of the split into halves
+    decisions: int  # number of decisions that were answered again
+    screened: tuple[UseRow, ...]  # every intervention on the first half
+    confirmed: UseRow  # the one that did best there, on the second half
+    nulls: tuple[UseRow, ...]  # the interventions without an expected effect, on the second half
+    # Outcomes of the confirmed intervention on the second half, by decision and cell.
     outcomes: tuple[TrialOutcome, ...]
+    # Outcomes of the same intervention on the first half.
     outcomes_of_screen: tuple[TrialOutcome, ...] = ()
+    # The best intervention of each family, on the second half; openings are of walls.
     families: tuple[ConfirmedFamily, ...] = ()
-    doses: tuple[DoseRow, ...] = ()
+    doses: tuple[DoseRow, ...] = ()  # the best write on the second half, by dose
 
     @property
     def verdict(self) -> str:
@@ -133,42 +123,30 @@ class Use:
 
 @dataclass(frozen=True)
 class UseOptions:
-    """Options of `causal_use`.
+    """Options of `causal_use`."""
 
-    Attributes:
-        layers: single layers at which interventions are tried; None for all.
-        cells: which cells of a decision are of interest; None for all that are uncertain given
-            their place.
-        per_decision: cells of each kind that are tried in a decision, drawn at random.
-        screen_cells: needed cells of the screen, and as many that are not needed, drawn from the
-            first half; None for all. All cells of the second half are tried in any case.
-        families: families of `FAMILIES`; "open" needs another one, and a needed uncertain wall in
-            both halves.
-        training: more decisions from which directions are learnt, in grids that are in no second
-            half.
-        turn: how an answer says that its reasoning comes to a cell, with {row} and {column}.
-        dose: dose of the writes that are screened, in gaps between walls and open cells.
-        doses: doses at which the best write is tried on the second half.
-        draws: answers a decision that are drawn with and without an intervention of the second
-            half, for its effect in nats; 0 for none.
-        temperature: sampling temperature of these draws.
-        salt: salt of the split into halves.
-        seed: random seed.
-    """
-
+    # Single layers at which interventions are tried; None for all.
     layers: Sequence[int] | None = None
+    # Which cells of a decision are of interest; None for all that are uncertain given their place.
     cells: Wanted | None = None
-    per_decision: int = 1
+    per_decision: int = 1  # cells of each kind that are tried in a decision, drawn at random
+    # Needed cells of the screen, and as many that are not needed, drawn from the first half; None
+    # for all. All cells of the second half are tried in any case.
     screen_cells: int | None = None
+    # Families of `FAMILIES`; "open" needs another one, and a needed uncertain wall in both halves.
     families: Sequence[str] = TRIED
+    # More decisions from which directions are learnt, in grids that are in no second half.
     training: Sequence[Sample] = ()
+    # How an answer says that its reasoning comes to a cell, with {row} and {column}.
     turn: str = TURN
-    dose: float = DOSE
-    doses: Sequence[float] = ()
+    dose: float = DOSE  # dose of the writes that are screened, in gaps between walls and open cells
+    doses: Sequence[float] = ()  # doses at which the best write is tried on the second half
+    # Answers a decision that are drawn with and without an intervention of the second half, for
+    # its effect in nats; 0 for none.
     draws: int = 0
-    temperature: float = 0.7
-    salt: str = "0"
-    seed: int = 0
+    temperature: float = 0.7  # sampling temperature of these draws
+    salt: str = "0"  # salt of the split into halves
+    seed: int = 0  # random seed
 
     def __post_init__(self) -> None:
         if set(self.families) <= {OPEN} or not set(self.families) <= set(FAMILIES):
@@ -197,35 +175,24 @@ def causal_use(
     The network reads each prompt, reasons and answers again at temperature 0, with and without the
     intervention. Directions are learnt from the first half.
 
-    Args:
-        samples: decisions whose prompts are answered again.
-        network: the model.
-        options: the options; fields of `UseOptions` can also be given by name.
-        keep: directory in which answers are stored, so that an interrupted screen is resumed.
-        progress: progress callback.
-        **fields: fields of `UseOptions`.
+    Fields of `UseOptions` can also be given by name. Answers are stored in the directory `keep`, so
+    that an interrupted screen is resumed.
     """
     options = replace(options or UseOptions(), **fields)
+    tokenizer, salt, seed = network.local.tokenizer, options.salt, options.seed
     every = range(len(network.blocks) + 1)
     layers = network.check_layers(every if options.layers is None else options.layers)
     trials: dict[str, list[Trial]] = {}
     for walls in (False, True) if OPEN in options.families else (False,):
-        listed = trials_of(
+        trials |= trials_of(
             samples,
-            HALVES,
-            options.cells,
-            options.per_decision,
-            options.salt,
-            options.seed,
+            tokenizer,
+            salt=salt,
+            seed=seed,
+            wanted=options.cells,
+            per_decision=options.per_decision,
             walls=walls,
         )
-        # Located once, since every intervention needs the tokens of these prompts.
-        trials |= {
-            walls_of(half) if walls else half: [
-                (Located(sample, network.local.tokenizer), target) for sample, target in of_half
-            ]
-            for half, of_half in listed.items()
-        }
     needed = {half for half, of_half in trials.items() if any(cell.needed for _, cell in of_half)}
     if empty := [half for half in HALVES if half not in needed]:
         raise no_needed_cell(empty[0])
@@ -239,26 +206,24 @@ def causal_use(
             targets.setdefault(located.sample.digest, []).append(target)
     if options.screen_cells is not None:
         for half in {SCREEN, walls_of(SCREEN)} & set(trials):
-            trials[half] = drawn(trials[half], options.screen_cells, options.seed)
-    what = {
-        "salt": options.salt,
-        "seed": options.seed,
-        "layers": list(layers),
-        "turn": options.turn,
-    }
+            trials[half] = drawn(trials[half], options.screen_cells, seed)
+    what = {"salt": salt, "seed": seed, "layers": list(layers), "turn": options.turn}
     with answer_store(keep, network, trials, training, what) as store:
-        answers = TrialAnswers(
-            network, trials, store, options.draws, options.temperature, options.seed
+        answers = TrialAnswers(network, trials, store, options.draws, options.temperature, seed)
+        directions: list[DirectionKind] = []
+        if families & set(DIRECTED):
+            known = zip(training, answers.unchanged("learning", training), strict=True)
+            decisions = [
+                TrainingDecision(
+                    Located(sample, tokenizer), answer.tokens, tuple(targets.get(sample.digest, ()))
+                )
+                for sample, answer in known
+            ]
+            directions = learn_directions(network, decisions, layers, options.turn)
+        listed = candidates(
+            network, layers=layers, seed=seed, directions=directions, dose=options.dose
         )
-        directions = (
-            _directions(answers, training, targets, layers, options.turn)
-            if families & set(DIRECTED)
-            else []
-        )
-        listed_candidates = candidates(
-            network, layers=layers, seed=options.seed, directions=directions, dose=options.dose
-        )
-        tried = [candidate for candidate in listed_candidates if candidate.family in families]
+        tried = [candidate for candidate in listed if candidate.family in families]
         return _screened(answers, tried, len(samples), options, progress or (lambda text: None))
 
 
@@ -296,6 +261,7 @@ def _screened(
         confirmed.append(ConfirmedFamily(answers.row(best, CONFIRM), nulls))
         tell(f"use: confirmed {best.label}")
     best = _best(answers, [entry for entry in able if entry[0].family != OPEN])
+    doses = options.doses if WRITE in by_family else ()
     return Use(
         model=answers.network.name,
         salt=options.salt,
@@ -306,11 +272,7 @@ def _screened(
         outcomes=tuple(answers.outcomes(best, CONFIRM)),
         outcomes_of_screen=tuple(answers.outcomes(best, SCREEN)),
         families=tuple(confirmed),
-        doses=tuple(
-            _dose_row(answers, by_family[WRITE], dose)
-            for dose in options.doses
-            if WRITE in by_family
-        ),
+        doses=tuple(_dose_row(answers, by_family[WRITE], dose) for dose in doses),
     )
 
 
@@ -341,24 +303,6 @@ def _training(samples: Sequence[Sample], options: UseOptions) -> list[Sample]:
             f"{bad[0]!r}; leave them out"
         )
     return [*(s for s in samples if content(s.world) not in scored), *options.training]
-
-
-def _directions(
-    answers: TrialAnswers,
-    samples: Sequence[Sample],
-    targets: Mapping[str, Sequence[TargetCell]],
-    layers: Sequence[int],
-    turn: str,
-) -> list[DirectionKind]:
-    decisions = [
-        TrainingDecision(
-            Located(sample, answers.network.local.tokenizer),
-            answer.tokens,
-            tuple(targets.get(sample.digest, ())),
-        )
-        for sample, answer in zip(samples, answers.unchanged("learning", samples), strict=True)
-    ]
-    return learn_directions(answers.network, decisions, layers, turn)
 
 
 def _merit(row: UseRow) -> float:

@@ -48,17 +48,16 @@ def target_cells(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     cells on some shortest paths only or without which the first move may be the same.
     """
     known = planned(world)
-    optimal = known.optimal_actions(state)
     distance = known.distance_from(state)
-    cells = []
-    for cell, closed in _plans_with(world, wall=True).items():
-        if cell == state.cell or not (changed := closed.optimal_actions(state)):
-            continue
-        if not set(changed) & set(optimal):
-            cells.append(TargetCell(cell, True, optimal, changed))
-        elif closed.distance_from(state) == distance and not _on_shortest_path(known, state, cell):
-            cells.append(TargetCell(cell, False, optimal, optimal))
-    return tuple(cells)
+    return tuple(
+        target
+        for target, closed in _targets(world, state, wall=True)
+        if target.needed
+        or (
+            closed.distance_from(state) == distance
+            and not _on_shortest_path(known, state, target.cell)
+        )
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -68,15 +67,19 @@ def target_walls(world: GridWorld, state: State) -> tuple[TargetCell, ...]:
     Needed walls would be part of every shortest path if they were open. Excluded are walls that
     would be on some shortest paths only, or on paths that begin with the same move.
     """
+    return tuple(
+        target
+        for target, opened in _targets(world, state, wall=False)
+        if target.needed or not _on_shortest_path(opened, state, target.cell)
+    )
+
+
+def _targets(world: GridWorld, state: State, *, wall: bool) -> Iterator[tuple[TargetCell, Plan]]:
     optimal = planned(world).optimal_actions(state)
-    walls = []
-    for cell, opened in _plans_with(world, wall=False).items():
-        changed = opened.optimal_actions(state)
-        if not set(changed) & set(optimal):
-            walls.append(TargetCell(cell, True, optimal, changed))
-        elif not _on_shortest_path(opened, state, cell):
-            walls.append(TargetCell(cell, False, optimal, optimal))
-    return tuple(walls)
+    for cell, plan in _plans_with(world, wall=wall).items():
+        if cell != state.cell and (changed := plan.optimal_actions(state)):
+            needed = not set(changed) & set(optimal)
+            yield TargetCell(cell, needed, optimal, changed if needed else optimal), plan
 
 
 # Decisions are drawn from all states of a world, one world after the other.
@@ -94,24 +97,18 @@ def _plans_with(world: GridWorld, *, wall: bool) -> dict[Cell, Plan]:
         walls = world.walls.copy()
         walls[cell] = wall
         changed.append(replace(world, walls=walls))
-    if not changed:
-        return {}
-    together = plans(changed)
-    return {cell: together.plan(index) for index, cell in enumerate(cells)}
+    together = plans(changed) if changed else None
+    return {} if together is None else {c: together.plan(at) for at, c in enumerate(cells)}
 
 
 def _on_shortest_path(known: Plan, state: State, cell: Cell) -> bool:
     """Whether some shortest path passes through a cell, with or without the key."""
-    seen, border = {state}, [state]
-    while border:
-        at = border.pop()
+    seen = [state]
+    for at in seen:  # which grows
         if at.cell == cell:
             return True
-        for action in known.optimal_actions(at):
-            after = known.step(at, action)
-            if after not in seen:
-                seen.add(after)
-                border.append(after)
+        after = (known.step(at, action) for action in known.optimal_actions(at))
+        seen += [each for each in dict.fromkeys(after) if each not in seen]
     return False
 
 
@@ -161,12 +158,7 @@ class Direction:
 
 
 def ridge_directions(rows: FloatArray, wall: BoolArray) -> tuple[Direction | None, ...]:
-    """Return the directions of ridge regressions of rows [n, D] on binary questions [n, Q].
-
-    None for a question with a single answer.
-    """
-    if not len(rows):
-        return tuple(None for _ in range(wall.shape[1]))
+    """Return ridge directions of rows [n, D] on labels [n, Q]; None where all labels are equal."""
     standard = Standard.of(rows)
     left, spectrum, right = np.linalg.svd(standard(rows), full_matrices=False)
     loads = left.T @ (wall - wall.mean(axis=0))
@@ -265,11 +257,8 @@ def closed_prompt(network: Network, sample: Sample, cell: Cell) -> tuple[int, ..
     question = closed_question(sample, cell)
     if question is None:
         return None
-    ids = network.local.ids([{"role": "user", "content": sample.question}])
-    if ids != sample.prompt:
-        return None
-    closed = network.local.ids([{"role": "user", "content": question}])
-    return closed if len(closed) == len(ids) else None
+    ids, closed = map(network.prompt_ids, (sample.question, question))
+    return closed if ids == sample.prompt and len(closed) == len(ids) else None
 
 
 def closed_question(sample: Sample, cell: Cell) -> str | None:

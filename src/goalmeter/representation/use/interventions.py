@@ -16,9 +16,11 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goalmeter.representation.network import Network
+from goalmeter.representation.replay import common_length
 
 if TYPE_CHECKING:
     import torch
@@ -44,9 +46,7 @@ class WrittenText:
             before = self._tokenizer.decode(self.ids[begin:place])
             after = self._tokenizer.decode(self.ids[begin : place + 1])
             # Half a character decodes to a placeholder until its other half is there.
-            pairs = enumerate(zip(before, after, strict=False))
-            shorter = min(len(before), len(after))
-            common = next((n for n, (a, b) in pairs if a != b), shorter)
+            common = common_length(before, after)
             self._text = self._text[: len(self._text) - len(before) + common] + after[common:]
             self._ends.append(len(self._text))
         return self._text
@@ -180,91 +180,6 @@ def _edited(change: Change, places: Places, layers: Sequence[int]) -> Interventi
     return Intervention(edits=tuple(Edit(p, layer, change) for layer in layers for p in listed))
 
 
-class PromptBatch:
-    """Prompts that are being answered, padded on the left.
-
-    Generation reads the prompts in one pass and each token that it writes in one of its own; other
-    passes read a prompt and an answer together, or continue from a cache. Columns of the padded
-    batch are the same in all of them.
-
-    Attributes:
-        gaps: the padding of each row.
-        ends: for each row, the column after its prompt.
-        begin: the first column of the current pass.
-        columns: the number of columns of the current pass.
-        met: for each row, the columns of the current pass at which a condition holds.
-    """
-
-    def __init__(
-        self,
-        tokenizer: Any,
-        interventions: Sequence[Intervention],
-        lengths: Sequence[int],
-        begun: Sequence[int],
-    ) -> None:
-        rows = [length + more for length, more in zip(lengths, begun, strict=True)]
-        self.gaps = [max(rows) - row for row in rows]
-        self.ends = [gap + length for gap, length in zip(self.gaps, lengths, strict=True)]
-        self.begin = self.columns = 0
-        self.met: list[dict[When, list[int]]] = [{} for _ in rows]
-        self._conditions = [change.conditions for change in interventions]
-        self._written = [WrittenText(tokenizer) for _ in rows]
-
-    def tokens(self, row: int, where: int | When) -> Sequence[int]:
-        """The tokens of the current pass at a place of the prompt or with a condition."""
-        if not isinstance(where, int):
-            return self.met[row].get(where, ())
-        column = self.gaps[row] + where - self.begin
-        return (column,) if 0 <= column < self.columns else ()
-
-    @contextmanager
-    def followed(self, network: Network) -> Iterator[None]:
-        """Keep track of each pass of a network within the context."""
-        base = network.local.model.base_model
-        signature = inspect.signature(base.forward)
-
-        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            given = signature.bind(*args, **kwargs).arguments
-            cache = given.get("past_key_values")
-            self._note(given["input_ids"], 0 if cache is None else int(cache.get_seq_length()))
-
-        handle = base.register_forward_pre_hook(hook, with_kwargs=True)
-        try:
-            yield
-        finally:
-            handle.remove()
-
-    def _note(self, ids: Any, begin: int) -> None:
-        self.begin, self.columns = begin, ids.shape[1]
-        if not any(self._conditions):
-            return
-        for row, (end, tokens) in enumerate(zip(self.ends, ids.tolist(), strict=True)):
-            written, conditions = self._written[row], self._conditions[row]
-            met: dict[When, list[int]] = {condition: [] for condition in conditions}
-            first = max(end, begin)
-            written.cut(first - end)
-            for column in range(first, begin + len(tokens)):
-                written.append(tokens[column - begin])
-                for condition in conditions:
-                    if condition(written):
-                        met[condition].append(column - begin)
-            self.met[row] = met
-
-
-def left_padded(rows: Sequence[Sequence[int]], device: Any) -> dict[str, torch.Tensor]:
-    """Return the inputs of a model for sequences padded on the left, [B, T]."""
-    import torch
-
-    longest = max(map(len, rows))
-    gaps = [longest - len(row) for row in rows]
-    ids = torch.tensor([[0] * gap + list(row) for gap, row in zip(gaps, rows, strict=True)])
-    mask = torch.tensor([[0] * gap + [1] * (longest - gap) for gap in gaps])
-    # Explicit positions: by default padding would count as tokens.
-    places = (mask.cumsum(dim=1) - 1).clamp(min=0)
-    inputs = {"input_ids": ids, "attention_mask": mask, "position_ids": places}
-    return {name: value.to(device) for name, value in inputs.items()}
-
-
 @contextmanager
 def applied(
     network: Network,
@@ -276,101 +191,133 @@ def applied(
 
     Lengths are those of the prompts; `begun` tokens of each answer are read together with them.
     """
-    batch = PromptBatch(
-        network.local.tokenizer, interventions, lengths, begun or [0] * len(lengths)
-    )
+    batch = _PromptBatch(network, interventions, lengths, begun or [0] * len(lengths))
     masked = sorted({k for each in interventions for out in each.knock_outs for k in out.layers})
     edited = sorted({edit.layer for each in interventions for edit in each.edits})
+    model, blocks = network.local.model, network.blocks
     with ExitStack() as stack:
-        stack.enter_context(batch.followed(network))
-        stack.enter_context(network.changed({k: _editing(k, interventions, batch) for k in edited}))
+        handle = model.base_model.register_forward_pre_hook(batch.follow, with_kwargs=True)
+        stack.callback(handle.remove)
+        stack.enter_context(network.changed({k: partial(batch.edit, k) for k in edited}))
         if masked:
             # Other kernels may not receive a mask at all where it is the plain causal one.
-            stack.enter_context(_eager_attention(network))
+            stack.callback(model.set_attn_implementation, model.config._attn_implementation)
+            model.set_attn_implementation("eager")
         for layer in masked:
-            block = network.blocks[layer - 1]
-            hook = _masking(block, batch, layer, interventions)
-            stack.callback(block.register_forward_pre_hook(hook, with_kwargs=True).remove)
+            hook = batch.masking(layer)
+            handle = blocks[layer - 1].register_forward_pre_hook(hook, with_kwargs=True)
+            stack.callback(handle.remove)
         yield
 
 
-def _editing(
-    layer: int, interventions: Sequence[Intervention], batch: PromptBatch
-) -> Callable[[torch.Tensor], torch.Tensor | None]:
-    edits = [
-        (row, edit)
-        for row, change in enumerate(interventions)
-        for edit in change.edits
-        if edit.layer == layer
-    ]
+class _PromptBatch:
+    """Prompts that are being answered, padded on the left.
 
-    def change(stream: torch.Tensor) -> torch.Tensor | None:
+    Generation reads the prompts in one pass and each token that it writes in one of its own; other
+    passes read a prompt and an answer together, or continue from a cache. Columns of the padded
+    batch are the same in all of them.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        interventions: Sequence[Intervention],
+        lengths: Sequence[int],
+        begun: Sequence[int],
+    ) -> None:
+        rows = [length + more for length, more in zip(lengths, begun, strict=True)]
+        # The padding of each row, and the column after its prompt.
+        self.gaps = [max(rows) - row for row in rows]
+        self.ends = [gap + length for gap, length in zip(self.gaps, lengths, strict=True)]
+        # The first column of the current pass, and the number of its columns.
+        self.begin = self.columns = 0
+        # For each row, the columns of the current pass at which a condition holds.
+        self.met: list[dict[When, list[int]]] = [{} for _ in rows]
+        self._network, self._interventions = network, interventions
+        self._conditions = [change.conditions for change in interventions]
+        self._written = [WrittenText(network.local.tokenizer) for _ in rows]
+        self._signature = inspect.signature(network.local.model.base_model.forward)
+
+    def follow(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep track of each pass of the network: a hook before it."""
+        given = self._signature.bind(*args, **kwargs).arguments
+        ids, cache = given["input_ids"], given.get("past_key_values")
+        self.begin = 0 if cache is None else int(cache.get_seq_length())
+        self.columns = ids.shape[1]
+        if not any(self._conditions):
+            return
+        for row, (end, tokens) in enumerate(zip(self.ends, ids.tolist(), strict=True)):
+            written, conditions = self._written[row], self._conditions[row]
+            self.met[row] = {condition: [] for condition in conditions}
+            first = max(end, self.begin)
+            written.cut(first - end)
+            for column in range(first - self.begin, len(tokens)):
+                written.append(tokens[column])
+                for condition in conditions:
+                    if condition(written):
+                        self.met[row][condition].append(column)
+
+    def _tokens(self, row: int, where: int | When) -> Sequence[int]:
+        """The columns of the current pass at a place of the prompt or with a condition."""
+        if not isinstance(where, int):
+            return self.met[row].get(where, ())
+        column = self.gaps[row] + where - self.begin
+        return (column,) if 0 <= column < self.columns else ()
+
+    def edit(self, layer: int, stream: torch.Tensor) -> torch.Tensor | None:
+        """Apply the edits of a layer to its stream."""
         changes = [
             (row, token, edit.change)
-            for row, edit in edits
-            for token in batch.tokens(row, edit.where)
+            for row, intervention in enumerate(self._interventions)
+            for edit in intervention.edits
+            if edit.layer == layer
+            for token in self._tokens(row, edit.where)
         ]
         if not changes:
             return None
         changed = stream.clone()
-        for row, token, each in changes:
-            changed[row, token] = each(changed[row, token])
+        for row, token, change in changes:
+            changed[row, token] = change(changed[row, token])
         return changed
 
-    return change
+    def masking(self, layer: int) -> Callable[..., Any]:
+        """Return a hook before a block that closes places in its attention mask."""
+        import torch
 
+        signature = inspect.signature(self._network.blocks[layer - 1].forward)
+        closed = [
+            (row, self.gaps[row] + place, out.span)
+            for row, change in enumerate(self._interventions)
+            for out in change.knock_outs
+            if layer in out.layers
+            for place in out.places
+        ]
+        pairs = [(row, key) for row, key, span in closed if span == EVERYWHERE]
+        rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
+        spans = [each for each in closed if each[2] != EVERYWHERE]
 
-def _masking(
-    block: Any, batch: PromptBatch, layer: int, interventions: Sequence[Intervention]
-) -> Callable[..., Any]:
-    """Return a hook before a block that closes places in its attention mask."""
-    import torch
+        def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            mask = bound.arguments["attention_mask"]
+            lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
+            changed = mask.expand(len(self.gaps), *mask.shape[1:]).clone()
+            # A cache of a sliding window has dropped the first keys.
+            dropped = self.begin + self.columns - mask.shape[-1]
+            kept = keys >= dropped
+            if self.begin >= max(self.ends) and self.columns == 1:
+                changed[rows[kept], :, 0, keys[kept] - dropped] = lowest
+            else:
+                # A token still attends to itself: a row that is closed everywhere has no softmax.
+                for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
+                    changed[row, :, max(key + 1 - self.begin, 0) :, key - dropped] = lowest
+            for row, key, span in spans:
+                tokens = list(self._tokens(row, span.written))
+                if span.prompt:
+                    last = min(self.ends[row] - self.begin, self.columns)
+                    tokens += range(max(key + 1 - self.begin, 0), last)
+                if key >= dropped and tokens:
+                    changed[row, :, tokens, key - dropped] = lowest
+            bound.arguments["attention_mask"] = changed
+            return bound.args, bound.kwargs
 
-    signature = inspect.signature(block.forward)
-    closed = [
-        (row, batch.gaps[row] + place, out.span)
-        for row, change in enumerate(interventions)
-        for out in change.knock_outs
-        if layer in out.layers
-        for place in out.places
-    ]
-    pairs = [(row, key) for row, key, span in closed if span == EVERYWHERE]
-    rows, keys = torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).unbind(1)
-    spans = [each for each in closed if each[2] != EVERYWHERE]
-
-    def hook(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        bound = signature.bind(*args, **kwargs)
-        mask = bound.arguments["attention_mask"]
-        lowest = torch.finfo(mask.dtype).min if mask.dtype.is_floating_point else False
-        changed = mask.expand(len(batch.gaps), *mask.shape[1:]).clone()
-        # A cache of a sliding window has dropped the first keys.
-        dropped = batch.begin + batch.columns - mask.shape[-1]
-        kept = keys >= dropped
-        if batch.begin >= max(batch.ends) and batch.columns == 1:
-            changed[rows[kept], :, 0, keys[kept] - dropped] = lowest
-        else:
-            # A token still attends to itself: a row that is closed everywhere has no softmax.
-            for row, key in zip(rows[kept].tolist(), keys[kept].tolist(), strict=True):
-                changed[row, :, max(key + 1 - batch.begin, 0) :, key - dropped] = lowest
-        for row, key, span in spans:
-            tokens = list(batch.tokens(row, span.written))
-            if span.prompt:
-                last = min(batch.ends[row] - batch.begin, batch.columns)
-                tokens += range(max(key + 1 - batch.begin, 0), last)
-            if key >= dropped and tokens:
-                changed[row, :, tokens, key - dropped] = lowest
-        bound.arguments["attention_mask"] = changed
-        return bound.args, bound.kwargs
-
-    return hook
-
-
-@contextmanager
-def _eager_attention(network: Network) -> Iterator[None]:
-    model = network.local.model
-    before = model.config._attn_implementation
-    model.set_attn_implementation("eager")
-    try:
-        yield
-    finally:
-        model.set_attn_implementation(before)
+        return hook

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,10 @@ from goalmeter.representation.use.trials import (
     CONFIRM,
     KNOCK_OUT,
     CandidateIntervention,
+    CellChoice,
+    MoveEffect,
     another_cell,
+    same_cell,
     trials_of,
 )
 from goalmeter.runs.progress import Tell
@@ -44,15 +47,8 @@ from goalmeter.runs.progress import Tell
 # a line, and with a cell that has a colon, as in the searches of our organisms; it is about the
 # first cell that it names. Spans are determined from the text while it is written: a changed answer
 # comes to a cell later, or never.
-SPANS = PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = (
-    "prompt",
-    "before",
-    "neighbours",
-    "own",
-    "behind",
-    "plan",
-    "answer",
-)
+SPANS = ("prompt", "before", "neighbours", "own", "behind", "plan", "answer")
+PROMPT, BEFORE, NEIGHBOURS, OWN, BEHIND, PLAN, ANSWER = SPANS
 ANSWERING = "answering"  # all of them except the prompt
 _CELL = re.compile(r"(?<![\d,])\(?(\d+)\s*,\s*(\d+)(?!\d)")
 _TURN = r"(?<![\d,(])\(?\d+\s*,\s*\d+\)?\s*:"
@@ -98,26 +94,24 @@ def spans_of(ids: Sequence[int], tokenizer: Any, cell: Cell) -> frozenset[str]:
 
 
 def span_candidates(network: Network, seed: int = 0) -> list[CandidateIntervention]:
-    """Return the knock-outs of a cell in all blocks for each span, and for all but the prompt.
-
-    The null of each hides another cell, drawn at random, from the same tokens.
-    """
+    """Return the knock-outs of a cell for each span; their nulls hide a random other cell."""
     blocks = range(1, len(network.blocks) + 1)
     other = another_cell(seed)
 
-    def knocked_out(name: str, *, is_null: bool) -> CandidateIntervention:
-        def make(located: Located, cell: Cell) -> Intervention | None:
-            hidden = other(located, cell) if is_null else cell
-            tokens = located.cell(hidden) if hidden is not None else ()
-            span = {PROMPT: TokenSpan(True, never), ANSWERING: TokenSpan(False)}.get(name)
-            span = span or TokenSpan(False, DuringSpan(cell, name))
-            return knock_out(tokens, blocks, span) if tokens else None
+    def hiding(name: str, choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
+        hidden = choose(located, cell)
+        tokens = located.cell(hidden) if hidden is not None else ()
+        span = {PROMPT: TokenSpan(True, never), ANSWERING: TokenSpan(False)}.get(name)
+        span = span or TokenSpan(False, DuringSpan(cell, name))
+        return knock_out(tokens, blocks, span) if tokens else None
 
-        nulls = () if is_null else (knocked_out(name, is_null=True),)
-        label = f"{KNOCK_OUT}, {name}" + ", other" * is_null
-        return CandidateIntervention(label, ALL, "pre/cell", is_null, make, nulls=nulls)
+    def hidden_from(name: str) -> CandidateIntervention:
+        make, null = (partial(hiding, name, choose) for choose in (same_cell, other))
+        return CandidateIntervention.with_nulls(
+            f"{KNOCK_OUT}, {name}", ALL, "pre/cell", make, {"other": null}
+        )
 
-    return [knocked_out(name, is_null=False) for name in (*SPANS, ANSWERING)]
+    return [hidden_from(name) for name in (*SPANS, ANSWERING)]
 
 
 # All conditions of a row are evaluated on the same text.
@@ -157,36 +151,29 @@ def look_ups(
     its unchanged answer. Answers are stored in `keep`, so that an interrupted process is resumed.
     """
     tokenizer = network.local.tokenizer
-    trials = [
-        (Located(sample, tokenizer), target)
-        for sample, target in trials_of(samples, [CONFIRM], None, 1, salt, seed)[CONFIRM]
-        if target.needed
-    ]
-    if not trials:
+    listed = trials_of(samples, tokenizer, salt=salt, seed=seed)[CONFIRM]
+    trials = {CONFIRM: [trial for trial in listed if trial[1].needed]}
+    if not trials[CONFIRM]:
         raise no_needed_cell(CONFIRM)
-    tell = progress or (lambda text: None)
-    what = {"salt": salt, "seed": seed, "spans": [*SPANS, ANSWERING]}
-    with answer_store(keep, network, {CONFIRM: trials}, (), what) as store:
-        answers = TrialAnswers(network, {CONFIRM: trials}, store, seed=seed)
+    names = (*SPANS, ANSWERING)
+    what = {"salt": salt, "seed": seed, "spans": list(names)}
+    with answer_store(keep, network, trials, (), what) as store:
+        answers = TrialAnswers(network, trials, store, seed=seed)
         spans = {
             (located.sample.digest, target.cell): spans_of(base.tokens, tokenizer, target.cell)
-            for (located, target), base in zip(trials, answers.bases(CONFIRM), strict=True)
+            for (located, target), base in zip(trials[CONFIRM], answers.bases(CONFIRM), strict=True)
         }
 
-        def in_span(candidate: CandidateIntervention, span: str) -> CandidateIntervention:
+        def in_span(candidate: CandidateIntervention, span: str) -> MoveEffect:
             def make(located: Located, cell: Cell) -> Intervention | None:
                 has_span = span in spans[located.sample.digest, cell]
                 return candidate.make(located, cell) if has_span else None
 
-            return replace(candidate, make=make)
+            return answers.row(replace(candidate, make=make), CONFIRM).needed
 
         rows = []
-        names = (*SPANS, ANSWERING)
         for span, candidate in zip(names, span_candidates(network, seed), strict=True):
-            ours, other = (
-                answers.row(in_span(each, span), CONFIRM).needed
-                for each in (candidate, *candidate.nulls)
-            )
+            ours, other = (in_span(each, span) for each in (candidate, *candidate.nulls))
             rows.append(
                 SpanRow(
                     half=CONFIRM,
@@ -198,5 +185,6 @@ def look_ups(
                     other_flips=other.flips,
                 )
             )
-            tell(f"use: hidden from {span}: {ours.flips.n} cells")
+            if progress is not None:
+                progress(f"use: hidden from {span}: {ours.flips.n} cells")
     return tuple(rows)

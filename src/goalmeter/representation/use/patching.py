@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,17 +23,10 @@ from goalmeter.report.numbers import percent
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import BEFORE, Located, Sample, position
 from goalmeter.representation.result_rows import MovedRow
+from goalmeter.representation.scenes import mean_over_grids
 from goalmeter.representation.use.answers import LONGER, AnswerSweep
-from goalmeter.representation.use.interventions import Intervention, patch
-from goalmeter.representation.use.trials import (
-    CONFIRM,
-    HALVES,
-    SCREEN,
-    Donors,
-    half_of,
-    share_over_grids,
-    windows_of,
-)
+from goalmeter.representation.use.interventions import Intervention
+from goalmeter.representation.use.trials import CONFIRM, HALVES, SCREEN, Donors, half_of, windows_of
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
@@ -60,11 +52,8 @@ class QuestionPair(NamedTuple):
 
 
 def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[QuestionPair]:
-    """Draw one pair of each relation that occurs.
-
-    None where the prompt is not that of the sample's state alone, or lengths in tokens differ.
-    """
-    if network.local.ids([{"role": "user", "content": sample.question}]) != sample.prompt:
+    """Draw one pair of each relation that occurs, with prompts of equal length."""
+    if network.prompt_ids(sample.question) != sample.prompt:
         return []
     sample = replace(sample, optimal=planned(sample.world).optimal_actions(sample.state))
     moved_states = list(_moved_states(sample, kind))
@@ -72,11 +61,18 @@ def pairs(network: Network, sample: Sample, kind: str, seed: int) -> list[Questi
     tokenizer = network.local.tokenizer
     found: dict[str, QuestionPair] = {}
     for world, state in moved_states:
-        relation = relation_of(sample.optimal, planned(world).optimal_actions(state))
-        if relation in found or (donor := _donor(network, sample, world, state)) is None:
+        moves = planned(world).optimal_actions(state)
+        relation = relation_of(sample.optimal, moves)
+        if relation in found:
             continue
-        located = Located(sample, tokenizer)
-        found[relation] = QuestionPair(located, Located(donor, tokenizer), relation)
+        question = _question(sample, world, state)
+        prompt = network.prompt_ids(question) if question else ()
+        if len(prompt) == len(sample.prompt):
+            donor = replace(
+                sample, world=world, state=state, optimal=moves, question=question, prompt=prompt
+            )
+            located = Located(sample, tokenizer)
+            found[relation] = QuestionPair(located, Located(donor, tokenizer), relation)
     return [found[relation] for relation in _RELATIONS if relation in found]
 
 
@@ -110,18 +106,14 @@ def _moved_states(sample: Sample, kind: str) -> Iterator[tuple[GridWorld, State]
             yield to
 
 
-def _donor(network: Network, sample: Sample, world: GridWorld, state: State) -> Sample | None:
+def _question(sample: Sample, world: GridWorld, state: State) -> str:
+    """The question of a sample with the drawing of another state; "" if it has no drawing."""
     for drawing in (rendered, compact):
         before = drawing(sample.world, sample.state)
         if before in sample.question:
             begin, _, end = sample.question.rpartition(before)
-            question = begin + drawing(world, state) + end
-            ids = network.local.ids([{"role": "user", "content": question}])
-            moves = planned(world).optimal_actions(state)
-            donor = replace(sample, world=world, state=state, optimal=moves)
-            donor = replace(donor, question=question, prompt=ids)
-            return donor if len(ids) == len(sample.prompt) else None
-    return None
+            return begin + drawing(world, state) + end
+    return ""
 
 
 @dataclass(frozen=True)
@@ -156,53 +148,38 @@ def stream_places(
     """
     every = range(len(network.blocks) + 1)
     single = network.check_layers(every if layers is None else layers)
-    windows = windows_of(every if 0 in single else every[1:])
-    return [
-        place
-        for name in positions
-        for place in (
-            *(StreamPlace(name, (layer,), layer) for layer in single),
-            *(StreamPlace(name, window, label) for label, window in windows),
-        )
-    ]
+    windows: list[tuple[int | str, tuple[int, ...]]] = [(layer, (layer,)) for layer in single]
+    windows += windows_of(every if 0 in single else every[1:])
+    return [StreamPlace(name, window, label) for name in positions for label, window in windows]
 
 
 class PairAnswers:
     """Answers to pairs of questions, unchanged and under patches.
 
-    Pairs whose unchanged answer was wrong are left out: there is nothing to be changed.
+    Pairs whose unchanged answer was wrong are left out: there is nothing to be changed. Everything
+    refers to `pairs` by number.
 
     Attributes:
-        kind: what moves.
-        pairs: the pairs; everything else refers to them by number.
+        apart: the pairs without a common right move, with a right unchanged answer.
+        same: the pairs with the same right moves, with a right unchanged answer.
     """
 
     def __init__(
         self, network: Network, kind: str, listed: Sequence[QuestionPair], seed: int
     ) -> None:
-        self.kind = kind
-        self.pairs = list(listed)
-        self._seed = seed
+        self.kind, self.pairs, self._seed = kind, list(listed), seed
         self._sweep = AnswerSweep(network, [pair.located.sample for pair in listed])
-        self._limit = LONGER * max((len(base.tokens) for base in self._sweep.bases), default=1)
+        bases = self._sweep.bases
+        self._limit = LONGER * max((len(base.tokens) for base in bases), default=1)
         self._donors = Donors(network, range(len(network.blocks) + 1))
-
-    @cached_property
-    def apart(self) -> list[int]:
-        """The pairs without a common right move, with a right unchanged answer."""
-        return self._answered(DISJOINT)
-
-    @cached_property
-    def same(self) -> list[int]:
-        """The pairs with the same right moves, with a right unchanged answer."""
-        return self._answered(SAME)
-
-    def _answered(self, relation: str) -> list[int]:
-        return [
-            number
-            for number, (pair, base) in enumerate(zip(self.pairs, self._sweep.bases, strict=True))
-            if pair.relation == relation and base.action in pair.located.sample.optimal
-        ]
+        self.apart, self.same = (
+            [
+                number
+                for number, (pair, base) in enumerate(zip(self.pairs, bases, strict=True))
+                if pair.relation == relation and base.action in pair.located.sample.optimal
+            ]
+            for relation in (DISJOINT, SAME)
+        )
 
     def answer(self, number: int) -> tuple[int, ...]:
         """The tokens of the unchanged answer."""
@@ -213,36 +190,27 @@ class PairAnswers:
         pair = self.pairs[number]
         return tuple(sorted({*place.tokens(pair.located), *place.tokens(pair.donor)}))
 
-    def streams(self, ids: Sequence[int], place: StreamPlace) -> dict[int, torch.Tensor]:
-        """The streams of a question at the layers of a place."""
-        return self._donors.streams(ids, place.layers)
+    def donor_stream(self, number: int, place: StreamPlace) -> torch.Tensor:
+        """The stream of the pair's other question at the first layer of a place, [T, D]."""
+        layer, *_ = place.layers
+        return self._donors.streams(self.pairs[number].donor.sample.prompt, [layer])[layer]
 
     def patched(self, number: int, place: StreamPlace) -> Intervention | None:
         """The stream of the pair's other question; None where the position does not occur."""
-        tokens = self.tokens(number, place)
-        return self._patch(self.pairs[number].donor, tokens, tokens, place) if tokens else None
+        tokens, donor = self.tokens(number, place), self.pairs[number].donor.sample.prompt
+        return self._donors.patch(donor, tokens, tokens, place.layers) if tokens else None
 
     def patched_from_another(self, number: int, place: StreamPlace) -> Intervention | None:
         """The stream of a question in another grid, drawn at random, at its own tokens."""
-        tokens, world = self.tokens(number, place), self.pairs[number].located.sample.world
-        others = [
-            other.located
-            for other in self.pairs
-            if content(other.located.sample.world) != content(world)
-        ]
+        tokens, grid = self.tokens(number, place), _grid(self.pairs[number])
+        others = [other.located for other in self.pairs if _grid(other) != grid]
         Draws("another question", self._seed, number, self.kind).shuffle(others)
         for other in others:
             # The ends of two prompts are the same words.
             there = sorted(place.tokens(other))[-len(tokens) :]
             if tokens and len(there) == len(tokens):
-                return self._patch(other, there, tokens, place)
+                return self._donors.patch(other.sample.prompt, there, tokens, place.layers)
         return None
-
-    def _patch(
-        self, donor: Located, there: Sequence[int], tokens: Sequence[int], place: StreamPlace
-    ) -> Intervention:
-        streams = self.streams(donor.sample.prompt, place)
-        return patch({k: stream[list(there)] for k, stream in streams.items()}, tokens)
 
     def moves(self, numbers: Sequence[int], change: Callable[[int], Intervention | None]) -> Moves:
         """The moves of those pairs to which a change can be applied."""
@@ -253,16 +221,15 @@ class PairAnswers:
     def share(self, moves: Moves, hit: Callable[[int | None, tuple[int, ...]], bool]) -> Estimate:
         """The share of moves that meet a condition on the move and those right in the donor."""
         hits = [hit(move, self.pairs[n].donor.sample.optimal) for n, move in moves.items()]
-        return share_over_grids(hits, [content(self.pairs[n].located.sample.world) for n in moves])
+        return mean_over_grids(hits, [_grid(self.pairs[n]) for n in moves])
 
-    def followed(self, moves: Moves) -> Estimate:
-        """The share of moves that are right in the other question."""
-        return self.share(moves, lambda move, right: move in right)
+    def followed(self, change: Callable[[int], Intervention | None]) -> Estimate:
+        """The share of moves under a change that are right in the other question."""
+        return self.share(self.moves(self.apart, change), lambda move, right: move in right)
 
     def row(self, half: str, place: StreamPlace) -> MovedRow:
         """The effects of exchanging streams at a place."""
         ours = self.moves(self.apart, lambda number: self.patched(number, place))
-        nulls = self.moves(self.apart, lambda n: self.patched_from_another(n, place))
         same = self.moves(self.same, lambda number: self.patched(number, place))
         return MovedRow(
             half=half,
@@ -272,11 +239,15 @@ class PairAnswers:
             chosen=False,
             is_ceiling=False,
             pairs=len(ours),
-            flips=self.followed(ours),
-            null_flips=self.followed(nulls),
+            flips=self.share(ours, lambda move, right: move in right),
+            null_flips=self.followed(lambda number: self.patched_from_another(number, place)),
             same_flips=self.share(same, lambda move, r: move is not None and move not in r),
             unreadable=self.share(ours, lambda move, right: move is None),
         )
+
+
+def _grid(pair: QuestionPair) -> str:
+    return content(pair.located.sample.world)
 
 
 def answers_by_half(
@@ -310,9 +281,7 @@ def best_layer(rows: Sequence[MovedRow]) -> MovedRow | None:
 
 
 def moved(
-    halves: Mapping[str, PairAnswers],
-    places: Sequence[StreamPlace],
-    progress: Tell | None = None,
+    halves: Mapping[str, PairAnswers], places: Sequence[StreamPlace], progress: Tell | None = None
 ) -> tuple[MovedRow, ...]:
     """Exchange streams between questions in which something moved.
 

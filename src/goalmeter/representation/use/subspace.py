@@ -12,18 +12,18 @@ Source: distributed interchange interventions as in Geiger et al. (2024, arXiv 2
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.representation.network import Network
+from goalmeter.representation.network import Network, padded
 from goalmeter.representation.replay import Located, Sample
+from goalmeter.representation.result_rows import SubspaceRow
 from goalmeter.representation.use.answers import answer_all
 from goalmeter.representation.use.directions import ridge_directions
-from goalmeter.representation.use.interventions import Edit, Intervention, left_padded
+from goalmeter.representation.use.interventions import Edit, Intervention
 from goalmeter.representation.use.patching import GOAL, PairAnswers, StreamPlace
 from goalmeter.representation.use.trials import CONFIRM, SCREEN
 from goalmeter.statistics.clusters import Estimate
@@ -69,58 +69,30 @@ def place_directions(
     return np.asarray(left[:, : min(count, most)])
 
 
-class Angle(NamedTuple):
-    """The smallest principal angle between directions and a subspace, in degrees.
+def angle(
+    basis: FloatArray, directions: FloatArray, *, seed: int = 0
+) -> tuple[float, tuple[float, ...]]:
+    """Return the smallest principal angle of directions [D] or [D, m] with a subspace.
 
-    `chance` has the 2.5th, 50th and 97.5th percentile for as many random directions, which in many
+    With it come the 2.5th, 50th and 97.5th percentile for as many random directions, which in many
     dimensions are almost orthogonal to any small subspace.
     """
+    columns = np.asarray(directions, float).reshape(len(directions), -1)
+    rng = np.random.default_rng(seed)
+    chance = [_degrees(basis, rng.normal(size=columns.shape)) for _ in range(_CHANCE_DRAWS)]
+    return _degrees(basis, columns), tuple(np.percentile(chance, [2.5, 50, 97.5]).tolist())
 
-    degrees: float
-    chance: tuple[float, float, float]
 
+def verdict(flips: Estimate, random_flips: Estimate, whole_flips: Estimate) -> str:
+    """Return whether a subspace carries what moved.
 
-@dataclass(frozen=True, eq=False)
-class Subspace:
-    """A subspace with an orthonormal basis [D, rank] that was learnt from some pairs at one place.
-
-    `losses` are nats a pair of the other question's answer before and after learning, and the flips
-    shares of the second half's pairs whose move follows an exchange: within the subspace, within
-    random subspaces of the same rank, and of the whole stream.
+    "carries it" if the interval of its flips lies above that of random subspaces; "nothing here
+    carries it" if fewer than `LEAST` of the moves follow the whole stream.
     """
-
-    kind: str
-    place: StreamPlace
-    basis: FloatArray
-    trained: int
-    losses: tuple[float, float]
-    flips: Estimate
-    random_flips: Estimate
-    whole_flips: Estimate
-
-    @property
-    def verdict(self) -> str:
-        """Whether the subspace carries what moved.
-
-        "carries it" if the interval of its flips lies above that of random subspaces; "nothing here
-        carries it" if fewer than `LEAST` of the moves follow the whole stream.
-        """
-        ours, chance, whole = (
-            each.interval for each in (self.flips, self.random_flips, self.whole_flips)
-        )
-        if whole is not None and whole[1] < LEAST:
-            return NOWHERE
-        return CARRIES if ours is not None and chance and ours[0] > chance[1] else UNKNOWN
-
-    def angle(self, directions: FloatArray, *, seed: int = 0) -> Angle:
-        """Return the angle of independent directions, [D] or [D, m], with the subspace."""
-        columns = np.asarray(directions, float).reshape(len(directions), -1)
-        rng = np.random.default_rng(seed)
-        chance = [
-            _degrees(self.basis, rng.normal(size=columns.shape)) for _ in range(_CHANCE_DRAWS)
-        ]
-        low, middle, high = np.percentile(chance, [2.5, 50, 97.5]).tolist()
-        return Angle(_degrees(self.basis, columns), (low, middle, high))
+    ours, chance, whole = (each.interval for each in (flips, random_flips, whole_flips))
+    if whole is not None and whole[1] < LEAST:
+        return NOWHERE
+    return CARRIES if ours is not None and chance and ours[0] > chance[1] else UNKNOWN
 
 
 def subspace(
@@ -131,33 +103,37 @@ def subspace(
     rank: int = 4,
     steps: int = 60,
     seed: int = 0,
-) -> Subspace:
-    """Learn the subspace of a rank that carries what moved at a layer, and score it."""
-    if not 1 <= rank < network.width:
-        raise InvalidParameterError(
-            f"rank is {rank}, expected 1 to {network.width - 1}: the stream has {network.width} "
-            f"numbers"
-        )
+) -> tuple[SubspaceRow, FloatArray]:
+    """Learn a basis [D, rank] of what carries what moved at a layer, and score it."""
     examples = _Examples.of(network, halves[SCREEN], place)
     basis, losses = _learn(network, examples, place.layers[0], rank, steps, seed)
     scored = halves[CONFIRM]
     rng = np.random.default_rng([seed, rank])
 
     def random_exchange(number: int) -> Intervention | None:
-        return _exchange(
-            scored, number, place, _orthonormal(rng.normal(size=(network.width, rank)))
-        )
+        random = _orthonormal(rng.normal(size=(network.width, rank)))
+        return _exchange(scored, number, place, random)
 
-    return Subspace(
-        scored.kind,
-        place,
-        basis,
-        len(examples.rows),
-        losses,
-        scored.followed(scored.moves(scored.apart, lambda n: _exchange(scored, n, place, basis))),
-        scored.followed(scored.moves(scored.apart, random_exchange)),
-        scored.followed(scored.moves(scored.apart, lambda n: scored.patched(n, place))),
+    flips = scored.followed(lambda number: _exchange(scored, number, place, basis))
+    random_flips = scored.followed(random_exchange)
+    whole_flips = scored.followed(lambda number: scored.patched(number, place))
+    row = SubspaceRow(
+        half=CONFIRM,
+        moved=scored.kind,
+        layer=place.layers[0],
+        position=place.position,
+        rank=rank,
+        trained=len(examples.rows),
+        losses=losses,
+        pairs=flips.n,
+        flips=flips,
+        random_flips=random_flips,
+        whole_flips=whole_flips,
+        verdict=verdict(flips, random_flips, whole_flips),
+        degrees=None,
+        chance=(),
     )
+    return row, basis
 
 
 class _Examples(NamedTuple):
@@ -184,9 +160,8 @@ class _Examples(NamedTuple):
             target = _until_they_part(pairs.answer(number), other.tokens)
             if not target or not tokens:
                 continue
-            stream = pairs.streams(pair.donor.sample.prompt, place)[place.layers[0]]
             places += [(len(rows), token) for token in tokens]
-            donors.append(stream[list(tokens)])
+            donors.append(pairs.donor_stream(number, place)[list(tokens)])
             rows.append((*pair.located.sample.prompt, *target))
             forced.append(len(target))
         if not rows:
@@ -213,7 +188,7 @@ def _learn(
     import torch
 
     model = network.local.model
-    inputs = left_padded(examples.rows, model.device)
+    inputs = padded(examples.rows, model.device, left=True)
     longest = inputs["input_ids"].shape[1]
     rows = torch.tensor([row for row, _ in examples.places])
     columns = torch.tensor([longest - len(examples.rows[row]) + at for row, at in examples.places])
@@ -258,8 +233,7 @@ def _exchange(
     import torch
 
     (layer,) = place.layers
-    tokens = pairs.tokens(number, place)
-    stream = pairs.streams(pairs.pairs[number].donor.sample.prompt, place)[layer]
+    tokens, stream = pairs.tokens(number, place), pairs.donor_stream(number, place)
     along = torch.from_numpy(basis)
 
     def edit(token: int) -> Edit:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from hashlib import sha256
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from goalmeter._files import JsonFields
 from goalmeter._types import FloatArray
@@ -18,7 +17,7 @@ from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld, content
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Located, Sample, digest_of, scenes_of
-from goalmeter.representation.scenes import Shape, uncertain_cells
+from goalmeter.representation.scenes import Shape, mean_over_grids, uncertain_cells
 from goalmeter.representation.use.directions import (
     CellEdits,
     DirectionEdit,
@@ -31,7 +30,7 @@ from goalmeter.representation.use.directions import (
     with_random_directions,
 )
 from goalmeter.representation.use.interventions import Intervention, ablate, knock_out, patch, write
-from goalmeter.statistics.clusters import Estimate, estimate
+from goalmeter.statistics.clusters import Estimate
 
 if TYPE_CHECKING:
     import torch
@@ -45,15 +44,9 @@ Trial = tuple[Located, TargetCell]
 
 
 def half_of(world: GridWorld, salt: str) -> str:
-    """Return the half in which a grid lies; another salt splits anew.
-
-    Example: the same grid is always in the same half.
-        >>> room = GridWorld.from_text(["#####", "#A_G#", "#####"])
-        >>> half_of(room, "0") == half_of(room, "0")
-        True
-    """
+    """Return the half in which a grid lies, by a hash of its content; another salt splits anew."""
     digest = sha256(f"{salt}:{content(world)}".encode()).digest()
-    return (SCREEN, CONFIRM)[digest[0] % 2]
+    return HALVES[digest[0] % 2]
 
 
 def walls_of(half: str) -> str:
@@ -63,36 +56,39 @@ def walls_of(half: str) -> str:
 
 def trials_of(
     samples: Sequence[Sample],
-    halves: Sequence[str],
-    wanted: Wanted | None,
-    per_decision: int,
+    tokenizer: Any,
+    *,
     salt: str,
     seed: int,
-    *,
+    wanted: Wanted | None = None,
+    per_decision: int = 1,
     walls: bool = False,
-) -> dict[str, list[tuple[Sample, TargetCell]]]:
-    """Return the decisions of some halves with the cells to be changed in them.
+) -> dict[str, list[Trial]]:
+    """Return the decisions of both halves with the cells to be changed in them.
 
     The samples of both halves determine which cells are uncertain given their place; up to
     `per_decision` of these, needed and not, are drawn. With `walls`, walls are opened instead.
     """
     targets = target_walls if walls else target_cells
     uncertain = uncertain_cells(scenes_of(samples))
-    out: dict[str, list[tuple[Sample, TargetCell]]] = {half: [] for half in halves}
+    out: dict[str, list[Trial]] = {walls_of(half) if walls else half: [] for half in HALVES}
     for sample in samples:
         half = half_of(sample.world, salt)
-        if half not in out:
-            continue
         listed = [
             each
             for each in targets(sample.world, sample.state)
             if uncertain[sample.world.shape][each.cell]
             and (wanted is None or wanted(sample, each.cell))
         ]
+        # Located once, since every intervention needs the tokens of these prompts.
+        if not listed:
+            continue
+        located = Located(sample, tokenizer)
         for needed in (True, False):
             kind = [each for each in listed if each.needed == needed]
             Draws("target cells", seed, sample.walk, sample.step, int(needed)).shuffle(kind)
-            out[half] += [(sample, each) for each in kind[:per_decision]]
+            taken = [(located, each) for each in kind[:per_decision]]
+            out[walls_of(half) if walls else half] += taken
     return out
 
 
@@ -147,6 +143,17 @@ class Donors:
         read = self._cache.get(digest_of(ids), lambda: self._network.streams(ids, self._layers))
         return {layer: read[layer] for layer in layers}
 
+    def patch(
+        self,
+        donor: Sequence[int],
+        there: Sequence[int],
+        places: Sequence[int],
+        layers: Sequence[int],
+    ) -> Intervention:
+        """Replace the stream at places of a prompt by that of other tokens of a donor."""
+        streams = self.streams(donor, layers)
+        return patch({k: stream[list(there)] for k, stream in streams.items()}, places)
+
 
 ALL = "all"
 
@@ -176,14 +183,8 @@ def windows_of(layers: Sequence[int]) -> list[tuple[str, tuple[int, ...]]]:
 # Each has nulls that differ in one thing only: "other" does the same to another open cell ("open"
 # to another wall), "random" takes random directions of equal norm at the same tokens and layers,
 # and "donor" patches from the question in which another cell is closed.
-FAMILIES = KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = (
-    "knock-out",
-    "patch",
-    "windows",
-    "write",
-    "ablate",
-    "open",
-)
+FAMILIES = ("knock-out", "patch", "windows", "write", "ablate", "open")
+KNOCK_OUT, PATCH, WINDOWS, WRITE, ABLATE, OPEN = FAMILIES
 # The default: a patch at several layers does little that one at a single layer does not.
 TRIED = tuple(family for family in FAMILIES if family != WINDOWS)
 # The families that need learnt directions.
@@ -208,6 +209,23 @@ class CandidateIntervention:
     dose: float | None = None
     nulls: tuple[CandidateIntervention, ...] = ()
     dosed: Callable[[float], CandidateIntervention] | None = None
+
+    @classmethod
+    def with_nulls(
+        cls, name: str, layer: int | str, position: str, make: Make, nulls: Mapping[str, Make]
+    ) -> CandidateIntervention:
+        """An intervention with its nulls by the ending of their names."""
+        listed = (
+            cls(f"{name}, {ending}", layer, position, True, null) for ending, null in nulls.items()
+        )
+        return cls(name, layer, position, False, make, nulls=tuple(listed))
+
+    def at_dose(
+        self, dose: float, dosed: Callable[[float], CandidateIntervention]
+    ) -> CandidateIntervention:
+        """The same with the dose at which it and its nulls are made."""
+        nulls = tuple(replace(null, dose=dose) for null in self.nulls)
+        return replace(self, dose=dose, nulls=nulls, dosed=dosed)
 
     @property
     def label(self) -> str:
@@ -241,33 +259,26 @@ def candidates(
     donors = Donors(network, every)
 
     def knocked_out(layer: int | str, closed: Sequence[int]) -> CandidateIntervention:
-        def of(name: str, is_null: bool, choose: CellChoice) -> CandidateIntervention:
-            make = _knocking_out(closed, choose)
-            return CandidateIntervention(name, layer, "pre/cell", is_null, make)
+        def hiding(choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
+            chosen = choose(located, cell)
+            tokens = located.cell(chosen) if chosen is not None else ()
+            return knock_out(tokens, closed) if tokens else None
 
-        null = of(f"{KNOCK_OUT}, other", True, other)
-        return replace(of(KNOCK_OUT, False, _same), nulls=(null,))
+        make, null = partial(hiding, same_cell), partial(hiding, other)
+        return CandidateIntervention.with_nulls(KNOCK_OUT, layer, "pre/cell", make, {"other": null})
 
     def patched(
         family: str, layer: int | str, window: Sequence[int], tokens: Tokens
     ) -> CandidateIntervention:
+        def patching(choose: CellChoice, located: Located, cell: Cell) -> Intervention | None:
+            chosen, places = choose(located, cell), tokens(located, cell)
+            donor = closed_prompt(network, located.sample, chosen) if chosen is not None else None
+            return donors.patch(donor, places, places, window) if donor and places else None
+
         ending, position = _PATCHED[tokens]
-
-        def of(name: str, is_null: bool, choose: CellChoice) -> CandidateIntervention:
-            def make(located: Located, cell: Cell) -> Intervention | None:
-                chosen, places = choose(located, cell), tokens(located, cell)
-                donor = (
-                    closed_prompt(network, located.sample, chosen) if chosen is not None else None
-                )
-                if donor is None or not places:
-                    return None
-                streams = donors.streams(donor, window)
-                return patch({k: stream[list(places)] for k, stream in streams.items()}, places)
-
-            return CandidateIntervention(name, layer, position, is_null, make)
-
+        make, null = partial(patching, same_cell), partial(patching, other)
         name = f"{family}{ending}"
-        return replace(of(name, False, _same), nulls=(of(f"{name}, donor", True, other),))
+        return CandidateIntervention.with_nulls(name, layer, position, make, {"donor": null})
 
     in_all = knocked_out(ALL, blocks)
     listed = [in_all, *(knocked_out(layer, [layer]) for layer in layers if layer > 0)]
@@ -277,61 +288,38 @@ def candidates(
         listed += [patched(WINDOWS, label, window, tokens) for tokens in _PATCHED]
     listed.append(patched(PATCH, ALL, every, _end))
     for kind in directions:
-        listed += _writes(WRITE, kind, layers, dose, seed, other)
-        listed += _ablations(kind, layers, seed)
-        # A wall that a prompt does not list has no tokens of its own to be written to.
-        listed += _writes(OPEN, kind, layers, dose, seed, another_wall(seed))
+        able = [layer for layer in layers if layer in kind.at]
+        single: list[tuple[int | str, list[int]]] = [(layer, [layer]) for layer in able]
+        places = [*single, (ALL, able)] if len(able) > 1 else single
+        for family in DIRECTED:
+            listed += [_directed(family, kind, place, dose, seed) for place in places]
     return listed
 
 
-def _windows(kind: DirectionKind, layers: Sequence[int]) -> list[tuple[int | str, Sequence[int]]]:
-    """Single layers, and all together."""
-    able = [layer for layer in layers if layer in kind.at]
-    single: list[tuple[int | str, Sequence[int]]] = [(layer, [layer]) for layer in able]
-    return [*single, (ALL, able)] if len(able) > 1 else single
-
-
-def _writes(
-    family: str,
-    kind: DirectionKind,
-    layers: Sequence[int],
-    dose: float,
-    seed: int,
-    other: CellChoice,
-) -> list[CandidateIntervention]:
+def _directed(
+    family: str, kind: DirectionKind, place: tuple[int | str, list[int]], dose: float, seed: int
+) -> CandidateIntervention:
+    """Write along directions of a kind, towards a wall or an open cell, or remove them."""
+    layer, layers = place
     sign = -1.0 if family == OPEN else 1.0
 
-    def of(layer: int | str, edits: CellEdits, dose: float) -> CandidateIntervention:
-        def made(ending: str, is_null: bool, edits: CellEdits) -> CandidateIntervention:
-            make = _along(edits, write, lambda edit: edit.direction.vector(sign * dose))
-            name = f"{family}, {kind.name}{ending}"
-            return CandidateIntervention(name, layer, kind.position, is_null, make, dose)
+    def along(edits: CellEdits) -> Make:
+        if family == ABLATE:
+            return _along(edits, ablate, lambda edit: edit.direction.unit)
+        return _along(edits, write, lambda edit: edit.direction.vector(sign * dose))
 
-        nulls = (
-            made(", random", True, with_random_directions(edits, seed)),
-            made(", other", True, for_another(edits, other)),
-        )
-        return replace(
-            made("", False, edits), nulls=nulls, dosed=lambda dose: of(layer, edits, dose)
-        )
-
-    return [of(layer, kind.edits(each), dose) for layer, each in _windows(kind, layers)]
-
-
-def _ablations(
-    kind: DirectionKind, layers: Sequence[int], seed: int
-) -> list[CandidateIntervention]:
-    def of(layer: int | str, ending: str, edits: CellEdits) -> CandidateIntervention:
-        make = _along(edits, ablate, lambda edit: edit.direction.unit)
-        name = f"{ABLATE}, {kind.name}{ending}"
-        return CandidateIntervention(name, layer, kind.position, bool(ending), make)
-
-    listed = []
-    for layer, several in _windows(kind, layers):
-        edits = kind.edits(several)
-        null = of(layer, ", random", with_random_directions(edits, seed))
-        listed.append(replace(of(layer, "", edits), nulls=(null,)))
-    return listed
+    edits = kind.edits(layers)
+    nulls = {"random": along(with_random_directions(edits, seed))}
+    if family != ABLATE:
+        # A wall that a prompt does not list has no tokens of its own to be written to.
+        choose = another_cell(seed, wall=family == OPEN)
+        nulls["other"] = along(for_another(edits, choose))
+    made = CandidateIntervention.with_nulls(
+        f"{family}, {kind.name}", layer, kind.position, along(edits), nulls
+    )
+    if family == ABLATE:
+        return made
+    return made.at_dose(dose, lambda dose: _directed(family, kind, place, dose, seed))
 
 
 def _along(
@@ -355,42 +343,25 @@ def _along(
     return make
 
 
-def _knocking_out(blocks: Sequence[int], choose: CellChoice) -> Make:
-    def make(located: Located, cell: Cell) -> Intervention | None:
-        chosen = choose(located, cell)
-        tokens = located.cell(chosen) if chosen is not None else ()
-        return knock_out(tokens, blocks) if tokens else None
-
-    return make
-
-
-def _same(located: Located, cell: Cell) -> Cell:
+def same_cell(located: Located, cell: Cell) -> Cell:
+    """Choose the cell itself."""
     return cell
 
 
-def another_cell(seed: int) -> CellChoice:
-    """Draw another open cell of the same world."""
+def another_cell(seed: int, *, wall: bool = False) -> CellChoice:
+    """Draw another open cell, or another inner wall, of the same world."""
 
     def choose(located: Located, cell: Cell) -> Cell | None:
-        sample = located.sample
-        taken = {cell, sample.state.cell, sample.world.goal}
-        cells = [each for each in sample.world.open_cells if each not in taken]
+        sample, world = located.sample, located.sample.world
+        if wall:
+            inner = np.argwhere(world.walls[1:-1, 1:-1]) + 1
+            cells = [Cell(*place) for place in inner.tolist() if tuple(place) != cell]
+        else:
+            taken = {cell, sample.state.cell, world.goal}
+            cells = [each for each in world.open_cells if each not in taken]
         # By content, so that a draw is the same in any order and any process.
-        draws = Draws("another cell", seed, sample.digest, *cell)
+        draws = Draws("another wall" if wall else "another cell", seed, sample.digest, *cell)
         return cells[draws.below(len(cells))] if cells else None
-
-    return choose
-
-
-def another_wall(seed: int) -> CellChoice:
-    """Draw another inner wall of the same world."""
-
-    def choose(located: Located, cell: Cell) -> Cell | None:
-        sample = located.sample
-        inner = np.argwhere(sample.world.walls[1:-1, 1:-1]) + 1
-        walls = [Cell(row, column) for row, column in inner.tolist() if (row, column) != cell]
-        draws = Draws("another wall", seed, sample.digest, *cell)
-        return walls[draws.below(len(walls))] if walls else None
 
     return choose
 
@@ -418,13 +389,8 @@ _PATCHED: dict[Tokens, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """One decision under one intervention at one cell, with the actions before and after.
+    """The actions of a trial before and after an intervention; None for an invalid answer."""
 
-    An action is None for an invalid answer; intervals are clustered by the grid's content.
-    """
-
-    walk: str
-    step: int
     grid: str
     shape: Shape
     cell: TargetCell
@@ -434,8 +400,8 @@ class TrialOutcome:
     @classmethod
     def of(cls, trial: Trial, before: int | None, after: int | None) -> TrialOutcome:
         """The outcome of a trial with these two actions."""
-        sample, world = trial[0].sample, trial[0].sample.world
-        return cls(sample.walk, sample.step, content(world), world.shape, trial[1], before, after)
+        world = trial[0].sample.world
+        return cls(content(world), world.shape, trial[1], before, after)
 
     @property
     def counts(self) -> bool:
@@ -455,35 +421,28 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class MoveEffect(JsonFields):
-    """Shares of the decisions at cells of one kind, with 95% intervals.
+    """Shares of the decisions at cells of one kind, with 95% intervals."""
 
-    Attributes:
-        flips: with another move.
-        as_if_changed: with a move that is optimal if the cell were changed; 0 for unneeded cells.
-        unreadable: with an invalid answer.
-    """
-
-    flips: Estimate
+    flips: Estimate  # with another move
+    # With a move that is optimal if the cell were changed; 0 for unneeded cells.
     as_if_changed: Estimate
-    unreadable: Estimate
+    unreadable: Estimate  # with an invalid answer
 
     @classmethod
     def of(cls, outcomes: Sequence[TrialOutcome]) -> MoveEffect:
         """The shares over some outcomes."""
-        grids = [outcome.grid for outcome in outcomes]
+        # Many decisions in a grid are not many grids; how many are asked is set beforehand.
+        mean = partial(mean_over_grids, grids=[outcome.grid for outcome in outcomes])
         return cls(
-            share_over_grids([outcome.flipped for outcome in outcomes], grids),
-            share_over_grids([outcome.as_if_changed for outcome in outcomes], grids),
-            share_over_grids([outcome.after is None for outcome in outcomes], grids),
+            mean([outcome.flipped for outcome in outcomes]),
+            mean([outcome.as_if_changed for outcome in outcomes]),
+            mean([outcome.after is None for outcome in outcomes]),
         )
 
 
 @dataclass(frozen=True)
 class UseRow(JsonFields):
-    """One intervention on one half of the grids, at needed cells and at others.
-
-    `effect_nats` is the divergence of the next action's distribution at needed cells.
-    """
+    """One intervention on one half of the grids, at needed cells and at others."""
 
     intervention: str
     layer: int | str
@@ -498,6 +457,11 @@ class UseRow(JsonFields):
     def label(self) -> str:
         """The intervention with its place."""
         return f"{self.intervention} at layer {self.layer}"
+
+    @property
+    def place(self) -> tuple[str, int | str, str]:
+        """The intervention, the layer and the tokens."""
+        return self.intervention, self.layer, self.position
 
 
 def row_of(
@@ -515,20 +479,4 @@ def row_of(
         MoveEffect.of([o for o in outcomes if o.counts and not o.cell.needed]),
         candidate.dose,
         effect_nats,
-    )
-
-
-def share_over_grids(
-    values: ArrayLike, grids: Sequence[str], bounds: tuple[float, float] = (0.0, 1.0)
-) -> Estimate:
-    """Estimate the mean of values of decisions, with an interval clustered by their grids."""
-    numbers = np.unique(np.array(grids), return_inverse=True)[1]
-    counts = np.bincount(numbers)
-    # Many decisions in a grid are not many grids; how many are asked is set beforehand.
-    return estimate(
-        np.bincount(numbers, np.asarray(values, float)),
-        counts,
-        heaviest=counts.max(initial=0),
-        n=len(grids),
-        bounds=bounds,
     )
