@@ -75,7 +75,7 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
         result = infer(
             groups, fit, weights, confidence=CONFIDENCE, resamples=RESAMPLES, rng=rng, maximum=most
         )
-        estimates.append((fit.value, result.corrected, *result.interval))
+        estimates.append((fit.value, result["corrected"], *result["interval"]))
     raw, corrected, low, high = np.array(estimates).T
     slack = 1e-9
     return {

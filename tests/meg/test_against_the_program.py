@@ -1,4 +1,4 @@
-"""Both engines against the literal convex program; thousands more by `meg.against_the_program`."""
+"""Both engines agree with the literal convex program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from meg.against_the_program import instance, measured, verdict
 
 
-@pytest.mark.parametrize("first", range(0, 100, 10))
+@pytest.mark.parametrize("first", range(0, 40, 10))
 def test_two_engines_and_the_program(first: int) -> None:
     for seed in range(first, first + 10):
         made = instance(seed)

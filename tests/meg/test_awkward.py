@@ -14,10 +14,10 @@ from goalmeter.meg.linear import measure_class
 from goalmeter.meg.soft_model import SoftModel
 
 
-# Of these 80 awkward instances 26 have their optimum at infinity. The primal oracle computes the
+# Of these awkward instances a third have their optimum at infinity. The primal oracle computes the
 # support of the optimum with a linear program, which misses masses below about 1e-7 and then
 # says too much: where it disagrees, the dual decides.
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(30))
 def test_awkward_instances(seed: int) -> None:
     instance = awkward(seed)
     mdp, behaviour = instance.mdp(), behaviour_of(instance.mdp(), [instance.policy])
@@ -53,7 +53,7 @@ def test_a_certificate_needs_a_policy_that_exists(seed: int) -> None:
     assert result.upper_bound >= instance.dual() - 1e-9
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["generic", "awkward"])
 def test_conjugate_gradients_reach_the_same(
     seed: int, kind: str, monkeypatch: pytest.MonkeyPatch

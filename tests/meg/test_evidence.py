@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.instances import few, generic_world, moving_world
-from oracles import known_utility as oracle
+from meg.instances import few, generic_world
 from oracles import soft_policy
 from tabular.worlds import World
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import Evidence, behaviour_of, evidence, shared_evidence
-from goalmeter.tabular import expected_return, soft_plan, transition
+from goalmeter.meg.behaviour import Evidence, behaviour_of, evidence
+from goalmeter.tabular import expected_return, soft_plan
 from goalmeter.tabular.backup import problem
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import rewards_of
@@ -39,16 +38,6 @@ def test_one_decision_by_hand() -> None:
     assert (result.model_loss, result.loss) == (pytest.approx(0.25), pytest.approx(0.25))
     assert result.slope == pytest.approx(0.0, abs=1e-15)
     assert result.curvature == pytest.approx(-3 / 16)
-
-
-@given(seed=seeds, b=st.sampled_from([-2.0, 0.0, 0.7, np.inf]))
-@few
-def test_the_value_is_the_sum_over_all_paths(seed: int, b: float) -> None:
-    world = generic_world(seed, 3, 2, 3, discount=0.9)
-    policy = soft(world.mdp(), b)  # anything that the model does not rule out
-    model = soft_policy.soft_policy(world.P, world.R, 3, b, 0.9)
-    want = oracle.evidence(world.P, policy, model, world.mu, 3)
-    assert at(world.mdp(), policy, b).value == pytest.approx(want, abs=1e-12)
 
 
 @given(seed=seeds, b=rationalities, infinite=st.booleans())
@@ -95,38 +84,3 @@ def test_the_curvature_is_the_variance_that_choices_cause(seed: int, b: float) -
     # It is not the variance of the whole return: chance and the start are no choices.
     whole = expected_return(world.mdp(), soft(world.mdp(), b)).variance
     assert -result < 0.9 * whole
-
-
-@given(seed=seeds, b=rationalities)
-@few
-def test_without_chance_it_is_the_variance_of_the_return(seed: int, b: float) -> None:
-    world = moving_world(seed)
-    result = at(world.mdp(), world.policy, b).curvature
-    variance = expected_return(world.mdp(), soft(world.mdp(), b)).variance
-    assert result == pytest.approx(-variance, rel=1e-10)
-
-
-@given(seed=seeds, block=st.sampled_from([1, 3]))
-@few
-def test_blocks_change_nothing(seed: int, block: int) -> None:
-    world = generic_world(seed, 5)
-    b, behaviour = np.array([0.0, 1.0, np.inf]), [world.policy]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        cut = world.mdp()
-        result, shares = shared_evidence(
-            problem(cut, rewards_of(cut), b), behaviour_of(cut, behaviour)
-        )
-    mdp = world.mdp()
-    want, whole = shared_evidence(problem(mdp, rewards_of(mdp), b), behaviour_of(mdp, behaviour))
-    np.testing.assert_allclose(result.value, want.value, rtol=1e-12)
-    np.testing.assert_allclose(result.curvature, want.curvature, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(shares.by_step, whole.by_step, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(shares.by_state, whole.by_state, rtol=1e-10, atol=1e-12)
-
-
-def test_evidence_of_two_worlds_adds_up() -> None:
-    first, second = generic_world(1), generic_world(2)
-    a, b = at(first.mdp(), first.policy, 0.5), at(second.mdp(), second.policy, 0.5)
-    for result, x, y in zip(vars(a + b).values(), vars(a).values(), vars(b).values(), strict=True):
-        assert result == x + y

@@ -63,20 +63,6 @@ def test_by_hand() -> None:
     assert np.abs(face.direction).max() == 1.0
 
 
-def test_no_face_where_everything_is_used() -> None:
-    policy = np.array([[0.75, 0.249, 0.001]])
-    assert find_face(*newton_step(THREE, policy, np.array([0.0, 0.0, -5.0]))) is None
-
-
-def test_no_face_far_from_the_edge() -> None:
-    # From the uniform model the same behaviour asks for less of the third action, too; but a
-    # face is only what the direction proves, and it proves this one: all that is left is used.
-    result = newton_step(THREE, np.array([[0.5, 0.5, 0.0]]), np.zeros(3))
-    face = find_face(*result)
-    assert face is not None
-    np.testing.assert_allclose(face.model.step(0)[0][:, 0], [0.5, 0.5, 0.0])
-
-
 @given(seed=st.integers(0, 2**16))
 @few
 def test_interior_optima_have_no_directions(seed: int) -> None:

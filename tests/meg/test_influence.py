@@ -45,16 +45,6 @@ def test_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
         assert result.certified
 
 
-def test_rows_that_add_up_with_rounding_are_one_row() -> None:
-    world = generic_world(3)
-    mdp = world.mdp(transition=np.repeat(world.P[:, :1], 3, axis=1))
-    assert has_no_influence(mdp, world.R[None, None])
-    assert not has_no_influence(world.mdp(), world.R[None, None])
-
-
-# --- What rounding hides is not certified ---------------------------------------------------------
-
-
 def near_one(exponent: int) -> TabularMDP:
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=(3, 2))

@@ -11,7 +11,7 @@ from meg.test_visit_matching import grid
 
 from goalmeter.meg import from_trajectories, likelihood, trajectories
 from goalmeter.meg.likelihood import Group, fit_class, group_trajectories, scores_by_trajectory
-from goalmeter.meg.trajectories import information_of, scores_of
+from goalmeter.meg.trajectories import information_of
 from goalmeter.tabular import TabularMDP, Trajectories, epsilon_greedy, optimal_policy
 from goalmeter.tabular import sample_trajectories as sampled
 
@@ -35,22 +35,11 @@ def test_the_same_information_and_scores(over: str, monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(1)
     model = group.model(rng.normal(size=group.utilities.n_weights))
     visits = group.visits(np.full(7, 1 / 7))
+    literal, scores = model.information(visits), scores_by_trajectory(group, model)
     monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
-    literal = model.information(visits)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
     np.testing.assert_allclose(information_of(model, visits), literal, atol=1e-12)
-    literal = scores_by_trajectory(group, model)
-    np.testing.assert_allclose(scores_of(group, model), literal, atol=1e-12)
-
-
-def test_the_infinite_problem_is_discounted(monkeypatch: pytest.MonkeyPatch) -> None:
-    mdp = grid(5, slip=0.1).replace(horizon=None, discount=0.9)
-    (group,) = groups_of(mdp, 6, "state", steps=8)
-    model = group.model(np.random.default_rng(1).normal(size=25))
-    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
-    literal = scores_by_trajectory(group, model)
-    np.testing.assert_allclose(scores_of(group, model), literal, atol=1e-12)
-    visits = group.visits(np.full(6, 1 / 6), power=2)
-    np.testing.assert_allclose(information_of(model, visits), model.information(visits), atol=1e-12)
+    np.testing.assert_allclose(scores_by_trajectory(group, model), scores, atol=1e-12)
 
 
 @pytest.mark.parametrize("over", ["state", "time-state", "features"])
@@ -70,7 +59,7 @@ def test_both_fits_reach_the_same_likelihood(
     n = sum(len(g.trajectories) for g in groups)
     weights = [np.full(len(g.trajectories), 1 / n) for g in groups]
     small = fit_class(groups, weights)
-    monkeypatch.setattr(likelihood, "_LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
     large = fit_class(groups, weights)
     # Likelihood is not concave, but from 0 both ways lead to one maximum; at infinity, near it.
     assert large.value == pytest.approx(small.value, abs=1e-6)
@@ -86,7 +75,7 @@ def test_the_interval_is_the_same_either_way(monkeypatch: pytest.MonkeyPatch) ->
     mdp = grid(3, horizon=4, slip=0.2)
     log = logs(mdp, 600)
     small = from_trajectories(mdp, log, unknown="state", resamples=200)
-    monkeypatch.setattr(likelihood, "_LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
     monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
     large = from_trajectories(mdp, log, unknown="state", resamples=200)
     for name in ("value", "corrected", "standard_error", "p_value", "degrees_of_freedom"):
@@ -94,11 +83,3 @@ def test_the_interval_is_the_same_either_way(monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_allclose(large.interval, small.interval, atol=1e-6)
     # Fits to fewer logs may lie at infinity, where weights are anybody's.
     assert large.held_out == pytest.approx(small.held_out, abs=1e-4)
-
-
-def test_a_log_of_a_large_world() -> None:
-    mdp = grid(11)
-    result = from_trajectories(mdp, logs(mdp, 60), unknown="state", folds=2, resamples=200)
-    assert result.value <= result.ceiling + 1e-9
-    assert result.interval[0] <= result.corrected <= result.interval[1]
-    assert result.utility is not None and result.utility.shape == (121,)

@@ -22,21 +22,6 @@ def test_conjugate_gradients_by_hand() -> None:
     np.testing.assert_array_equal(nothing, np.zeros(3))
 
 
-def test_conjugate_gradients_end_where_they_are_told_to() -> None:
-    matrix, right = np.diag([1.0, 2.0, 4.0, 8.0]), np.ones(4)
-    seen: list[float] = []
-
-    def ended(solution: np.ndarray, residual: np.ndarray) -> bool:
-        np.testing.assert_allclose(residual, right - matrix @ solution, atol=1e-12)
-        seen.append(float(np.abs(residual).sum()))
-        return len(seen) == 3
-
-    solution = conjugate_gradients(lambda v: matrix @ v, right, 1e-14, ended=ended)
-    assert seen[0] == 4.0  # nothing is solved yet
-    assert np.abs(right - matrix @ solution).sum() == pytest.approx(seen[-1])
-    assert np.abs(right - matrix @ solution).max() > 1e-3
-
-
 @given(seed=st.integers(0, 999), rank=st.integers(1, 8))
 @few
 def test_conjugate_gradients_find_the_shortest_solution(seed: int, rank: int) -> None:
@@ -64,14 +49,3 @@ def test_solutions_and_ignored_directions(seed: int, direct: bool) -> None:
         kept = system.ignored(theta)
         assert np.ptp(kept) == pytest.approx(0.0, abs=1e-6)
         np.testing.assert_allclose(system.ignored(np.ones(4)), 1.0, atol=1e-6)
-
-
-def test_systems_of_several_models_add_up() -> None:
-    worlds = [generic_world(seed).mdp() for seed in (1, 2)]
-    theta = np.array([0.3, -0.2])
-    features = np.random.default_rng(0).normal(size=(4, 2))
-    models = [SoftModel(mdp, linear_class(mdp, features), theta, None) for mdp in worlds]
-    system = NewtonSystem([(m, m.states) for m in models])
-    information = sum(m.information(m.states) for m in models)
-    right = np.array([1.0, 2.0])
-    np.testing.assert_allclose(system.solve(right), np.linalg.solve(information, right), rtol=1e-9)

@@ -55,14 +55,6 @@ def test_rarer_than_rounding(rare: float) -> None:
     assert result.certified
 
 
-@given(rare=st.sampled_from([1e-3, 1e-6, 1e-9, 1e-12]), sign=st.sampled_from([1.0, -1.0]))
-@many
-def test_nearly_uniform_policies(rare: float, sign: float) -> None:
-    b = best(PAIR, [[0.5 - sign * rare, 0.5 + sign * rare]])
-    # The probabilities themselves are rounded at 1e-16.
-    assert b == pytest.approx(2 * np.arctanh(2 * sign * rare), rel=1e-15 / rare + 1e-10)
-
-
 def test_gains_of_very_different_size() -> None:
     # Two decisions: one between 0 and 1, one between 0 and 1e-8. An agent that takes the first
     # always and the second by a coin: b -> inf is ruled out by the coin, and between the scales

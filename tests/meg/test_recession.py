@@ -9,13 +9,11 @@ import pytest
 from meg.against_the_program import instance
 from oracles import unknown_utility as oracle
 
-from goalmeter.meg import faces as recession
 from goalmeter.meg import unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.faces import recession_faces
-from goalmeter.meg.result import TimeIsUp
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
+from goalmeter.tabular import TabularMDP, optimal_policy
 
 
 def nothing() -> None:
@@ -45,13 +43,7 @@ def test_a_mouse_and_its_cheese() -> None:
     np.testing.assert_allclose(face.model.policy(0)[:, 0], [1.0, 0.0])
 
 
-def test_whoever_does_everything_has_no_face() -> None:
-    mdp = random_world(20, 6)
-    behaviour = behaviour_of(mdp, [epsilon_greedy(optimal_policy(mdp), 0.1)])
-    assert list(recession_faces(start_of(mdp), behaviour, nothing)) == []
-
-
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_the_last_face_is_the_support_of_the_program(seed: int) -> None:
     made = instance(seed)
     mdp, phi = made.mdp(), made.phi
@@ -97,23 +89,3 @@ def test_without_the_reward_a_linear_program_finds_the_face() -> None:
     ]
     closed = [(last[-1].model.policy(0) == 0).sum() for last in faces]
     assert closed[0] == closed[1] > 0
-
-
-def test_a_direction_that_is_not_optimal_proves_nothing() -> None:
-    mdp = random_world(20, 6)
-    behaviour = behaviour_of(mdp, [optimal_policy(mdp)])
-    used = np.stack([behaviour.weights(t, slice(None))[..., 0] > 0 for t in range(6)])
-    model = start_of(mdp)
-    assert recession._exposed(model, mdp.reward, used) is not None
-    assert recession._exposed(model, -mdp.reward, used) is None
-    assert recession._exposed(model, np.ones(20), used) is None
-
-
-def test_time_ends_the_search() -> None:
-    def over() -> None:
-        raise TimeIsUp
-
-    mdp = random_world(20, 6).replace(reward=np.zeros(20))
-    policy = optimal_policy(random_world(20, 6))
-    with pytest.raises(TimeIsUp):
-        list(recession_faces(start_of(mdp), behaviour_of(mdp, [policy]), over))

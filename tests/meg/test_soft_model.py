@@ -151,14 +151,6 @@ def test_gradient_and_information_by_differences(case: Case) -> None:
 
 @given(case=cases)
 @few
-def test_the_gradient_vanishes_at_the_model_itself(case: Case) -> None:
-    policy = np.stack([case.model.step(t)[0].T for t in range(case.mdp.steps)])
-    itself = behaviour_of(case.mdp, [policy[0] if case.mdp.horizon is None else policy])
-    np.testing.assert_allclose(case.model.gradient(itself), 0.0, atol=1e-11)
-
-
-@given(case=cases)
-@few
 def test_the_change_of_occupancy_by_differences(case: Case) -> None:
     v, h = case.rng.normal(size=case.utilities.n_weights), 1e-5
     result = case.model.occupancy_change(dict(case.model.tangents(v[:, None])))
@@ -213,23 +205,6 @@ def test_policies_that_are_not_kept_are_the_same(case: Case) -> None:
     assert lean.evidence(case.behaviour) == case.model.evidence(case.behaviour)
 
 
-@given(case=cases)
-@few
-def test_what_is_let_go_is_worked_out_again(case: Case) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        # Policies are kept, but neither their logarithms nor the plan.
-        patch.setattr(soft_model, "_KEPT_LOGARITHMS", 0)
-        model = case.at(case.theta)
-        for _ in range(2):
-            for t in range(case.mdp.steps):
-                for ours, want in zip(model.step(t), case.model.step(t), strict=True):
-                    np.testing.assert_array_equal(ours, want)
-            assert model.divergence() == case.model.divergence()
-            model.forget()
-            for t in range(case.mdp.steps):
-                np.testing.assert_array_equal(model.policy(t), case.model.policy(t))
-
-
 @given(case=cases, block=st.sampled_from([1, 3]))
 @few
 def test_what_is_measured_while_planning_is_the_evidence(case: Case, block: int) -> None:
@@ -248,23 +223,3 @@ def test_what_is_measured_while_planning_is_the_evidence(case: Case, block: int)
         np.testing.assert_allclose(
             model.curve(v, model.states), case.model.curve(v, case.model.states), atol=1e-11
         )
-
-
-def test_what_is_forbidden_is_found_while_planning() -> None:
-    case = Case(3, "state", infinite=False)
-    closed = np.full((1, 3, 4), -np.log(2.0))
-    closed[0, 0] = -np.inf
-    for measured in (case.behaviour, None):
-        model = SoftModel(case.mdp, case.utilities, case.theta, closed, measured=measured)
-        assert model.evidence(case.behaviour) == -np.inf
-
-
-def test_exact_regrets_keep_what_counts_as_a_tie() -> None:
-    # Two squares to go to, one of which pays a ten-million-millionth more.
-    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
-    mdp = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], np.zeros(3), horizon=2)
-    direction = np.array([0.0, 1.0, 1.0 - 1e-13])
-    model = SoftModel(mdp, linear_class(mdp), np.zeros(3), None)
-    assert model.regrets(direction)[0][1, 0] == 0.0
-    assert model.regrets(direction, exact=True)[0][1, 0] == pytest.approx(1e-13, rel=1e-2)
-    assert model.regrets(direction, exact=True)[0][0, 0] == 0.0

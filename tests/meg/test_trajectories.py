@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from meg.instances import few, generic_world
+from meg.instances import generic_world
 from meg.logs import CLIMBER, EXACT, LADDER, PAIR, pair_log, quick
 
 from goalmeter._errors import (
@@ -21,8 +18,6 @@ from goalmeter._errors import (
 from goalmeter.meg import from_trajectories, known_utility, trajectories, unknown_utility
 from goalmeter.meg.linear import ACTION_WARNING
 from goalmeter.tabular import TabularMDP, Trajectories, sample_trajectories, soft_plan
-
-# --- By hand --------------------------------------------------------------------------------------
 
 
 def test_eight_of_ten_by_hand() -> None:
@@ -57,17 +52,6 @@ def test_always_the_better_action_is_infinite_rationality() -> None:
     unknown = from_trajectories(PAIR, pair_log(10, 10), unknown="state-action")
     assert unknown.rationality == np.inf
     assert unknown.raw == pytest.approx(np.log(2), abs=1e-7)
-
-
-def test_half_and_half_is_nothing() -> None:
-    result = from_trajectories(PAIR, pair_log(5, 10))
-    assert result.raw == pytest.approx(0.0, abs=1e-12)
-    assert result.corrected == 0.0
-    assert result.interval[0] == 0.0
-    assert result.p_value == pytest.approx(1.0, abs=1e-5)
-
-
-# --- All trajectories -----------------------------------------------------------------------------
 
 
 def test_all_trajectories_are_the_policy() -> None:
@@ -113,9 +97,6 @@ def test_the_infinite_discounted_problem() -> None:
     assert unknown.raw == pytest.approx(policy.value, abs=1e-7)
 
 
-# --- The literal likelihood -----------------------------------------------------------------------
-
-
 def average_evidence(mdp: TabularMDP, log: Trajectories, b: float) -> float:
     """sum_t log pi_b(a_t | s_t) - log 1/A, trajectory by trajectory and decision by decision."""
     policy = soft_plan(mdp, b).policy()[..., 0]
@@ -147,22 +128,6 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, infinite: bool, cut: boo
     assert result.by_step.sum() == pytest.approx(result.raw, abs=1e-9)
 
 
-@given(seed=st.integers(0, 2**16))
-@few
-def test_a_class_predicts_no_worse_than_its_members(seed: int) -> None:
-    world = generic_world(seed)
-    log = sample_trajectories(world.mdp(), world.policy, 30, rng=np.random.default_rng(seed))
-    known = quick(world.mdp(), log)
-    unknown = quick(world.mdp(), log, unknown="state")
-    assert unknown.raw >= known.raw - 1e-6
-    assert unknown.utility is not None
-    assert (unknown.utility.min(), unknown.utility.max()) == (0.0, 1.0)
-    scaled = known_utility(world.mdp(), world.policy, utility=unknown.utility)
-    assert np.isfinite(scaled.value)
-    again = quick(world.mdp(), log, utility=unknown.utility)
-    assert again.raw >= unknown.raw - 1e-7
-
-
 @pytest.mark.parametrize("infinite", [False, True])
 def test_the_standard_error_is_that_of_the_average(infinite: bool) -> None:
     mdp = LADDER.replace(horizon=None, discount=0.5) if infinite else LADDER
@@ -182,9 +147,6 @@ def test_what_comes_after_a_trajectorys_length_is_not_looked_at() -> None:
     second = quick(LADDER, (states, actions, length))
     assert (first.raw, first.corrected) == (second.raw, second.corrected)
     assert first.interval == second.interval
-
-
-# --- Several worlds -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unknown", [None, "state", np.array([[0.0], [1.0]])])
@@ -215,24 +177,6 @@ def test_one_rationality_is_fitted_to_different_worlds() -> None:
     assert both.n == 20
     alike = quick([PAIR, tenfold], logs, utility=[[[0.0, 1.0]], [[0.0, 1.0]]])
     assert alike.rationality == pytest.approx(apart[0], rel=1e-6)
-
-
-# --- Text -----------------------------------------------------------------------------------------
-
-
-def test_as_text_and_as_json() -> None:
-    result = from_trajectories(PAIR, pair_log(8, 10))
-    text = str(result)
-    assert text.startswith(f"MEG {result.raw:.6g} nats raw, {result.corrected:.6g} corrected")
-    assert "from 10 trajectories" in text
-    assert f"p = {result.p_value:.3g}" in text
-    document = result.to_json()
-    assert document["raw"] == document["meg"] == result.raw
-    assert document["interval"] == list(result.interval)
-    assert json.loads(json.dumps(document, allow_nan=False)) == document
-
-
-# --- Errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -276,12 +220,6 @@ def test_options_that_are_refused(
 def test_logs_that_are_refused(log: Any, words: str) -> None:
     with pytest.raises(InvalidTrajectoryError, match=words):
         from_trajectories(LADDER, log)
-
-
-def test_an_impossible_start() -> None:
-    words = "trajectory 0 starts in state 1, which has initial probability 0"
-    with pytest.raises(InvalidTrajectoryError, match=words):
-        from_trajectories(LADDER.replace(initial=0), ([[1]], [[0]]))
 
 
 def test_worlds_and_logs_that_do_not_go_together() -> None:

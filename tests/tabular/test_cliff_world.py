@@ -19,14 +19,6 @@ def test_the_world_is_the_oracles(k: int) -> None:
     assert (mdp.horizon, mdp.discount) == (oracle.HORIZON, 1.0)
 
 
-def test_a_square_by_hand() -> None:
-    # From the middle of row 2 (column 4, state 24), down-right leads to row 3, column 5; with
-    # the wind's 0.3 the agent stays in row 2. Up-left from row 0 stays in row 0.
-    P = cliff_world().transition.to_dense()
-    assert {int(z): P[24, 3, z] for z in np.flatnonzero(P[24, 3])} == {25: 0.3, 35: 0.7}
-    assert P[4, 0, 3] == 1.0
-
-
 @pytest.mark.parametrize("k", [1, 4])
 def test_optimal_policies_agree(k: int) -> None:
     mdp = cliff_world(k)

@@ -27,7 +27,6 @@ def changed(index: tuple[int, ...], value: float) -> Any:
     return array
 
 
-# --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -70,9 +69,6 @@ def test_bad_input_gets_one_clear_error(arguments: dict[str, Any], message: str)
         TabularMDP(**{**good, **arguments})
 
 
-# --- Immutability ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dense_entries", [0, 10**6])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("n_actions", [1, 2])
@@ -102,13 +98,6 @@ def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
     assert changed_mdp.transition is mdp.transition
     with pytest.raises(InvalidParameterError, match="replace got 'horizn', expected one of trans"):
         mdp.replace(horizn=4)
-
-
-# --- Reading --------------------------------------------------------------------------------------
-
-
-def test_active_states_are_those_whose_actions_differ() -> None:
-    assert TabularMDP(P, R, horizon=3).active_states().tolist() == [1.0, 0.0]
 
 
 @given(world=worlds(), seed=st.integers(0, 99), block=st.sampled_from([1, 2, 10**6]))
@@ -152,20 +141,6 @@ def test_products_are_the_sums_they_stand_for(world: World, block: int, seed: in
         np.testing.assert_allclose(stored.push(mass), arrived, atol=1e-14)
         under = np.einsum("saz,sa->sz", world.P, policy)
         np.testing.assert_allclose(stored.under(policy.T).toarray(), under, atol=1e-14)
-
-
-def test_a_large_sparse_world_is_never_made_dense() -> None:
-    # Dense, the transitions alone would take 8 * 2 * 10^10 bytes.
-    n_states = 100_000
-    after = np.stack([np.arange(n_states), (np.arange(n_states) + 1) % n_states], axis=1)
-    lists = (after[:, :, None], np.ones((n_states, 2, 1)))
-    mdp = TabularMDP(lists, np.zeros(n_states), horizon=3)
-    assert mdp.transition.n_entries == 2 * n_states
-    assert mdp.transition.nbytes < 64 * n_states
-    assert mdp.active_states().all()
-
-
-# --- Threads --------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.paths import discounted_occupancy, occupancy_by_loops, occupancy_by_paths
-from tabular.worlds import World, few, random_world, worlds
+from oracles.paths import discounted_occupancy, occupancy_by_paths
+from tabular.worlds import World, few, worlds
 
-from goalmeter.tabular import TabularMDP, occupancy, planning, transition
+from goalmeter.tabular import TabularMDP, occupancy, planning
 
 # Action 0 stays, action 1 goes to state 1 (which both keep).
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -28,16 +28,6 @@ def test_it_is_the_sum_over_all_paths(world: World) -> None:
     np.testing.assert_allclose(occupancy(world.mdp(), world.policy), expected, atol=1e-14)
 
 
-@given(world=worlds(), block=st.sampled_from([1, 2, 10**6]))
-@few
-def test_it_is_the_forward_recursion_in_blocks_of_any_size(world: World, block: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        visits = occupancy(world.mdp(), world.policy[0])
-    loops = occupancy_by_loops(world.P, world.policy[0], world.mu, world.horizon)
-    np.testing.assert_allclose(visits, loops.sum(axis=2), atol=1e-14)
-
-
 @given(
     world=worlds(max_horizon=1), discount=st.sampled_from([0.1, 0.5, 0.95]), direct=st.booleans()
 )
@@ -51,19 +41,6 @@ def test_the_infinite_problem_is_the_discounted_sum(
         visits = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
     expected = discounted_occupancy(world.P, world.policy[0], world.mu, discount).sum(axis=1)
     np.testing.assert_allclose(visits, expected, atol=1e-11)
-
-
-@pytest.mark.parametrize("direct", [True, False])
-def test_mass_is_neither_lost_nor_made(monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
-    if not direct:
-        monkeypatch.setattr(planning, "DIRECT_STATES", 0)
-    world = random_world(0, n_states=30)
-    finite = occupancy(world.mdp(horizon=5000), world.policy[0])
-    np.testing.assert_allclose(finite.sum(axis=1), 1.0, atol=1e-11)
-    for discount in (0.5, 0.9, 0.999):
-        visits = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
-        assert visits.min() >= 0
-        assert visits.sum() * (1 - discount) == pytest.approx(1.0, abs=1e-11)
 
 
 @pytest.mark.parametrize("discount", [0.99, 0.99999])

@@ -35,7 +35,6 @@ def soft(mdp: TabularMDP, rationality: float, **options: Any) -> FloatArray:
     return soft_plan(mdp, rationality, **options).policy()[..., 0]
 
 
-# --- By hand --------------------------------------------------------------------------------------
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
 
@@ -69,7 +68,6 @@ def test_the_limit_counts_the_ways_of_being_optimal() -> None:
     np.testing.assert_allclose(soft(mdp, -np.inf)[0, 0], [2 / 5, 0, 3 / 5], atol=1e-15)
 
 
-# --- Against the definitions ----------------------------------------------------------------------
 @given(world=worlds(), rationality=st.sampled_from(RATIONALITIES))
 @few
 def test_finite_horizons_match_the_definition(world: World, rationality: float) -> None:
@@ -90,18 +88,6 @@ def test_references_match_the_definition(world: World, rationality: float, seed:
         policy = soft(world.mdp(), rationality, reference=form)
         np.testing.assert_allclose(policy, expected, atol=1e-9)
         assert (policy[np.broadcast_to(form, policy.shape) == 0] == 0).all()
-
-
-@given(world=worlds(), seed=st.integers(0, 99))
-@few
-def test_utilities_that_change_with_time_match_the_definition(world: World, seed: int) -> None:
-    shape = world.policy.shape
-    utility = np.random.default_rng(seed).integers(-2, 3, size=shape).astype(float)
-    for form in (utility, utility[..., :1]):
-        full = np.broadcast_to(form, shape)
-        expected = soft_policy(world.P, full, world.horizon, 1.5, world.discount)
-        policy = soft(world.mdp(), 1.5, utility=form)
-        np.testing.assert_allclose(policy, expected, atol=1e-12)
 
 
 @given(
@@ -140,13 +126,6 @@ def test_the_infinite_problem_with_a_reference(
     np.testing.assert_allclose(policy, expected, atol=1e-10)
 
 
-def test_a_discount_close_to_1() -> None:
-    world = random_world(4, n_states=3, n_actions=2)
-    mdp = world.mdp(horizon=None, discount=0.999)
-    expected = soft_policy_discounted(world.P, world.R, 0.5, 0.999)
-    np.testing.assert_allclose(soft(mdp, 0.5), expected, atol=1e-9)
-
-
 @given(world=worlds(max_states=2, max_horizon=3))
 @few
 def test_optimal_policies_are_not_beaten(world: World) -> None:
@@ -182,28 +161,6 @@ def test_ties_depend_neither_on_the_storage_nor_on_the_order_of_states() -> None
         np.testing.assert_array_equal(made, policy)
 
 
-# --- The extremes ---------------------------------------------------------------------------------
-@given(world=worlds(max_horizon=4))
-@few
-def test_a_tiny_rationality_is_the_first_order_expansion(world: World) -> None:
-    # pi_b(a | s) = (1 + b (Q(s, a) - mean_a Q(s, a))) / A + O(b^2), Q the uniform policy's values.
-    b, later = 1e-8, np.zeros(len(world.P))
-    reward = world.R if world.R.ndim == 2 else world.R[:, None]
-    policy = soft(world.mdp(), b)
-    for t in reversed(range(world.horizon)):
-        q = world.discount**t * reward + world.P @ later
-        later = q.mean(axis=1)
-        slope = (policy[t] * q.shape[1] - 1) / b
-        np.testing.assert_allclose(slope, q - later[:, None], atol=1e-6)
-
-
-@given(world=worlds(max_horizon=4), sign=st.sampled_from([1.0, -1.0]))
-@few
-def test_a_huge_rationality_is_the_limit(world: World, sign: float) -> None:
-    limit = soft(world.mdp(), sign * np.inf)
-    np.testing.assert_allclose(soft(world.mdp(), sign * 1e8), limit, atol=1e-12)
-
-
 @pytest.mark.parametrize("rationality", RATIONALITIES)
 def test_two_thousand_decisions(rationality: float) -> None:
     world = random_world(6, n_states=4, n_actions=2)
@@ -219,24 +176,7 @@ def test_two_thousand_decisions(rationality: float) -> None:
         np.testing.assert_allclose(policy[-500:], expected, atol=1e-9)
 
 
-# --- Laws -----------------------------------------------------------------------------------------
 SOME = st.sampled_from([0.7, -2.0, 1e8, np.inf, -np.inf])
-
-
-@given(world=worlds(), rationality=SOME, infinite=st.booleans(), seed=st.integers(0, 99))
-@few
-def test_names_of_states_and_actions_do_not_matter(
-    world: World, rationality: float, infinite: bool, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    changes: dict[str, Any] = {"horizon": None, "discount": 0.8} if infinite else {}
-    n_states, n_actions, _ = world.P.shape
-    s, a = rng.permutation(n_states), rng.permutation(n_actions)
-    P = world.P[s][:, a][:, :, s]
-    R = world.R[s][:, a] if world.R.ndim == 2 else world.R[s]
-    renamed = world.mdp(transition=P, reward=R, **changes)
-    expected = soft(world.mdp(**changes), rationality)[..., s, :][..., a]
-    np.testing.assert_allclose(soft(renamed, rationality), expected, atol=1e-10)
 
 
 @given(world=worlds(), infinite=st.booleans())
@@ -279,7 +219,6 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(first, second)
 
 
-# --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("rationality", "options", "error", "message"),
     [

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
 from oracles import cliff_world as oracle
-from tabular.worlds import World, few, worlds
 
 from goalmeter._errors import InvalidPolicyError
 from goalmeter.tabular import TabularMDP, epsilon_greedy
@@ -19,19 +17,6 @@ from goalmeter.tabular.policies import check_policy
 
 FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
 INFINITE = FINITE.replace(horizon=None, discount=0.5)
-
-
-@given(world=worlds())
-@few
-def test_a_policy_is_stored_action_major_and_comes_back(world: World) -> None:
-    mdp = world.mdp()
-    for policy in (world.policy, world.policy[0]):
-        major = check_policy(mdp, policy)
-        for t, s, a in np.ndindex(world.policy.shape):
-            assert major[min(t, len(major) - 1), a, s] == policy[(t, s, a)[-policy.ndim :]]
-        # A policy of one decision comes back as a stationary one.
-        shown = policy[0] if policy.ndim == 3 and len(policy) == 1 else policy
-        np.testing.assert_array_equal(major.transpose(0, 2, 1).reshape(np.shape(shown)), shown)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles import paths
 from tabular.worlds import World, few, worlds
 
-from goalmeter.tabular import TabularMDP, expected_return, occupancy, planning, transition
+from goalmeter.tabular import TabularMDP, expected_return, planning, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -32,16 +32,6 @@ def test_they_are_the_sums_over_all_paths(world: World, block: int) -> None:
     assert result.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
 
 
-@given(world=worlds(max_states=2, max_horizon=3), seed=st.integers(0, 99))
-@few
-def test_a_utility_that_changes_with_time(world: World, seed: int) -> None:
-    utility = np.random.default_rng(seed).normal(size=world.policy.shape)
-    result = expected_return(world.mdp(), world.policy, utility=utility)
-    arguments = (world.P, utility, world.policy, world.mu, world.horizon, world.discount)
-    assert result.mean == pytest.approx(paths.expected_return(*arguments), abs=1e-13)
-    assert result.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
-
-
 @given(world=worlds(max_horizon=1), discount=st.sampled_from([0.3, 0.5, 0.8]), direct=st.booleans())
 @few
 def test_the_infinite_problem_is_a_long_finite_one(
@@ -55,14 +45,3 @@ def test_the_infinite_problem_is_a_long_finite_one(
     # 0.8^200 is 4e-20.
     long = expected_return(world.mdp(horizon=200, discount=discount), policy)
     np.testing.assert_allclose(result, long, atol=1e-12)
-
-
-@given(world=worlds())
-@few
-def test_the_mean_is_the_reward_at_the_occupancy(world: World) -> None:
-    mdp = world.mdp()
-    pairs = occupancy(mdp, world.policy)[..., None] * world.policy
-    weight = world.discount ** np.arange(world.horizon)
-    reward = world.R if world.R.ndim == 2 else world.R[:, None]
-    mean = np.einsum("t,tsa,sa->", weight, pairs, np.broadcast_to(reward, pairs.shape[1:]))
-    assert expected_return(mdp, world.policy).mean == pytest.approx(float(mean), abs=1e-13)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import ROUNDING_SHARE, LinearClass, PolicyBehaviour
 from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
-from goalmeter.meg.faces import CLEAR, DYING, TIE
+from goalmeter.meg.faces import exposes, survivors
 from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
 from goalmeter.meg.result import TimeIsUp
 from goalmeter.meg.soft_model import ALL, FLOOR, NULL_SHARE, SoftModel
@@ -95,9 +95,8 @@ class Abreast:
 
     @cached_property
     def weights(self) -> list[FloatArray]:
-        """What the behaviour does at each decision, [A, W, S]."""
-        steps = range(self.mdp.steps)
-        return [self.by_world(self.behaviour.weights(t, ALL)[..., 0]) for t in steps]
+        """What the behaviour does at each decision, [A, W * S]."""
+        return [self.behaviour.weights(t, ALL)[..., 0] for t in range(self.mdp.steps)]
 
     @cached_property
     def _impossible(self) -> BoolArray:
@@ -106,20 +105,20 @@ class Abreast:
         if self.log_reference is not None:
             for t, weights in enumerate(self.weights):
                 prior = self.log_reference[min(t, len(self.log_reference) - 1)]
-                out |= ((weights > 0) & np.isneginf(self.by_world(prior))).any(axis=(0, 2))
+                out |= self.by_world((weights > 0) & np.isneginf(prior)).any(axis=(0, 2))
         return out
 
     def evidence(self, model: SoftModel) -> FloatArray:
         """The evidence of each world's behaviour for a model: [W], nats."""
         total = np.zeros(self.n_worlds)
-        for t, weights in enumerate(self.weights):
+        for t, weights in enumerate(map(self.by_world, self.weights)):
             total += np.einsum("aws,aws->w", weights, self.by_world(model.step(t)[1]))
         return np.where(self._impossible, -np.inf, total)
 
     def shares(self, model: SoftModel) -> FloatArray:
         """The evidence by decision and state, [T, W, S] nats."""
-        each = [w * self.by_world(model.step(t)[1]) for t, w in enumerate(self.weights)]
-        return np.stack([share.sum(axis=0) for share in each])
+        each = [w * model.step(t)[1] for t, w in enumerate(self.weights)]
+        return self.by_world(np.stack([share.sum(axis=0) for share in each]))
 
     def information(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[psi psi^T] of each world, [W, D, D]; states [T, W * S]."""
@@ -282,7 +281,7 @@ def find_faces(
 
     `model` is that of the weights theta, `psi` the tangents of the step. None if there are none.
     """
-    everywhere, shrinks = _survivors(abreast, model, psi)
+    everywhere, shrinks = survivors(model, psi, abreast.weights, abreast.n_worlds)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
         return None
@@ -298,51 +297,14 @@ def find_faces(
         size = np.abs(tried).max(axis=1)
         sound = np.isfinite(size) & (size > 0)
         unit = np.where(sound[:, None], tried / np.where(sound, size, 1.0)[:, None], 0.0)
-        fresh = ~exists & sound & _exposes(some, outside, confined, unit, flat)
+        joined = some.joined(unit)
+        fresh = ~exists & sound
+        fresh &= exposes(outside, confined, joined, flat, some.weights, places.size)
         direction[fresh], exists = unit[fresh], exists | fresh
         if exists.all():
             break
     value = inside.evidence(confined)
     return Faces(places[exists], allowed[:, :, exists], direction[exists], value[exists])
-
-
-def _survivors(
-    abreast: Abreast, model: SoftModel, psi: dict[int, FloatArray]
-) -> tuple[BoolArray, BoolArray]:
-    """Actions [T, A, W * S] that are not dying out, and the worlds where some are [W]."""
-    allowed = np.empty((abreast.mdp.steps, abreast.mdp.n_actions, abreast.mdp.n_states), dtype=bool)
-    shrinks = np.zeros(abreast.n_worlds, dtype=bool)
-    for t in range(abreast.mdp.steps):
-        policy = model.policy(t)
-        unused = abreast.weights[t].reshape(policy.shape) <= 0
-        alive = ~((psi[t][..., 0] < -DYING) & unused)
-        # A state where everything dies is not visited any more; leave it as it is.
-        alive |= ~alive.any(axis=0)
-        dying = ~alive & (policy > 0) & (model.states[t] > 0)
-        shrinks |= abreast.by_world(dying).any(axis=(0, 2))
-        # What the behaviour does stays open, however sure the model is that it does not.
-        allowed[t] = (alive & (policy > 0)) | ~unused
-        allowed[t] |= ~allowed[t].any(axis=0)
-    return allowed, shrinks
-
-
-def _exposes(
-    abreast: Abreast,
-    model: SoftModel,
-    confined: SoftModel,
-    direction: FloatArray,
-    allowed: BoolArray,
-) -> BoolArray:
-    """Whether exactly the allowed actions are optimal for a direction, where it matters: [W]."""
-    regrets = model.regrets(abreast.joined(direction))
-    out = np.ones(abreast.n_worlds, dtype=bool)
-    for t in range(abreast.mdp.steps):
-        # It matters where the face goes, and where the behaviour goes.
-        visited = abreast.weights[t].sum(axis=0).reshape(-1) > 0
-        reached = (confined.states[t] > 0) | visited
-        wrong = np.where(allowed[t], regrets[t] > TIE, regrets[t] < CLEAR) & reached
-        out &= ~abreast.by_world(wrong).any(axis=(0, 2))
-    return out
 
 
 # --- Abreast search -------------------------------------------------------------------------------
@@ -406,17 +368,29 @@ class _Run:
     idle: IntArray
     certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
+    def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
+        return self.place, self.theta, self.value, self.damping, self.gain, self.idle
+
     def take(self, chosen: IntArray) -> _Run:
         """Some of the worlds."""
-        return _Run(
-            self.place[chosen],
-            self.theta[chosen],
-            self.value[chosen],
-            self.damping[chosen],
-            self.gain[chosen],
-            self.idle[chosen],
-            [(kl[chosen], residual[chosen]) for kl, residual in self.certificates],
-        )
+        proven = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
+        return _Run(*(array[chosen] for array in self._arrays()), proven)  # type: ignore[arg-type]
+
+    @classmethod
+    def joined(cls, runs: Sequence[_Run]) -> _Run:
+        """Worlds of several runs as one, in the order of their places."""
+        arrays = zip(*(run._arrays() for run in runs), strict=True)
+        joined = cls(*map(np.concatenate, arrays))  # type: ignore[arg-type]
+        start = 0
+        for run in runs:
+            slots = slice(start, start + run.place.size)
+            for kl, residual in run.certificates:
+                # What certificates proved of each world stays; of the others they prove nothing.
+                padded = np.full(joined.place.size, np.inf), np.zeros(joined.place.size)
+                padded[0][slots], padded[1][slots] = kl, residual
+                joined.certificates.append(padded)
+            start = slots.stop
+        return joined.take(np.argsort(joined.place))
 
 
 def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
@@ -450,8 +424,7 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
             # Worlds that came to a face go on inside it, together.
             within = None
             if faced:
-                run = _joined(faced)
-                run = run.take(np.argsort(run.place))
+                run = _Run.joined(faced)
                 ((_, within),) = fits.groups(abreast, run.place)
         for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
             _polish(closed, fits, chosen)
@@ -459,28 +432,6 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
         # After every round the fits are what was reached by then.
         fits.stopped = True
     return fits
-
-
-def _joined(runs: Sequence[_Run]) -> _Run:
-    """Worlds of several runs as one; what certificates proved of each stays, the rest is filled."""
-    size = sum(run.place.size for run in runs)
-    certificates, start = [], 0
-    for run in runs:
-        slots = slice(start, start + run.place.size)
-        for kl, residual in run.certificates:
-            padded = np.full(size, np.inf), np.zeros(size)
-            padded[0][slots], padded[1][slots] = kl, residual
-            certificates.append(padded)
-        start = slots.stop
-    return _Run(
-        np.concatenate([run.place for run in runs]),
-        np.concatenate([run.theta for run in runs]),
-        np.concatenate([run.value for run in runs]),
-        np.concatenate([run.damping for run in runs]),
-        np.concatenate([run.gain for run in runs]),
-        np.concatenate([run.idle for run in runs]),
-        certificates,
-    )
 
 
 def _ascend(

@@ -6,7 +6,7 @@ linear program over all utilities under which the behaviour is optimal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,9 @@ from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.soft_model import ALL, NewtonSystem, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import StationarySolver
 from goalmeter.tabular.policies import rewards_of
 
-# --- Face -----------------------------------------------------------------------------------------
 # Behaviour that never takes certain actions may be predicted ever better by ever larger
 # utilities. The supremum is then the best evidence among models that are confined to the actions
 # which are optimal for the diverging direction, and those models have a finite optimum (or
@@ -52,60 +52,64 @@ def find_face(
 
     `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
     """
-    allowed = _survivors(model, psi, behaviour)
-    if allowed is None:
+    weights = [behaviour.weights(t, ALL)[..., 0] for t in range(model.mdp.steps)]
+    allowed, shrinks = survivors(model, psi, weights)
+    if not shrinks[0]:
         return None
     confined = model.confined(allowed)
     system = NewtonSystem([(confined, confined.states)])
     for candidate in (step, model.theta):
         direction = system.ignored(candidate)
-        if _exposes(model, confined, direction, allowed, behaviour):
-            return Face(confined, direction / np.abs(direction).max())
+        scale = float(np.abs(direction).max())
+        if not (np.isfinite(scale) and scale > 0):
+            continue
+        direction = direction / scale
+        if exposes(model, confined, direction, allowed, weights)[0]:
+            return Face(confined, direction)
     return None
 
 
-def _survivors(
-    model: SoftModel, psi: dict[int, FloatArray], behaviour: Behaviour
-) -> BoolArray | None:
-    """Actions [T, A, S] that are not dying out, or None if all survive."""
-    steps = model.mdp.steps
-    allowed = np.ones((steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
-    shrinks = False
-    for t in range(steps):
-        policy, _ = model.step(t)
-        unused = behaviour.weights(t, ALL)[..., 0] <= 0
+def survivors(
+    model: SoftModel, psi: dict[int, FloatArray], weights: Sequence[FloatArray], n_worlds: int = 1
+) -> tuple[BoolArray, BoolArray]:
+    """Actions [T, A, W * S] that are not dying out, and in which of W worlds some do: [W].
+
+    `weights` are those of the behaviour at each decision, [A, W * S].
+    """
+    allowed = np.empty((model.mdp.steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
+    shrinks = np.zeros(n_worlds, dtype=bool)
+    for t, used in enumerate(weights):
+        policy, unused = model.policy(t), used <= 0
         alive = ~((psi[t][..., 0] < -DYING) & unused)
         # A state where everything dies is not visited any more; leave it as it is.
         alive |= ~alive.any(axis=0)
-        shrinks |= bool((~alive & (policy > 0) & (model.states[t] > 0)).any())
+        dying = ~alive & (policy > 0) & (model.states[t] > 0)
+        shrinks |= dying.reshape(len(dying), n_worlds, -1).any(axis=(0, 2))
         # What the behaviour does stays open, however little of it and however sure the model is
         # that it does not: ruling it out would cost everything.
         allowed[t] = (alive & (policy > 0)) | ~unused
         allowed[t] |= ~allowed[t].any(axis=0)
-    return allowed if shrinks else None
+    return allowed, shrinks
 
 
-def _exposes(
+def exposes(
     model: SoftModel,
     confined: SoftModel,
     direction: FloatArray,
     allowed: BoolArray,
-    behaviour: Behaviour,
-) -> bool:
-    """Whether exactly the allowed actions are optimal for a direction, where it matters."""
-    scale = float(np.abs(direction).max())
-    if not np.isfinite(scale) or scale <= 0:
-        return False
-    regrets = model.regrets(direction / scale)
-    for t in range(model.mdp.steps):
+    weights: Sequence[FloatArray],
+    n_worlds: int = 1,
+) -> BoolArray:
+    """Whether exactly the allowed actions are optimal for a direction, where it matters: [W]."""
+    regrets = model.regrets(direction)
+    out = np.ones(n_worlds, dtype=bool)
+    for t, used in enumerate(weights):
         # It matters where the face goes, and where the behaviour goes: small chances may be too
         # small for the face's own numbers.
-        visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
-        reached = (confined.states[t] > 0) | visited
-        regret, inside = regrets[t][:, reached], allowed[t][:, reached]
-        if (regret[inside] > TIE).any() or (regret[~inside] < CLEAR).any():
-            return False
-    return True
+        reached = (confined.states[t] > 0) | (used.sum(axis=0) > 0)
+        wrong = np.where(allowed[t], regrets[t] > TIE, regrets[t] < CLEAR) & reached
+        out &= ~wrong.reshape(len(wrong), n_worlds, -1).any(axis=(0, 2))
+    return out
 
 
 # --- Confinement ----------------------------------------------------------------------------------
@@ -127,52 +131,30 @@ def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
     Where a state is not visited itself, or none of its actions stays inside, all are allowed: no
     policy that stays inside gets there.
     """
-    if (visits > 0).all():
-        return None
     visited = visits > 0
-    n_steps = mdp.steps
-    allowed = np.empty((n_steps, mdp.n_actions, mdp.n_states), dtype=bool)
-    if mdp.horizon is None:
-        inside = np.ones(mdp.n_states, dtype=bool)
-        while True:
-            # Ever fewer states are inside, so this ends.
-            stays, fewer = _step(mdp, visited[0], inside)
-            if (fewer == inside).all():
-                break
-            inside = fewer
-        allowed[0] = stays
-        return _binding(mdp, _with_outside(allowed, visited))
-    # What the last action leads to is never paid.
+    if visited.all():
+        return None
+    allowed = np.empty((mdp.steps, mdp.n_actions, mdp.n_states), dtype=bool)
+    # What the last action of a horizon leads to is never paid.
     inside = np.ones(mdp.n_states, dtype=bool)
-    for t in reversed(range(n_steps)):
-        allowed[t], inside = _step(mdp, visited[min(t, len(visited) - 1)], inside)
-    return _binding(mdp, _with_outside(allowed, visited))
-
-
-def _step(mdp: TabularMDP, visited: BoolArray, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Actions that stay [A, S], and states that have one [S], before being `inside` [S]."""
-    leaves = mdp.transition.expect_all((~inside).astype(np.float64)) > 0
-    stays: BoolArray = ~leaves & visited
-    return stays, np.asarray(stays.any(axis=0))
-
-
-def _with_outside(stays: BoolArray, visited: BoolArray) -> BoolArray:
-    """The actions that stay, and all actions of states that have none."""
-    return np.asarray(stays | ~stays.any(axis=1, keepdims=True))
-
-
-def _binding(mdp: TabularMDP, allowed: BoolArray) -> BoolArray | None:
-    """The allowed actions, or None if no policy that stays inside ever gets to any other.
-
-    What is out of reach altogether is never visited by any policy, and leads nowhere.
-    """
+    while True:
+        after = inside
+        for t in reversed(range(mdp.steps)):
+            leaves = mdp.transition.expect_all((~inside).astype(np.float64)) > 0
+            allowed[t] = ~leaves & visited[min(t, len(visited) - 1)]
+            inside = allowed[t].any(axis=0)
+        # In the infinite problem ever fewer states are inside, so this ends.
+        if mdp.horizon is not None or (inside == after).all():
+            break
+    allowed |= ~allowed.any(axis=1, keepdims=True)
+    # What no policy that stays inside ever gets to, or out of, restricts nothing.
     reached = np.asarray(mdp.initial > 0)
     while True:
         for now in allowed:
             if not now[:, reached].all():
                 return allowed
-            after = np.asarray(mdp.transition.push((now & reached).astype(np.float64)) > 0)
-            before, reached = reached, (after | reached if mdp.horizon is None else after)
+            moved = np.asarray(mdp.transition.push((now & reached).astype(np.float64)) > 0)
+            before, reached = reached, (moved | reached if mdp.horizon is None else moved)
         if mdp.horizon is not None or (before == reached).all():
             return None
 
@@ -561,8 +543,6 @@ def _advantages(
         return np.asarray(np.where(visited[t], weights / np.where(total > 0, total, 1.0), 0.0))
 
     if mdp.horizon is None:
-        from goalmeter.tabular.planning import StationarySolver
-
         policy, now = followed(0), rewards.at(0, ALL)
         shape = (*policy.shape, d)
         paid = np.einsum("as,asd->sd", policy, np.broadcast_to(now, shape))

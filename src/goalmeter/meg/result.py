@@ -7,16 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from goalmeter._errors import InvalidParameterError
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import Yardstick, bracketed, certifying, rounding
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 from goalmeter.report.tables import html_table, one_row
-from goalmeter.tabular.mdp import TabularMDP
 
-# --- Result ---------------------------------------------------------------------------------------
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "so MEG is shown with a minus sign (`signed`); `value` is the absolute value"
@@ -69,6 +68,13 @@ class MegResult:
             the sum of a utility's absolute weights; "none" where `bound_size` is inf.
     """
 
+    # Fields and properties in JSON, after "meg".
+    _JSON: ClassVar[tuple[str, ...]] = (
+        *("upper_bound", "maximum", "fraction", "rationality", "method", "target", "reference"),
+        *("signed", "ceiling", "certified", "bound_size", "bound_measure", "stopped"),
+        *("by_step", "by_state", "utility", "notes"),
+    )
+
     value: float
     upper_bound: float
     maximum: float
@@ -109,7 +115,7 @@ class MegResult:
 
     @property
     def _of_absolute(self) -> str:
-        return " of the absolute value" if self._sign < 0 else ""
+        return " of the absolute value" if self.rationality < 0 else ""
 
     @property
     def gap(self) -> float:
@@ -126,26 +132,8 @@ class MegResult:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; an infinite rationality as the string "inf" or "-inf"."""
-        return {
-            "meg": self.value,
-            "upper_bound": self.upper_bound,
-            "maximum": self.maximum,
-            "fraction": self.fraction,
-            "rationality": json_number(self.rationality),
-            "method": self.method,
-            "target": self.target,
-            "reference": self.reference,
-            "signed": self.signed,
-            "ceiling": self.ceiling,
-            "certified": self.certified,
-            "bound_size": json_number(self.bound_size),
-            "bound_measure": self.bound_measure,
-            "stopped": self.stopped,
-            "by_step": self.by_step.tolist(),
-            "by_state": _listed(self.by_state),
-            "utility": _listed(self.utility),
-            "notes": list(self.notes),
-        }
+        fields = {name: _json(getattr(self, name)) for name in self._JSON}
+        return {"meg": self.value} | fields | {"by_step": self.by_step.tolist()}
 
     def to_pandas(self) -> Any:
         """Return the single numbers and texts of `to_json` as a data frame of one row.
@@ -200,14 +188,22 @@ class MegResult:
         return "\n".join(lines)
 
 
-def _listed(array: FloatArray | None) -> Any:
-    """An array as nested lists, or None if there is none, or it is too long for JSON."""
-    return array.tolist() if array is not None and array.size <= _JSON_ENTRIES else None
+def reference_name(given: bool) -> str:
+    """What scores 0, in words."""
+    return "given reference policy" if given else "uniform policy"
 
 
 def json_number(value: float) -> float | str:
     """A float as JSON can hold it: infinities as the strings "inf" and "-inf"."""
     return str(value) if math.isinf(value) else value
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.size <= _JSON_ENTRIES else None
+    if isinstance(value, tuple):
+        return list(value)
+    return json_number(value) if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -236,6 +232,11 @@ class TrajectoryMeg(MegResult):
 
     # What one observation is called in a table; a subclass may count something else.
     _COUNTED = "trajectories"
+    _JSON = (
+        *MegResult._JSON,
+        *("n", "raw", "corrected", "unfloored", "standard_error", "interval", "confidence"),
+        *("likelihood_ratio", "degrees_of_freedom", "p_value", "held_out"),
+    )
 
     n: int
     corrected: float
@@ -270,22 +271,6 @@ class TrajectoryMeg(MegResult):
             ("sample average, biased away from 0", f"{nats(self._sign * self.value)} nats"),
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return super().to_json() | {
-            "n": self.n,
-            "raw": self.raw,
-            "corrected": self.corrected,
-            "unfloored": self.unfloored,
-            "standard_error": self.standard_error,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-            "likelihood_ratio": self.likelihood_ratio,
-            "degrees_of_freedom": self.degrees_of_freedom,
-            "p_value": self.p_value,
-            "held_out": self.held_out,
-        }
-
     def __str__(self) -> str:
         low, high = self._signed_interval()
         floor = "" if self.unfloored >= 0 else f" (0 for {general(self.unfloored, 3)})"
@@ -319,7 +304,20 @@ _BOUND_FROM = 0.1
 # What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
-Best = TypeVar("Best")
+
+class Bracketed(Protocol):
+    """What a search has reached: a value and a proven bound, nats."""
+
+    @property
+    def value(self) -> float:
+        """A lower bound on MEG."""
+
+    @property
+    def upper_bound(self) -> float:
+        """A proven upper bound."""
+
+
+Best = TypeVar("Best", bound=Bracketed)
 
 
 @dataclass(frozen=True)
@@ -382,10 +380,9 @@ class Watch(Generic[Best]):
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
         if timeout is not None and not (number and timeout > 0):
             raise InvalidParameterError(
-                f"timeout is {timeout!r}, expected a positive number of seconds, or None"
+                f"timeout is {shown(timeout)}, expected a positive number of seconds, or None"
             )
         self.best: Best | None = None
-        self._value, self._upper = -math.inf, math.inf
         self._progress = progress
         self._begun = time.monotonic()
         self._deadline = math.inf if timeout is None or timeout > 1e9 else self._begun + timeout
@@ -417,16 +414,14 @@ class Watch(Generic[Best]):
         """The search is over: what is worked out of its best is not to be interrupted any more."""
         self._deadline = math.inf
 
-    def tell(
-        self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
-    ) -> None:
+    def tell(self, best: Best, *, stage: str, step: int, of: int) -> None:
         """Keep what the search would return if it ended here, and tell the listener.
 
-        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats. A
-        search that begins anew is not better than what came before until its value is.
+        `step` steps of the stage are done, `of` it may take at most. A search that begins anew is
+        not better than what came before until its value is.
         """
-        if self.best is None or value >= self._value:
-            self.best, self._value, self._upper = best, value, upper_bound
+        if self.best is None or best.value >= self.best.value:
+            self.best = best
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._stage_begun = stage, now
@@ -434,7 +429,8 @@ class Watch(Generic[Best]):
             pace = (now - self._stage_begun) / max(step, 1)
             left = max(min(pace * (of - step), self._deadline - now), 0.0)
             elapsed = now - self._begun
-            self._progress(Progress(stage, step, self._value, self._upper, elapsed, left))
+            value, bound = self.best.value, self.best.upper_bound
+            self._progress(Progress(stage, step, value, bound, elapsed, left))
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
@@ -448,7 +444,7 @@ def listener(progress: Listener | bool | None) -> Listener | None:
         return slowly(lambda line: print(line, file=sys.stderr, flush=True))
     if not callable(progress):
         raise InvalidParameterError(
-            f"progress is {progress!r}, expected a function of one argument, True or False"
+            f"progress is {shown(progress)}, expected a function of one argument, True or False"
         )
     return progress
 
@@ -471,130 +467,3 @@ def duration(seconds: float) -> str:
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
-
-
-# --- Class result ---------------------------------------------------------------------------------
-# The size of utilities that a bound is proven for, by whether it is of their range.
-_MEASURES = {True: "range", False: "weights"}
-
-
-class Reached(NamedTuple):
-    """Where a search ended, or was ended; value and bound in nats.
-
-    `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`),
-    `infinite` says that the value is the limit of ever larger ones, and `error` is the rounding
-    error of the value, nats.
-    """
-
-    value: float
-    upper_bound: float
-    bound_size: float
-    bound_by_range: bool
-    steps: int
-    infinite: bool
-    growing: bool
-    error: float = 0.0
-
-    @property
-    def gap(self) -> float:
-        """What bound and value differ by, nats."""
-        return self.upper_bound - self.value
-
-
-class Shown(NamedTuple):
-    """What a reader sees of the best utility: itself in 0 to 1, its scale, and its evidence."""
-
-    utility: FloatArray
-    scale: float
-    by_step: FloatArray
-    by_state: FloatArray
-
-
-def class_result(
-    reached: Reached,
-    shown: Shown,
-    measure: Yardstick,
-    *,
-    mdp: TabularMDP,
-    target: str,
-    uniform: bool,
-    tolerance: float,
-    notes: tuple[str, ...] = (),
-    stopped: str | None = None,
-    elapsed: float = 0.0,
-    i: int = 0,
-) -> MegResult:
-    """The result of a search in a world, by the yardstick of its behaviour (the i-th of several).
-
-    `uniform` is whether the reference is; `tolerance` counts as certified, nats; `notes` come
-    first; `stopped` is what ended the search after `elapsed` seconds, if anything did.
-    """
-    error = max(rounding(mdp), reached.error)
-    maximum = float(measure.maximum[i % len(measure.maximum)])
-    tolerance = certifying(tolerance, error, maximum)
-    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
-    doubtful = reached.error > tolerance
-    value = reached.value - reached.error if doubtful else reached.value
-    fields = bracketed(value, reached.upper_bound + error, measure, i)
-    reached = reached._replace(value=fields["value"], upper_bound=fields["upper_bound"])
-    return MegResult(
-        **fields,
-        rationality=math.inf if reached.infinite else shown.scale,
-        target=target,
-        method=f"concave maximisation, {reached.steps} Newton steps",
-        tolerance=tolerance,
-        by_step=shown.by_step,
-        by_state=shown.by_state,
-        utility=shown.utility,
-        reference="uniform policy" if uniform else "given reference policy",
-        notes=(*notes, *_notes(reached, tolerance, doubtful, stopped, elapsed)),
-        stopped=stopped,
-        bound_size=reached.bound_size or math.inf,
-        bound_measure=_MEASURES[reached.bound_by_range] if reached.bound_size else "none",
-    )
-
-
-def _notes(
-    reached: Reached, tolerance: float, doubtful: bool, stopped: str | None, elapsed: float
-) -> tuple[str, ...]:
-    notes = []
-    if doubtful:
-        notes.append(
-            f"the value has a rounding error of up to {reached.error:.2g} nats, because the "
-            f"utility found is too large or the discount too close to 1 for double precision; the "
-            f"value reported is lower by that much, and it is not certified"
-        )
-    if stopped is not None:
-        notes.append(
-            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} "
-            f"steps: the value is the best so far, a lower bound, and the upper bound is what was "
-            f"proven by then"
-        )
-    if reached.infinite:
-        notes.append(
-            "the supremum is approached by ever larger utilities; the value is its exact limit"
-        )
-    elif reached.growing:
-        notes.append(
-            "the weights were still growing where the search ended: the optimum may lie at "
-            "infinity, and the rationality is that of the utility that was reached"
-        )
-    if reached.gap > tolerance and stopped is None:
-        notes.append(
-            f"the certificate did not close: after {reached.steps} Newton steps the bound is "
-            f"{reached.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
-            f"lower bound"
-        )
-    if reached.bound_size and reached.bound_by_range:
-        notes.append(
-            f"the bound holds for all utilities of the class whose range (largest less smallest "
-            f"entry) times the rationality is at most {reached.bound_size:.2g}, a thousand times "
-            f"that of the best one reached"
-        )
-    elif reached.bound_size:
-        notes.append(
-            f"the bound holds for all utilities of the class whose weights times the "
-            f"rationality sum to at most {reached.bound_size:.2g} in absolute value, a thousand "
-            f"times those of the best one reached"
-        )
-    return tuple(notes)

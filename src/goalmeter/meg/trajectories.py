@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypedDict
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.likelihood import (
+    LARGE_WEIGHTS,
     Fit,
     Group,
     TrajectoriesLike,
@@ -23,7 +24,7 @@ from goalmeter.meg.likelihood import (
     scores_by_trajectory,
 )
 from goalmeter.meg.linear import ACTION_WARNING, model_shares, normalised_utility
-from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg
+from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg, reference_name
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.statistics import (
     likelihood_ratio_test,
@@ -44,9 +45,6 @@ from goalmeter.tabular.policies import normalised_notes
 # with W_t [S, D] the expected features still to come. W takes one product with the policy's own
 # [S, S] a decision, and rows of psi are worked out where there is weight: the numbers of
 # `SoftModel.information`, without its arrays of an entry for each action, state and weight.
-
-# Classes of more weights are worth it.
-LARGE_WEIGHTS = 100
 
 
 def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
@@ -76,25 +74,6 @@ def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
     return total
 
 
-def scores_of(group: Group, model: SoftModel) -> FloatArray:
-    """Gradients in the weights of each trajectory's evidence, [N, D], the quicker way."""
-    log, d = group.trajectories, group.utilities.n_weights
-    n = len(log)
-    if d <= LARGE_WEIGHTS or n >= d:
-        return scores_by_trajectory(group, model)
-    # One pass forwards for each trajectory, instead of one backwards for each weight.
-    number = np.arange(n)
-
-    def weights(step: int) -> FloatArray:
-        out = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
-        for t in group.columns(step):
-            at = log.length > t
-            np.add.at(out, (log.actions[at, t], log.states[at, t], number[at]), group.decay(t))
-        return out
-
-    return model.adjoint(weights).T
-
-
 # --- Inference ------------------------------------------------------------------------------------
 # Scores and information are formed as dense matrices over the weights.
 MAX_WEIGHTS = 4_000
@@ -104,8 +83,8 @@ _NULL_SHARE = 1e-8
 Fitter = Callable[[Sequence[Group], Sequence[FloatArray]], Fit]
 
 
-class Inference(NamedTuple):
-    """Estimate, interval and test (fields as in `TrajectoryMeg`)."""
+class Inference(TypedDict):
+    """Estimate, interval and test, the fields of a `TrajectoryMeg`."""
 
     corrected: float
     unfloored: float
@@ -141,7 +120,7 @@ def infer(
         )
     pairs = list(zip(groups, fit.models, strict=True))
     evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
-    scores = np.concatenate([scores_of(g, m) for g, m in pairs])
+    scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
     inverse = _pseudo_inverse(_information(groups, fit.models, weights))
     bias = float(((scores @ inverse) * scores).sum()) / n / (2 * n)
@@ -293,7 +272,7 @@ def from_trajectories(
     warned = [ACTION_WARNING] if unknown is not None and on_actions else []
     return replace(
         result,
-        reference="uniform policy" if reference is None else "given reference policy",
+        reference=reference_name(reference is not None),
         notes=(*warned, *normalised_notes(reference=reference), *result.notes),
     )
 
@@ -342,6 +321,9 @@ def estimate(
         # A class whose best weights are all 0 diverges nowhere.
         rationality = float("inf") if fit.infinite and rationality else rationality
         method = "maximum likelihood in the weights (a local maximum)"
+    by_step = np.zeros(max(len(steps) for steps, _ in shares))
+    for steps, _ in shares:
+        by_step[: len(steps)] += steps
     # A utility over states means nothing across worlds whose states differ.
     single = len(groups) == 1
     result = TrajectoryMeg(
@@ -353,13 +335,13 @@ def estimate(
         target=utilities.name,
         method=method,
         tolerance=1e-6,
-        by_step=_padded_sum([s[0] for s in shares]),
+        by_step=by_step,
         by_state=shares[0][1] if single else np.zeros(0),
         utility=utility if single else None,
         notes=_notes(n, value, rationality, inference),
         n=n,
         held_out=outside,
-        **inference._asdict(),
+        **inference,
     )
     return result, fit.theta
 
@@ -371,12 +353,13 @@ def check_options(
     rng = np.random.default_rng(0) if rng is None else rng
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameterError(
-            f"rng is {rng!r}, expected a generator: np.random.default_rng(seed)"
+            f"rng is {shown(rng)}, expected a generator: np.random.default_rng(seed)"
         )
     whole = isinstance(folds, int) and isinstance(resamples, int)
     if not whole or folds < 2 or resamples < 100:
         raise InvalidParameterError(
-            f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
+            f"folds is {shown(folds)} and resamples {shown(resamples)}, expected at least 2 and "
+            f"100, both whole"
         )
     return rng
 
@@ -389,18 +372,11 @@ def _notes(n: int, value: float, rationality: float, inference: Inference) -> tu
         notes.append(
             f"fewer than {FEWEST} trajectories support no interval: it is 0 to the maximum"
         )
-    elif inference.standard_error <= _ALIKE:
+    elif inference["standard_error"] <= _ALIKE:
         evidence = "the same evidence" if value > 0 else "no evidence"
         notes.append(
             f"every trajectory gives {evidence}, so there is no spread to judge by; kinds of "
             f"behaviour not seen in n trajectories may still make up 3 / n of them, and the "
             f"interval says how far that many could mislead"
         )
-    return tuple([*notes, FLOORED] if inference.unfloored < 0 else notes)
-
-
-def _padded_sum(parts: list[FloatArray]) -> FloatArray:
-    out = np.zeros(max(len(p) for p in parts))
-    for part in parts:
-        out[: len(part)] += part
-    return out
+    return tuple([*notes, FLOORED] if inference["unfloored"] < 0 else notes)

@@ -11,31 +11,28 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import Abreast, Fits, search, verify
-from goalmeter.meg.behaviour import Behaviour, Over, behaviour_of, linear_class, yardstick
-from goalmeter.meg.known import (
-    Case,
-    behaviour_side_by_side,
-    cases_of,
-    measure_parts,
-    reference_side_by_side,
-)
+from goalmeter.meg.batched import Abreast, search, verify
+from goalmeter.meg.behaviour import Over, behaviour_of, linear_class, yardstick
+from goalmeter.meg.certificate import Reached
+from goalmeter.meg.known import Case, cases_of, joined_worlds, measure_parts
 from goalmeter.meg.linear import (
-    ACTION_WARNING,
     TOLERANCE,
+    ClassOptions,
     check_tolerance,
+    class_notes,
+    class_result,
+    climb_gradients,
     is_large,
     linear_utility,
     normalised_utility,
 )
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import Listener, MegResult, Reached, Shown, Watch, class_result, listener
+from goalmeter.meg.result import Listener, MegResult, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import PenalisedClimb
-from goalmeter.tabular.batched import Sums, side_by_side
+from goalmeter.tabular.batched import Sums
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
-from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
     from torch import nn
@@ -101,37 +98,18 @@ def simplest_utility(
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
     large = is_large(mdp, utilities)
-    climb = PenalisedClimb(start, behaviour) if large else _Descent(start, behaviour)
+    climb = PenalisedClimb(start, behaviour) if large else None
     # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break
-        model, evidence = climb.to(penalty)
+        model = climb.to(penalty) if climb else climb_gradients(model, behaviour, penalty)
+        evidence = model.evidence(behaviour)
     utility, rationality = normalised_utility(utilities, model.theta)
     part = evidence / best.value if best.value > 0 else 0.0
     return SimplestUtility(utility, rationality, evidence, part)
-
-
-class _Descent:
-    """As `PenalisedClimb`, for any class of a few hundred weights at most."""
-
-    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        self._model, self._behaviour = start, behaviour
-
-    def to(self, penalty: float) -> tuple[SoftModel, float]:
-        """The model of max f(theta) - penalty / 2 |theta|^2, and its evidence."""
-        from scipy.optimize import minimize
-
-        def cost(theta: FloatArray) -> tuple[float, FloatArray]:
-            model = self._model.at(theta)
-            value = model.evidence(self._behaviour) - 0.5 * penalty * float(theta @ theta)
-            return -value, penalty * theta - model.gradient(self._behaviour)
-
-        theta = minimize(cost, self._model.theta, method="L-BFGS-B", jac=True).x
-        self._model = self._model.at(theta)
-        return self._model, self._model.evidence(self._behaviour)
 
 
 # --- Unknown --------------------------------------------------------------------------------------
@@ -281,7 +259,7 @@ def unknown_utility_many(
         0.1927 1.3863
     """
     check_tolerance(tolerance)
-    watch: Watch[None] = Watch(None, timeout)
+    watch = Watch[Reached](None, timeout)
     cases = cases_of(mdp, policies, None, reference, references)
     return measure_parts(
         cases,
@@ -300,7 +278,7 @@ def _sureness(case: Case) -> float:
     return float(policy.max(axis=-1).mean())
 
 
-def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
+def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[Reached]) -> MegResult:
     return linear_utility(
         case.mdp,
         case.policy,
@@ -312,15 +290,13 @@ def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> M
 
 
 def _together(
-    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[None]
+    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[Reached]
 ) -> list[MegResult]:
     space = linear_class(cases[0].mdp, None, over)
     alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
     if is_large(cases[0].mdp, space):
         return [alone(case) for case in cases]
-    mdp = side_by_side([case.mdp for case in cases])
-    behaviour = behaviour_side_by_side(mdp, cases)
-    log_reference = reference_side_by_side(cases)
+    mdp, behaviour, log_reference = joined_worlds(cases)
     worlds = [case.mdp for case in cases]
     abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
     sums = Sums(len(cases))
@@ -329,49 +305,33 @@ def _together(
     near = 0.1 * tolerance
     fits = search(abreast, near, measure.ceiling)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
-    abreast = replace(abreast, check=_never)
-    by_step = np.zeros((len(cases), mdp.steps))
-    by_state = np.zeros((len(cases), space.shape[2]))
+    abreast = replace(abreast, check=lambda: None)
+    shares: dict[int, tuple[FloatArray, FloatArray]] = {}
     ended = np.flatnonzero(fits.closed | fits.stopped)
     for chosen, some in fits.groups(abreast, ended):
         model = some.model(fits.theta[chosen])
         verify(some, model, fits, chosen, near)
-        shares = some.shares(model)
-        by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
+        for i, share in zip(chosen, some.shares(model).swapaxes(0, 1), strict=True):
+            shares[i] = share.sum(axis=1), share.sum(axis=0)
     results = []
     for i, case in enumerate(cases):
         if not fits.closed[i] and not fits.stopped:
             results.append(alone(case))
             continue
-        # Of an optimum at infinity, the dominant direction is the utility that can be shown.
-        weights = fits.direction[i] if i in fits.faces else fits.theta[i]
-        shown = Shown(*normalised_utility(space, weights), by_step[i], by_state[i])
+        notes = class_notes(space, case.policy, case.reference)
+        parts = (each[i] for each in (fits.value, fits.bound, fits.size, fits.error))
+        value, bound, size, error = map(float, parts)
+        infinite = i in fits.faces
         results.append(
             class_result(
-                _reached(fits, i),
-                shown,
-                measure,
-                mdp=case.mdp,
-                target=space.name,
-                uniform=log_reference is None,
-                tolerance=tolerance,
-                notes=(
-                    *((ACTION_WARNING,) if space.on_actions else ()),
-                    *normalised_notes(policy=case.policy, reference=case.reference),
-                ),
-                stopped=None if fits.closed[i] else "timeout",
-                elapsed=watch.elapsed,
-                i=i,
+                Reached(value, bound, size, False, int(fits.steps[i]), error=error),
+                ClassOptions(case.mdp, space, log_reference is None, tolerance, notes),
+                measure.of(i),
+                # Of an optimum at infinity, the dominant direction is the utility to show.
+                fits.direction[i] if infinite else fits.theta[i],
+                shares[i],
+                infinite=infinite,
+                ended=None if fits.closed[i] else ("timeout", watch.elapsed),
             )
         )
     return results
-
-
-def _reached(fits: Fits, i: int) -> Reached:
-    parts = fits.value, fits.bound, fits.size, fits.error
-    value, bound, size, error = (float(each[i]) for each in parts)
-    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False, error)
-
-
-def _never() -> None:
-    """No end: the time of a search does not count for what follows it."""

@@ -36,7 +36,7 @@ from goalmeter.meg.certificate import (
     Certificate,
     LinearFit,
     NewtonDirection,
-    checked,
+    Search,
     price,
     tilted_certificate,
 )
@@ -48,7 +48,6 @@ from goalmeter.meg.preconditioners import (
     model_visits,
     space_of,
 )
-from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 
 _MAX_STEPS = 300
@@ -121,33 +120,23 @@ class _Damping(NamedTuple):
         return _Damping(max(by * self.size, _LEAST_DAMPED))
 
 
-class _Search(NamedTuple):
+class _Matching:
     """What stays the same during a search; `target` are the behaviour's visits [D]."""
 
-    behaviour: Behaviour
-    target: FloatArray
-    space: Space
-    bounds: Bounds
-    tolerance: float
+    def __init__(self, search: Search, start: SoftModel) -> None:
+        self.behaviour, self.tolerance = search.behaviour, search.tolerance
+        entries = behaviour_entries(start.utilities, search.behaviour)
+        self.target = start.utilities.collect(entries)[:, 0]
+        self.space = space_of(start, entries)
 
     def at(self, model: SoftModel) -> _Point:
         """The point that a model is."""
         return _Point(model, model.evidence(self.behaviour))
 
 
-def _search(start: SoftModel, behaviour: Behaviour, bounds: Bounds, tolerance: float) -> _Search:
-    utilities = start.utilities
-    entries = behaviour_entries(utilities, behaviour)
-    target = utilities.collect(entries)[:, 0]
-    return _Search(behaviour, target, space_of(start, entries), bounds, tolerance)
-
-
 def match_visits(
+    search: Search,
     start: SoftModel,
-    behaviour: Behaviour,
-    tolerance: float,
-    bounds: Bounds,
-    watch: Watch[LinearFit],
     directions: Sequence[FloatArray] = (),
     *,
     dense: bool | None = None,
@@ -156,41 +145,37 @@ def match_visits(
 
     The class must have a weight for every entry of a utility. What the behaviour never visits must
     be closed to the model (see `goalmeter.meg.faces`), by the `directions` that the fit is to
-    name. The search adds to the bounds that are proven already. It ends without a certificate after
-    300 steps, at the last penalty, or where certificates no longer improve; a class of some hundred
-    weights is then searched once more with the information itself, which `dense` may ask for from
-    the start or forbid.
+    name. It ends without a certificate after 300 steps, at the last penalty, or where certificates
+    no longer improve; a class of some hundred weights is then searched once more with the
+    information itself, which `dense` may ask for from the start or forbid.
     """
     start = counted(start)
-    search = _search(start, behaviour, bounds, tolerance)
+    matching = _Matching(search, start)
     if dense:
-        search.space.give_up()
-        return _follow(search, start, watch, directions, "dense Newton steps")
-    fit = _follow(search, start, watch, directions, "Newton steps")
-    if dense is None and abs(fit.gap) > tolerance and search.space.give_up():
+        matching.space.give_up()
+        return _follow(search, matching, start, directions, "dense Newton steps")
+    fit = _follow(search, matching, start, directions, "Newton steps")
+    if dense is None and abs(fit.gap) > search.tolerance and matching.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
-        again = _follow(search, start, watch, directions, "dense Newton steps")
-        steps = fit.steps + again.steps
-        both = [checked(fitted, behaviour, bounds) for fitted in (fit, again)]
-        fit = replace(min(both, key=lambda fitted: fitted.doubt), steps=steps)
+        fit = search.better(_follow(search, matching, start, directions, "dense Newton steps"), fit)
     return fit
 
 
 def _follow(
-    search: _Search,
+    search: Search,
+    matching: _Matching,
     start: SoftModel,
-    watch: Watch[LinearFit],
     directions: Sequence[FloatArray],
     kind: str,
 ) -> LinearFit:
     """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
-    bounds, tolerance, at = search.bounds, search.tolerance, search.at(start)
-    fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
+    bounds, tolerance, at = search.bounds, search.tolerance, matching.at(start)
+    fit = search.fit(start, at.value, directions=directions)
     penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
     ranges = [0.0]
     for step in range(1, _MAX_STEPS + 1):
-        watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
-        after, damping, promised = _climb(search, at, penalty, damping, leap)
+        search.watch.tell(fit, stage=kind, step=step - 1, of=_MAX_STEPS)
+        after, damping, promised = _climb(matching, at, penalty, damping, leap)
         leap = False
         if after is None and damping.size > _MOST_DAMPED:
             break
@@ -198,11 +183,11 @@ def _follow(
             # Whoever still holds the model before does not need gigabytes of policies of it.
             at.model.forget()
             at, stage = after, stage + 1
-            fit = _kept(fit, at, bounds, step)
-        if promised < _NEARLY * tolerance and _is_close(search, at):
+            fit = _kept(search, fit, at, step)
+        if promised < _NEARLY * tolerance and _is_close(matching, at):
             before = fit.gap
-            at = _certify(search, at)
-            fit = _kept(fit, at, bounds, step)
+            at = _certify(matching, at, bounds)
+            fit = _kept(search, fit, at, step)
             idle = idle + 1 if fit.gap > 0.5 * before else 0
             if abs(fit.gap) <= tolerance or idle == _IDLE_CERTIFICATES:
                 break
@@ -210,14 +195,14 @@ def _follow(
         if settled or stage >= _STEPS_A_STAGE:
             if penalty <= _LAST:
                 break
-            if watch.bound_is_due:
-                bounds.add(_proven(search, at)[1])
-                fit = _kept(fit, at, bounds, step)
+            if search.watch.bound_is_due:
+                bounds.add(_proven(matching, at)[1])
+                fit = _kept(search, fit, at, step)
             penalty, stage, leap = penalty * _PART, 0, settled
             ranges.append(float(np.ptp(at.model.theta)))
     if abs(fit.gap) > tolerance:
-        _certify(search, at)
-        fit = _kept(fit, at, bounds, fit.steps)
+        _certify(matching, at, bounds)
+        fit = _kept(search, fit, at, fit.steps)
     width = float(np.ptp(fit.model.theta))
     far = abs(fit.gap) > tolerance or width > _WIDEST
     return replace(fit, growing=far and width > _GROWING * min(ranges[-3:]))
@@ -228,18 +213,18 @@ class PenalisedClimb:
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
         start = counted(start)
-        self._search = _search(start, behaviour, Bounds(np.inf), _DONE)
-        self._at = self._search.at(start)
+        self._matching = _Matching(Search(behaviour, _DONE, Bounds(np.inf)), start)
+        self._at = self._matching.at(start)
 
-    def to(self, penalty: float) -> tuple[SoftModel, float]:
-        """The model of max f(u) - penalty / 2 |u|^2 from the last one on, and its evidence."""
+    def to(self, penalty: float) -> SoftModel:
+        """The model of max f(u) - penalty / 2 |u|^2 from the last one on."""
         damping = _Damping()
         for _ in range(_MAX_STEPS):
-            after, damping, promised = _climb(self._search, self._at, penalty, damping, False)
+            after, damping, promised = _climb(self._matching, self._at, penalty, damping, False)
             self._at = self._at if after is None else after
             if promised < _DONE or damping.size > _MOST_DAMPED:
                 break
-        return self._at.model, self._at.value
+        return self._at.model
 
 
 def centred(model: SoftModel) -> FloatArray:
@@ -255,13 +240,13 @@ def cost(model: SoftModel, penalty: float) -> float:
     return 0.5 * penalty * float(utility @ utility)
 
 
-def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
+def _kept(search: Search, fit: LinearFit, at: _Point, steps: int) -> LinearFit:
     """The fit that a search keeps: the better value, under all that is proven for it."""
     model, value = (at.model, at.value) if at.value >= fit.value else (fit.model, fit.value)
-    return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
+    return search.fit(model, value, steps, fit.directions)
 
 
-def _is_close(search: _Search, at: _Point) -> bool:
+def _is_close(search: _Matching, at: _Point) -> bool:
     """Whether a certificate is worth its price, as far as the point's visits tell."""
     if at.model.utilities.matrix is not None:
         away = np.log((search.target + _LEAST) / (at.visits + _LEAST))
@@ -272,18 +257,18 @@ def _is_close(search: _Search, at: _Point) -> bool:
     return price(at.model, excess) < _CLOSE * search.tolerance
 
 
-def _certify(search: _Search, at: _Point) -> _Point:
+def _certify(search: _Matching, at: _Point, bounds: Bounds) -> _Point:
     """Add what the policy one exact Newton step away proves; the better of both ends of the step.
 
     The step leaves the value right to the square of what it was.
     """
     direction, proven = _proven(search, at)
-    search.bounds.add(proven)
+    bounds.add(proven)
     after = search.at(at.model.at(at.model.theta + direction.weights))
     return after if after.value > at.value else at
 
 
-def _proven(search: _Search, at: _Point) -> tuple[NewtonDirection, Certificate]:
+def _proven(search: _Matching, at: _Point) -> tuple[NewtonDirection, Certificate]:
     """The exact Newton direction at a point, and what the policy along it proves."""
     gradient = search.target - at.visits
     worth = min(max(at.value, _SMALLEST), 1.0)
@@ -293,7 +278,7 @@ def _proven(search: _Search, at: _Point) -> tuple[NewtonDirection, Certificate]:
 
 
 def _climb(
-    search: _Search, at: _Point, penalty: float, damping: _Damping, leap: bool
+    search: _Matching, at: _Point, penalty: float, damping: _Damping, leap: bool
 ) -> tuple[_Point | None, _Damping, float]:
     """The point after a damped step on the penalised evidence, or None if it does not gain.
 
@@ -361,7 +346,7 @@ def _solved(
 
 
 def _doubled(
-    search: _Search, at: _Point, step: FloatArray, model: SoftModel, value: float, penalty: float
+    search: _Matching, at: _Point, step: FloatArray, model: SoftModel, value: float, penalty: float
 ) -> tuple[SoftModel, float]:
     """The model at the end of a step that is doubled for as long as that gains, and its value."""
     length = 2.0

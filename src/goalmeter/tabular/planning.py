@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, FloatArray
 from goalmeter.tabular.backup import (
     TIE_SHARE,
@@ -117,12 +117,12 @@ def fixed_point(task: SoftProblem) -> Columns:
     # A scan over rationalities of both signs has two utilities, repeated: each is solved once.
     solved: dict[bytes, FloatArray] = {}
     hard = []
-    for single in (one_problem(task, i) for i in range(width)):
+    for single in (_one_problem(task, i) for i in range(width)):
         utility = single.rewards.array.tobytes() + single.tie.tobytes()
         if utility not in solved:
             solved[utility] = _hard_values(single)
         hard.append(solved[utility])
-    soft = [_soft_values(one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
+    soft = [_soft_values(_one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
     return Columns(np.concatenate(hard, axis=1), np.concatenate(soft, axis=1), None, None)
 
 
@@ -131,31 +131,26 @@ def with_derivatives(task: SoftProblem) -> Columns:
     fixed = fixed_point(task)
     loss, spread = np.zeros_like(fixed.soft), np.zeros_like(fixed.soft)
     for i in range(task.rationality.shape[0]):
-        single, zero = one_problem(task, i), np.zeros((task.mdp.n_states, 1))
+        single, zero = _one_problem(task, i), np.zeros((task.mdp.n_states, 1))
         hard = fixed.hard[:, i % fixed.hard.shape[1]][:, None]
         at = Columns(hard, fixed.soft[:, i : i + 1], zero, zero)
-        backup = stationary_backup(single, at)
+        backup = backup_all(single, 0, at, single.mdp.discount)
         assert backup.loss is not None
-        solver = policy_solver(single, backup.policy[..., 0])
+        solver = _policy_solver(single, backup.policy[..., 0])
         loss[:, i : i + 1] = solver.solve(backup.loss)
         # The spread counts the variance of the gaps to come, so it needs the finished losses.
-        backup = stationary_backup(single, at._replace(loss=loss[:, i : i + 1]))
+        backup = backup_all(single, 0, at._replace(loss=loss[:, i : i + 1]), single.mdp.discount)
         assert backup.spread is not None
         spread[:, i : i + 1] = solver.solve(backup.spread)
     return Columns(fixed.hard, fixed.soft, loss, spread)
 
 
-def stationary_backup(task: SoftProblem, at: Columns) -> Backup:
-    """One backup of all states, what comes after weighted by the discount."""
-    return backup_all(task, 0, at, task.mdp.discount)
-
-
-def policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
+def _policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
     """Solver of I - g P for a policy [A, S]."""
     return StationarySolver(task.mdp.transition.under(policy), task.mdp.discount)
 
 
-def one_problem(task: SoftProblem, i: int) -> SoftProblem:
+def _one_problem(task: SoftProblem, i: int) -> SoftProblem:
     """Problem i of a batch, alone."""
     column = slice(None) if task.rewards.array.shape[-1] == 1 else slice(i, i + 1)
     return task._replace(
@@ -174,14 +169,14 @@ def _hard_values(task: SoftProblem) -> FloatArray:
     least = max(float(task.tie.max()), TIE_SHARE * collected)
     before = np.zeros((task.mdp.n_actions, task.mdp.n_states))
     for _ in range(_MAX_ITERATIONS):
-        backup = stationary_backup(task, at)
+        backup = backup_all(task, 0, at, task.mdp.discount)
         gain = backup.hard - at.hard
         gap = backup.gap[..., 0]
         if task.log_reference is not None:
             gap = np.where(np.isneginf(task.log_reference[0]), np.inf, gap)
         greedy = np.zeros((task.mdp.n_actions, task.mdp.n_states))
         greedy[gap.argmin(axis=0), states] = 1.0
-        step = policy_solver(task, greedy).solve(gain)
+        step = _policy_solver(task, greedy).solve(gain)
         at = at._replace(hard=at.hard + step)
         # Equally good policies may follow each other for ever, with steps below the tie.
         if np.abs(step).max() <= least or (greedy == before).all():
@@ -195,8 +190,8 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
     at = zero_columns(task.mdp.n_states, 1, 1, derivatives=False)._replace(hard=hard)
     last = np.inf
     for _ in range(_MAX_ITERATIONS):
-        backup = stationary_backup(task, at)
-        step = policy_solver(task, backup.policy[..., 0]).solve(backup.soft - at.soft)
+        backup = backup_all(task, 0, at, task.mdp.discount)
+        step = _policy_solver(task, backup.policy[..., 0]).solve(backup.soft - at.soft)
         at = at._replace(soft=at.soft + step)
         size = float(np.abs(step).max())
         # Newton converges quadratically; small steps that shrink slowly are rounding.
@@ -247,6 +242,16 @@ class SoftPlan:
         """The soft-optimal policies at a decision: [A, S, B]."""
         return self.backup_at(step).policy
 
+    def greedy_policy(self) -> FloatArray:
+        """The deterministic optimal policy of the only problem, [H or 1, S, A]."""
+        mdp = self.task.mdp
+        out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
+        for step in range(mdp.steps):
+            # Gaps below the tie tolerance are exactly 0, so argmin takes the first tied action.
+            best = self.backup_at(step).gap[..., 0].argmin(axis=0)
+            out[step, np.arange(mdp.n_states), best] = 1.0
+        return out
+
     def policy(self) -> FloatArray:
         """All policies: [H, S, A, B], or [S, A, B] for the infinite problem."""
         steps = [self.policy_at(t).transpose(1, 0, 2) for t in range(self.task.mdp.steps)]
@@ -288,7 +293,7 @@ def soft_plan(
         b = np.array([np.nan])
     if b.ndim != 1 or b.size == 0 or np.isnan(b).any():
         raise InvalidParameterError(
-            f"rationality is {rationality!r}, expected a number or a list of numbers (not NaN)"
+            f"rationality is {shown(rationality)}, expected a number or a list of numbers (not NaN)"
         )
     log_reference = log_of_reference(mdp, reference)
     rewards, unit = rewards_of(mdp, utility).normalised()
@@ -319,14 +324,8 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
                [1., 0.]])
     """
     rewards, _ = rewards_of(mdp, utility).normalised()
-    solved = plan(problem(mdp, rewards, np.array([np.inf])))
-    out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
-    states = np.arange(mdp.n_states)
-    for step in range(mdp.steps):
-        # Gaps below the tie tolerance are exactly 0, so argmin takes the first tied action.
-        best = solved.backup_at(step).gap[..., 0].argmin(axis=0)
-        out[step, states, best] = 1.0
-    return out[0] if mdp.horizon is None else out
+    best = plan(problem(mdp, rewards, np.array([np.inf]))).greedy_policy()
+    return best[0] if mdp.horizon is None else best
 
 
 def log_of_reference(mdp: TabularMDP, reference: ArrayLike | None) -> FloatArray | None:
