@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from meg.instances import Awkward, awkward, few, generic_world
 
-from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import PolicyBehaviour, behaviour_of, linear_class
+from goalmeter.meg.behaviour import behaviour_of, linear_class
 from goalmeter.meg.certificate import LinearFit
-from goalmeter.meg.faces import find_face
 from goalmeter.meg.linear import fit_linear
-from goalmeter.meg.soft_model import NewtonSystem, SoftModel
-from goalmeter.tabular import TabularMDP
-
-# One decision between three outcomes, each of which pays a weight of its own.
-THREE = TabularMDP(np.ones((1, 3, 1)), [0.0], horizon=1)
-
-
-class Step(NamedTuple):
-    model: SoftModel
-    step: FloatArray
-    psi: dict[int, FloatArray]
-    behaviour: PolicyBehaviour
-
-
-def newton_step(mdp: TabularMDP, policy: FloatArray, theta: FloatArray) -> Step:
-    behaviour = behaviour_of(mdp, [policy])
-    model = SoftModel(mdp, linear_class(mdp, over="state-action"), theta, None)
-    step = NewtonSystem([(model, model.states)]).solve(model.gradient(behaviour))
-    return Step(model, step, dict(model.tangents(step[:, None])), behaviour)
 
 
 def fit(instance: Awkward) -> LinearFit:
@@ -46,21 +24,6 @@ def fit(instance: Awkward) -> LinearFit:
         tolerance=1e-7,
         ceiling=100.0,
     )
-
-
-def test_by_hand() -> None:
-    # The third action is never taken and already has probability e^-5 / (2 + e^-5): a Newton step
-    # lowers its log by about 1, and what is left is a choice between the first two.
-    result = newton_step(THREE, np.array([[0.75, 0.25, 0.0]]), np.array([0.0, 0.0, -5.0]))
-    assert result.psi[0][2, 0, 0] == pytest.approx(-1.0, abs=0.02)
-    face = find_face(*result)
-    assert face is not None
-    np.testing.assert_array_equal(face.model.step(0)[0][2], 0.0)
-    np.testing.assert_allclose(face.model.step(0)[0][:2, 0], 0.5)
-    regrets = result.model.regrets(face.direction)[0, :, 0]
-    np.testing.assert_allclose(regrets[:2], 0.0, atol=1e-8)
-    assert regrets[2] > 1e-5
-    assert np.abs(face.direction).max() == 1.0
 
 
 @given(seed=st.integers(0, 2**16))

@@ -51,6 +51,7 @@ def near_one(exponent: int) -> TabularMDP:
     return TabularMDP(P, [0.0, 1.0, -1.0], discount=1.0 - 10.0**-exponent)
 
 
+@pytest.mark.slow
 def test_a_discount_that_leaves_no_digits() -> None:
     # 1e13 decisions: the value is a few 1e10 nats, and differences of actions are next to rounding.
     policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
@@ -61,6 +62,7 @@ def test_a_discount_that_leaves_no_digits() -> None:
     assert not any("Proposition 3.3" in note for note in result.notes)
 
 
+@pytest.mark.slow
 def test_what_is_certified_near_one_is_right() -> None:
     # (1 - g) MEG converges as g -> 1, with an error of the order of 1 - g.
     policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)

@@ -49,7 +49,7 @@ def assert_same_known(many: MegResult, single: MegResult) -> None:
 
 
 def test_awkward_worlds_of_any_shape_come_out_as_alone_and_in_order() -> None:
-    cases = [awkward(seed) for seed in range(40)]
+    cases = [awkward(seed) for seed in range(15)]
     rng = np.random.default_rng(7)
     # Ties: rewards of few values; what cannot be influenced: rewards that are constant.
     worlds = [case.mdp().replace(reward=rng.integers(-1, 2, size=len(case.mu))) for case in cases]
@@ -86,20 +86,6 @@ def test_utilities_references_and_infinite_rationality(discount: float | None) -
     assert {np.inf, -np.inf} <= {result.rationality for result in together}
 
 
-def test_results_do_not_depend_on_who_else_is_there_or_on_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    worlds = [generic_world(seed).mdp() for seed in range(6)]
-    policies = [generic_world(seed).policy for seed in range(6)]
-    monkeypatch.setenv("GOALMETER_THREADS", "1")
-    whole = known_utility_many(worlds, policies)
-    some = known_utility_many(worlds[2:4], policies[2:4])
-    assert_allclose([r.value for r in some], [r.value for r in whole[2:4]], rtol=0, atol=1e-14)
-    monkeypatch.setenv("GOALMETER_THREADS", "2")
-    again = known_utility_many(worlds, policies)
-    assert [r.value for r in again] == [r.value for r in whole]
-
-
 def assert_same_unknown(many: MegResult, single: MegResult) -> None:
     """Equal values where both are certified, and brackets that overlap where one is open."""
     tolerance = max(single.tolerance, many.tolerance)
@@ -119,7 +105,7 @@ def assert_same_unknown(many: MegResult, single: MegResult) -> None:
 
 @pytest.mark.parametrize("over", ["state", "state-action", "time-state"])
 def test_awkward_worlds_have_the_same_best_utility_as_alone(over: Any) -> None:
-    cases = [awkward(seed) for seed in range(40)]
+    cases = [awkward(seed) for seed in range(15)]
     if over == "time-state":
         cases = [case for case in cases if case.horizon is not None]
     worlds, policies = [case.mdp() for case in cases], [case.policy for case in cases]

@@ -35,6 +35,7 @@ def test_a_world_that_was_certified_a_third_too_high() -> None:
 
 # Of each kind a world at 0.9, 0.9999 and 1 - 1e-6, side by side where the kind allows it; those
 # that take a second are left to the benchmark.
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", near_one.KINDS)
 def test_no_result_contradicts_fifty_digits(kind: str) -> None:
     discounts = (0.9, 0.99) if "features" in kind or kind == "states" else (0.9, 0.9999, 1 - 1e-6)
@@ -49,6 +50,7 @@ def test_no_result_contradicts_fifty_digits(kind: str) -> None:
     assert all(row["certified"] for row in rows if row["discount"] == 0.9)
 
 
+@pytest.mark.slow
 def test_an_offset_does_not_hide_a_difference_between_actions() -> None:
     # 691994341.57 in 50 digits; with ties relative to an offset the value was 693146261.77.
     world = near_one.drawn(647)

@@ -9,7 +9,6 @@ import pytest
 from oracles import example_one
 
 from goalmeter._errors import (
-    InvalidParameterError,
     InvalidUtilityError,
 )
 from goalmeter.meg import known_utility, neural_utility, neural_values, unknown_utility
@@ -39,12 +38,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.utility is not None
     assert (result.utility.min(), result.utility.max()) == (0.0, 1.0)
     assert result.utility[2] > result.utility[3]
-
-
-def test_the_rationality_is_optimised_exactly_infinity_included() -> None:
-    result = neural_utility(MOUSE, example_one.mouse(1.0), seeds=[0])
-    assert result.value == pytest.approx(np.log(2), abs=1e-12)
-    assert abs(result.rationality) == np.inf
 
 
 def test_a_linear_module_is_a_linear_class() -> None:
@@ -85,15 +78,6 @@ def test_same_seed_same_value_and_a_best_of_all() -> None:
     assert longer[0] >= values[0] - 1e-9
 
 
-def test_a_reference_and_the_infinite_problem() -> None:
-    mdp = MOUSE.replace(horizon=None, discount=0.5)
-    assert neural_values(mdp, POLICY, seeds=[0]).max() == pytest.approx(
-        unknown_utility(mdp, POLICY).value, abs=1e-5
-    )
-    same = neural_utility(MOUSE, POLICY, reference=POLICY, seeds=[0], iterations=3)
-    assert same.value == pytest.approx(0.0, abs=1e-12)
-
-
 def test_a_module_of_the_wrong_shape() -> None:
     words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility for each"
     with pytest.raises(InvalidUtilityError, match=words):
@@ -105,9 +89,3 @@ def test_inputs_that_do_not_fit(inputs: Any) -> None:
     words = r"inputs has shape .*, expected \[4, F\]: features of each state"
     with pytest.raises(InvalidUtilityError, match=words):
         neural_utility(MOUSE, POLICY, inputs=inputs)
-
-
-@pytest.mark.parametrize("options", [{"seeds": []}, {"iterations": 0}])
-def test_nothing_to_do(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError, match=r"seeds and .* iterations, expected"):
-        neural_utility(MOUSE, POLICY, **options)

@@ -46,9 +46,6 @@ def deterministic(kind: str, seed: int) -> tuple[TabularMDP, FloatArray]:
     ("kind", "seed", "value", "before"),
     [
         ("d-0.2", 138, 5.4930614, 5.4930614),  # the value was 5.4903
-        ("d-0.1", 511, 4.3402893, 4.3402913),
-        ("d-0.1", 865, 5.4923970, 5.4923990),
-        ("k-2-m", 743, 5.0629364, 5.4930614),
         ("k-2", 780, 5.3051364, 5.4930614),
         ("k-2", 892, 3.9237025, 5.4930614),
     ],
@@ -69,13 +66,6 @@ def test_other_classes(seed: int, value: float) -> None:
     result = awkward(seed).measure()
     assert result.value == pytest.approx(value, abs=1e-6)
     assert result.certified
-
-
-@pytest.mark.parametrize("kind", ["d-1", "d-0.2-m", "k-2"])
-def test_random_deterministic_policies_close(kind: str) -> None:
-    for seed in range(5):
-        result = unknown_utility(*deterministic(kind, seed))
-        assert 0 <= result.gap <= RELATIVE_GAP * result.value + 1e-12
 
 
 @given(seed=st.integers(0, 2**16), length=st.floats(0.0, 30.0))

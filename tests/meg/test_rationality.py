@@ -53,18 +53,3 @@ def test_rarer_than_rounding(rare: float) -> None:
     result = known_utility(PAIR, [[rare, 1.0]])
     assert result.value == pytest.approx(np.log(2), abs=1e-13)
     assert result.certified
-
-
-def test_gains_of_very_different_size() -> None:
-    # Two decisions: one between 0 and 1, one between 0 and 1e-8. An agent that takes the first
-    # always and the second by a coin: b -> inf is ruled out by the coin, and between the scales
-    # the evidence is flat. The second decision's root is b = 0, the first's far out.
-    P = np.zeros((3, 2, 3))
-    P[0, :, 1] = P[1, :, 2] = P[2, :, 2] = 1.0
-    mdp = TabularMDP(P, [[0.0, 1.0], [0.0, 1e-8], [0.0, 0.0]], horizon=2)
-    result = known_utility(mdp, [[0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    # Worth log 2 for the first, and at most a rounding error lost in the second:
-    # the loss is about (1e-8 b)^2 / 8 where exp(-b) vanishes.
-    assert result.value == pytest.approx(np.log(2), abs=1e-12)
-    assert 20 < result.rationality < 100
-    assert result.certified

@@ -73,6 +73,7 @@ def test_the_last_face_is_the_support_of_the_program(seed: int) -> None:
     np.testing.assert_array_equal(left, possible)
 
 
+@pytest.mark.slow
 def test_the_optimum_of_a_world_with_chance_closes() -> None:
     mdp = random_world(120, 12)
     result = unknown_utility(mdp, optimal_policy(mdp))

@@ -151,15 +151,6 @@ def test_gradient_and_information_by_differences(case: Case) -> None:
 
 @given(case=cases)
 @few
-def test_the_change_of_occupancy_by_differences(case: Case) -> None:
-    v, h = case.rng.normal(size=case.utilities.n_weights), 1e-5
-    result = case.model.occupancy_change(dict(case.model.tangents(v[:, None])))
-    want = (case.at(case.theta + h * v).states - case.at(case.theta - h * v).states) / (2 * h)
-    np.testing.assert_allclose(result, want, atol=1e-7)
-
-
-@given(case=cases)
-@few
 def test_regrets_are_what_an_action_gives_up(case: Case) -> None:
     direction = case.rng.normal(size=case.utilities.n_weights)
     regrets = case.model.regrets(direction)

@@ -15,7 +15,7 @@ from goalmeter._errors import (
     InvalidTrajectoryError,
     InvalidUtilityError,
 )
-from goalmeter.meg import from_trajectories, known_utility, trajectories, unknown_utility
+from goalmeter.meg import from_trajectories, known_utility, unknown_utility
 from goalmeter.meg.linear import ACTION_WARNING
 from goalmeter.tabular import TabularMDP, Trajectories, sample_trajectories, soft_plan
 
@@ -73,17 +73,7 @@ def test_all_trajectories_are_the_policy_for_classes(unknown: Any) -> None:
     assert (result.notes[:1] == (ACTION_WARNING,)) == (unknown == "state-action")
 
 
-def test_all_trajectories_with_a_reference_features_and_another_utility() -> None:
-    habit = np.array([[0.75, 0.25], [0.5, 0.5]])
-    utility = np.array([[0.0, 0.3], [1.0, -1.0]])
-    known = quick(LADDER, EXACT, utility=utility, reference=habit)
-    policy = known_utility(LADDER, CLIMBER, utility=utility, reference=habit)
-    assert known.raw == pytest.approx(policy.value, abs=1e-9)
-    features = np.array([[0.0], [1.0]])
-    linear = quick(LADDER, EXACT, unknown=features)
-    assert linear.raw == pytest.approx(known_utility(LADDER, CLIMBER).value, abs=1e-8)
-
-
+@pytest.mark.slow
 def test_the_infinite_discounted_problem() -> None:
     # One state, so that a log of 60 equal decisions is a policy's whole future at g = 1/2.
     mdp = PAIR.replace(horizon=None, discount=0.5)
@@ -110,7 +100,10 @@ def average_evidence(mdp: TabularMDP, log: Trajectories, b: float) -> float:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-@pytest.mark.parametrize(("infinite", "seed"), [(False, 0), (False, 1), (False, 2), (True, 3)])
+@pytest.mark.parametrize(
+    ("infinite", "seed"),
+    [(False, 0), (False, 1), (False, 2), pytest.param(True, 3, marks=pytest.mark.slow)],
+)
 def test_it_is_the_maximum_of_the_likelihood(seed: int, infinite: bool, cut: bool) -> None:
     world = generic_world(seed, discount=0.8)
     mdp = world.mdp(horizon=None) if infinite else world.mdp()
@@ -128,7 +121,7 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, infinite: bool, cut: boo
     assert result.by_step.sum() == pytest.approx(result.raw, abs=1e-9)
 
 
-@pytest.mark.parametrize("infinite", [False, True])
+@pytest.mark.parametrize("infinite", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_standard_error_is_that_of_the_average(infinite: bool) -> None:
     mdp = LADDER.replace(horizon=None, discount=0.5) if infinite else LADDER
     log = sample_trajectories(mdp, CLIMBER, 25, rng=np.random.default_rng(3), steps=3)
@@ -233,10 +226,3 @@ def test_worlds_and_logs_that_do_not_go_together() -> None:
     words = r"utility classes have \[1, 2\] weights, expected the same"
     with pytest.raises(InvalidParameterError, match=words):
         from_trajectories([PAIR, LADDER], [log, ([[0]], [[0]])], unknown="state")
-
-
-def test_classes_of_too_many_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trajectories, "MAX_WEIGHTS", 1)
-    words = "the utility class has 2 weights, expected at most 1 for an estimate from trajectories"
-    with pytest.raises(InvalidParameterError, match=words):
-        from_trajectories(LADDER, EXACT, unknown="state")

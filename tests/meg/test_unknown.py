@@ -36,16 +36,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.rationality == pytest.approx(2 * np.log(2), rel=1e-4)
 
 
-def test_the_optimal_mouse_needs_an_infinite_rationality() -> None:
-    for to_cheese, cheese, none in ((1.0, 1.0, 0.0), (0.0, 0.0, 1.0)):
-        result = unknown_utility(MOUSE, example_one.mouse(to_cheese))
-        assert result.value == pytest.approx(np.log(2), abs=1e-12)
-        assert result.rationality == np.inf
-        assert result.utility is not None
-        assert (result.utility[2], result.utility[3]) == (cheese, none)
-        assert any("approached by ever larger utilities" in note for note in result.notes)
-
-
 def test_an_action_that_is_never_taken_by_hand() -> None:
     # Three outcomes, one action each: (3/4, 1/4, 0) is the limit of models whose dislike of the
     # third grows without bound. The evidence is log 3 - entropy, all that there can be.
@@ -134,20 +124,6 @@ def test_a_class_of_one_direction_is_the_known_utility(world: World, infinite: b
     unknown = unknown_utility(mdp, policy, features=world.R[..., None])
     assert unknown.value == pytest.approx(known.value, abs=1e-7)
     assert unknown.certified
-
-
-@given(seed=seeds)
-@few
-def test_a_larger_class_knows_no_less(seed: int) -> None:
-    world = generic_world(seed)
-    features = np.random.default_rng(seed).normal(size=(4, 3))
-    classes: list[dict[str, Any]] = [{"features": features[:, :k]} for k in (1, 2, 3)]
-    classes += [{"over": over} for over in CLASSES]
-    *values, timed, paid = (
-        unknown_utility(world.mdp(), world.policy, **options).value for options in classes
-    )
-    assert np.diff(values).min() >= -1e-7
-    assert min(timed, paid) >= values[-1] - 1e-7
 
 
 @given(seed=seeds, infinite=st.booleans(), on_actions=st.booleans())

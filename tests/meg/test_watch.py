@@ -79,6 +79,7 @@ def test_an_interrupt_carries_what_there_is() -> None:
     assert "the best so far is in the attribute `result`" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["a restart", "the bound"])
 def test_a_network_that_is_stopped(when: str) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
@@ -97,6 +98,7 @@ def test_a_network_that_is_stopped(when: str) -> None:
     assert late.stopped == "timeout" and late.value == 0
 
 
+@pytest.mark.slow
 def test_a_search_that_is_stopped_has_a_bound_long_before_it_closes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

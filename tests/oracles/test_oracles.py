@@ -139,6 +139,7 @@ def test_known_utility(seed: int) -> None:
     assert value == pytest.approx(known.evidence(P, model, model, mu, 4, reference), abs=1e-13)
 
 
+@pytest.mark.slow
 def test_known_utility_discounted() -> None:
     P, R, policy, mu = random_mdp(6)
     value, beta = known.known_utility_meg_discounted(P, R, policy, mu, 0.8)
@@ -163,6 +164,7 @@ def assert_digits(value: float, text: str) -> None:
     assert f"{value:.{len(text.split('.')[1])}f}" == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", GOAL_LENGTH)
 def test_cliff_world_goal_length(k: int) -> None:
     P, R = cliff_world.transition().astype(float), cliff_world.utility(k).astype(float)

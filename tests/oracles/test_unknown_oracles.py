@@ -12,7 +12,9 @@ from .test_oracles import random_mdp
 
 
 # Even seeds have two actions, odd ones three; the infinite problem takes seconds for each.
-@pytest.mark.parametrize(("seed", "H"), [*((seed, 3) for seed in range(4)), (0, None), (1, None)])
+@pytest.mark.parametrize(
+    ("seed", "H"), [(0, 3), (1, 3), pytest.param(0, None, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("kind", ["state", "timed state", "state-action", "features"])
 def test_primal_equals_dual(seed: int, kind: str, H: int | None) -> None:
     P, _, policy, mu = random_mdp(seed, S=3, A=2 + seed % 2)

@@ -80,17 +80,6 @@ def test_trajectories_come_back(tmp_path: Path, length: list[int] | None) -> Non
     assert Trajectories.from_npz(path).length.tolist() == [2]
 
 
-def test_only_files_are_replaced_and_links_are_followed(tmp_path: Path) -> None:
-    with pytest.raises(InvalidFileError, match=r"/dev/full is a device, expected a file; name an"):
-        files.save_policy([[1.0]], "/dev/full")
-    with pytest.raises(InvalidFileError, match=r"is a folder, expected a file; name another"):
-        files.save_policy([[1.0]], tmp_path)
-    (tmp_path / "link").symlink_to(tmp_path / "policy.npz")
-    files.save_policy([[1.0]], tmp_path / "link")
-    assert (tmp_path / "link").is_symlink()
-    assert files.load_policy(tmp_path / "policy.npz").tolist() == [[1.0]]
-
-
 def test_an_interrupted_write_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

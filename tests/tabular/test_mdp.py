@@ -89,17 +89,6 @@ def test_changing_the_callers_arrays_changes_nothing(
         (matrix if isinstance(matrix, np.ndarray) else matrix.data)[...] = 0
 
 
-def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
-    mdp = TabularMDP(P, R, horizon=3)
-    changed_mdp = mdp.replace(horizon=None, discount=0.5, initial=1)
-    assert (mdp.horizon, mdp.discount, mdp.initial.tolist()) == (3, 1.0, [1.0, 0.0])
-    assert (changed_mdp.horizon, changed_mdp.discount) == (None, 0.5)
-    assert changed_mdp.initial.tolist() == [0.0, 1.0]
-    assert changed_mdp.transition is mdp.transition
-    with pytest.raises(InvalidParameterError, match="replace got 'horizn', expected one of trans"):
-        mdp.replace(horizn=4)
-
-
 @given(world=worlds(), seed=st.integers(0, 99), block=st.sampled_from([1, 2, 10**6]))
 @few
 def test_every_way_of_storing_holds_the_same_transitions(

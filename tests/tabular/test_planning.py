@@ -110,22 +110,6 @@ def test_the_infinite_problem_matches_plain_iteration(
     np.testing.assert_allclose(policy, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("direct", [True, False])
-@pytest.mark.parametrize("rationality", [0.0, 2.0, -2.0, np.inf])
-def test_the_infinite_problem_with_a_reference(
-    monkeypatch: pytest.MonkeyPatch, direct: bool, rationality: float
-) -> None:
-    if not direct:
-        monkeypatch.setattr(planning, "DIRECT_STATES", 0)
-    world = random_world(8, n_states=5)
-    reference = world.policy[0].copy()
-    reference[:, 0] = 0.0
-    reference /= reference.sum(axis=1, keepdims=True)
-    expected = soft_policy_discounted(world.P, world.R, rationality, 0.9, reference)
-    policy = soft(world.mdp(horizon=None, discount=0.9), rationality, reference=reference)
-    np.testing.assert_allclose(policy, expected, atol=1e-10)
-
-
 @given(world=worlds(max_states=2, max_horizon=3))
 @few
 def test_optimal_policies_are_not_beaten(world: World) -> None:
@@ -161,32 +145,7 @@ def test_ties_depend_neither_on_the_storage_nor_on_the_order_of_states() -> None
         np.testing.assert_array_equal(made, policy)
 
 
-@pytest.mark.parametrize("rationality", RATIONALITIES)
-def test_two_thousand_decisions(rationality: float) -> None:
-    world = random_world(6, n_states=4, n_actions=2)
-    policy = soft(world.mdp(horizon=2000), rationality)
-    assert np.isfinite(policy).all()
-    np.testing.assert_allclose(policy.sum(axis=-1), 1.0, atol=1e-14)
-    # Far from the end the policy no longer depends on the time; near it, not on the start.
-    np.testing.assert_allclose(policy[0], policy[1000], atol=1e-9)
-    short = soft(world.mdp(horizon=20), rationality)
-    np.testing.assert_allclose(policy[-20:], short, atol=1e-9)
-    if abs(rationality) <= 7:
-        expected = soft_policy(world.P, world.R, 500, rationality)
-        np.testing.assert_allclose(policy[-500:], expected, atol=1e-9)
-
-
 SOME = st.sampled_from([0.7, -2.0, 1e8, np.inf, -np.inf])
-
-
-@given(world=worlds(), infinite=st.booleans())
-@few
-def test_a_batch_is_its_singles(world: World, infinite: bool) -> None:
-    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
-    for batch in (RATIONALITIES, [1.0, 2.0], [-1.0, -np.inf]):
-        together = soft_plan(mdp, batch).policy()
-        alone = np.stack([soft(mdp, b) for b in batch], axis=-1)
-        np.testing.assert_allclose(together, alone, atol=1e-12)
 
 
 @given(world=worlds(), infinite=st.booleans(), block=st.sampled_from([1, 2, 3]))
@@ -233,10 +192,3 @@ def test_bad_input_gets_one_clear_error(
 ) -> None:
     with pytest.raises(error, match=message):
         soft_plan(STEP, rationality, **options)
-
-
-def test_late_decisions_of_a_discounted_horizon_still_know_what_is_better() -> None:
-    # 0.5 ** 1500 is 0 in double precision; going to the paying state is better all the same.
-    mdp = STEP.replace(horizon=2000, discount=0.5)
-    policy = soft_plan(mdp, np.inf).policy_at(1500)[..., 0]
-    assert policy[:, 0].tolist() == [0.0, 1.0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,6 @@ from oracles import cliff_world as oracle
 
 from goalmeter._errors import InvalidPolicyError
 from goalmeter.tabular import TabularMDP, epsilon_greedy
-from goalmeter.tabular.arrays import load_policy
 from goalmeter.tabular.policies import check_policy
 
 FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -51,17 +48,3 @@ def test_epsilon_greedy_takes_one_of_the_others() -> None:
     timed = np.stack([greedy, greedy[::-1]]).astype(float)
     np.testing.assert_allclose(epsilon_greedy(timed, 0.2), oracle.epsilon_greedy(timed, 0.2))
     assert epsilon_greedy([[1.0]], 0.5).tolist() == [[1.0]]  # there is no other
-
-
-@pytest.mark.parametrize("shape", [(12, 3), (2, 12, 3)])
-def test_a_transposed_policy_is_told_so(shape: tuple[int, ...], tmp_path: Path) -> None:
-    mdp = TabularMDP(np.full((12, 3, 12), 1 / 12), np.zeros(12), horizon=2)
-    turned = np.full(shape, 1 / 3).swapaxes(-1, -2)
-    axes = "(states, actions)" if len(shape) == 2 else "(decisions, states, actions)"
-    message = f"policy has shape {turned.shape}, expected {shape} {axes}; transpose it."
-    with pytest.raises(InvalidPolicyError) as told:
-        check_policy(mdp, turned)
-    assert str(told.value) == message
-    np.savez(tmp_path / "turned.npz", policy=turned)
-    with pytest.raises(InvalidPolicyError, match=re.escape(message)):
-        load_policy(tmp_path / "turned.npz")

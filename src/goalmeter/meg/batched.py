@@ -21,7 +21,6 @@ from goalmeter.meg.soft_model import ALL, FLOOR, NULL_SHARE, SoftModel
 from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Abreast --------------------------------------------------------------------------------------
 # Weights, gradients and steps are kept by world, [W, D]; the model of all worlds has the same
 # numbers in the order of its own class, world by world within each of a utility's axes.
 
@@ -89,10 +88,6 @@ class Abreast:
         """Values of all states [..., W * S] as [..., W, S]."""
         return values.reshape(*values.shape[:-1], self.n_worlds, -1)
 
-    def each(self, values: BoolArray) -> BoolArray:
-        """What holds for each world, [W], for each of its states: [W * S]."""
-        return np.asarray(np.repeat(values, self.space.shape[2]))
-
     @cached_property
     def weights(self) -> list[FloatArray]:
         """What the behaviour does at each decision, [A, W * S]."""
@@ -101,12 +96,10 @@ class Abreast:
     @cached_property
     def _impossible(self) -> BoolArray:
         """Whether a world's behaviour takes an action that is forbidden, [W]."""
-        out = np.zeros(self.n_worlds, dtype=bool)
-        if self.log_reference is not None:
-            for t, weights in enumerate(self.weights):
-                prior = self.log_reference[min(t, len(self.log_reference) - 1)]
-                out |= self.by_world((weights > 0) & np.isneginf(prior)).any(axis=(0, 2))
-        return out
+        if self.log_reference is None:
+            return np.zeros(self.n_worlds, dtype=bool)
+        taken = np.stack(self.weights) > 0
+        return self.by_world(taken & np.isneginf(self.log_reference)).any(axis=(0, 1, 3))
 
     def evidence(self, model: SoftModel) -> FloatArray:
         """The evidence of each world's behaviour for a model: [W], nats."""
@@ -154,10 +147,7 @@ class Abreast:
 
     @cached_property
     def _parts(self) -> list[tuple[slice, sp.csr_matrix]]:
-        """Some worlds at a time, whose tangents stay in cache, and their rows by world and action.
-
-        The rows are [worlds * A * S, worlds * S].
-        """
+        """Some worlds at a time, whose tangents stay in cache; their rows [W * A * S, W * S]."""
         n_states, n_actions = self.space.shape[2], self.mdp.n_actions
         size = max(1, _TANGENTS // (n_actions * n_states * self.space.n_weights))
         rows = self.mdp.transition.by_action()
@@ -195,7 +185,7 @@ class Abreast:
         return Abreast(worlds, self.space, mdp, behaviour, log_reference, self.check)
 
 
-# --- Abreast newton -------------------------------------------------------------------------------
+# --- Newton steps ---------------------------------------------------------------------------------
 # What keeps a damped system regular where the information is null; its solutions are steps on the
 # way, so they need not be exact.
 _REGULAR = 1e-12
@@ -251,13 +241,8 @@ class Spectrum:
         return np.where(matters, kept * self.unit, directions)
 
 
-# --- Abreast face ---------------------------------------------------------------------------------
-# A face is the policies that a diverging utility singles out. It is accepted only where its
-# direction is proven to leave them equally good and to make every action outside worse.
-
-
 class Faces(NamedTuple):
-    """The faces of F of W worlds.
+    """The faces (see `goalmeter.meg.faces`) of F of W worlds.
 
     `places` [F] are the worlds, `allowed` [T, A, F, S] the actions inside, `direction` [F, D] with
     a largest entry of 1, and `value` the evidence of the model inside [F], nats.
@@ -307,12 +292,11 @@ def find_faces(
     return Faces(places[exists], allowed[:, :, exists], direction[exists], value[exists])
 
 
-# --- Abreast search -------------------------------------------------------------------------------
+# --- Search ---------------------------------------------------------------------------------------
 # Each world goes through the steps that it would go through alone: damped Newton steps, and near
-# the optimum a certificate after each. What a step costs most of, the interpreter's overhead of
-# hundreds of small passes, is paid once for all worlds. Worlds that are through leave; those
-# whose search is of another kind (an optimum at infinity that is not proven here, a plateau) are
-# left to the single search.
+# the optimum a certificate after each. The interpreter's overhead is paid once for all worlds.
+# Worlds that are through leave; those whose search is of another kind (an optimum at infinity that
+# is not proven here, a plateau) are left to the single search.
 
 # A world that takes more rounds than this is not like the others, and goes on alone.
 MOST_ROUNDS = 60
@@ -327,11 +311,11 @@ _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 class Fits:
     """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
-    `error` is the rounding error of the values, nats.
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
-    `closed` are those whose bound is within the tolerance; `stopped` is whether time was over
-    before the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of
-    the last face, and `direction` the utility that leads to the first one, 0 elsewhere.
+    `closed` are those whose bound is within the tolerance; `error` is the rounding error of the
+    values, nats; `stopped` is whether time was over before the others were through. Of an optimum
+    at infinity `faces` has the actions [T, A, S] of the last face, and `direction` the utility that
+    leads to the first one, 0 elsewhere.
     """
 
     theta: FloatArray
@@ -373,8 +357,9 @@ class _Run:
 
     def take(self, chosen: IntArray) -> _Run:
         """Some of the worlds."""
-        proven = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
-        return _Run(*(array[chosen] for array in self._arrays()), proven)  # type: ignore[arg-type]
+        taken = _Run(*(array[chosen] for array in self._arrays()))  # type: ignore[arg-type]
+        taken.certificates = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
+        return taken
 
     @classmethod
     def joined(cls, runs: Sequence[_Run]) -> _Run:
@@ -398,25 +383,19 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
 
     `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    n_worlds, d = abreast.n_worlds, abreast.space.n_weights
+    n = abreast.n_worlds
+    theta, zero, none = np.zeros((n, abreast.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
     fits = Fits(
-        np.zeros((n_worlds, d)),
-        np.zeros(n_worlds),
-        ceiling.copy(),
-        np.zeros(n_worlds),
-        np.zeros(n_worlds, dtype=np.int64),
-        ceiling <= tolerance,
-        np.zeros((n_worlds, d)),
-        np.zeros(n_worlds),
+        theta=theta.copy(),
+        value=zero.copy(),
+        bound=ceiling.copy(),
+        size=zero.copy(),
+        steps=none.copy(),
+        closed=ceiling <= tolerance,
+        direction=theta.copy(),
+        error=zero.copy(),
     )
-    run = _Run(
-        np.arange(n_worlds),
-        fits.theta.copy(),
-        fits.value.copy(),
-        np.ones(n_worlds),
-        np.full(n_worlds, np.inf),
-        np.zeros(n_worlds, dtype=np.int64),
-    )
+    run = _Run(np.arange(n), theta, zero, np.ones(n), np.full(n, np.inf), none)
     try:
         within: Abreast | None = abreast
         while within is not None:
@@ -451,7 +430,7 @@ def _ascend(
             model, ends = abreast.model(run.theta), np.zeros(len(kept), dtype=bool)
         fits.steps[run.place[~ends]] += 1
         gradient = abreast.apart(model.gradient(abreast.behaviour))
-        far = abreast.each(run.gain > FAR)
+        far = np.repeat(run.gain > FAR, abreast.space.shape[2])
         visited = abreast.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
         unit, matrices = scaled(abreast.information(model, states))
@@ -464,7 +443,15 @@ def _ascend(
             ends |= _closed(run, fits, ceiling, tolerance)
             faces = find_faces(abreast, model, run.theta, step, psi, near & ~ends)
             if faces is not None:
-                entered = _enter(run, fits, faces, tolerance)
+                # A face holds the limit of ever better models, so it cannot be worse than this.
+                good = faces.value >= run.value[faces.places] - tolerance
+                entered = faces.places[good]
+                run.value[entered] = faces.value[good]
+                for slot in np.flatnonzero(good):
+                    place = int(run.place[faces.places[slot]])
+                    if place not in fits.faces:
+                        fits.direction[place] = faces.direction[slot]
+                    fits.faces[place] = faces.allowed[:, :, slot]
                 faced.append(run.take(entered))
                 ends[entered] = True
         moving = ~ends
@@ -482,20 +469,6 @@ def _ascend(
     return [some for some in faced if some.place.size]
 
 
-def _enter(run: _Run, fits: Fits, faces: Faces, tolerance: float) -> IntArray:
-    """The worlds that go on inside their faces."""
-    # A face holds the limit of ever better models, so it cannot be worse than this one.
-    good = faces.value >= run.value[faces.places] - tolerance
-    entered = faces.places[good]
-    run.value[entered] = faces.value[good]
-    for slot in np.flatnonzero(good):
-        place = int(run.place[faces.places[slot]])
-        if place not in fits.faces:
-            fits.direction[place] = faces.direction[slot]
-        fits.faces[place] = faces.allowed[:, :, slot]
-    return entered
-
-
 def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
     """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
@@ -510,22 +483,15 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
         reached = abreast.evidence(trial)
         better = (reached >= value) & (reached <= most)
         going = better & (reached - value > _POLISHED)
-        fits.theta[closed[better]], fits.value[closed[better]] = (
-            trial_theta[better],
-            reached[better],
-        )
+        places = closed[better]
+        fits.theta[places], fits.value[places] = trial_theta[better], reached[better]
         if not going.any():
             break
         theta, value, model = trial_theta, reached, trial
         if step + 1 >= _SAME_INFORMATION and not going.all():
             kept = np.flatnonzero(going)
-            abreast, closed, theta, value, most = (
-                abreast.take(kept),
-                closed[kept],
-                theta[kept],
-                value[kept],
-                most[kept],
-            )
+            closed, theta, value, most = (each[kept] for each in (closed, theta, value, most))
+            abreast = abreast.take(kept)
             model = abreast.model(theta)
 
 

@@ -408,8 +408,9 @@ def evidence(
         start = backward(task, visit)
     if shares is not None:
         shares.by_step[...] = by_step.sum(axis=0)
+    value, model_loss, loss, curvature = tally.sum(axis=0)
     assert start.loss is not None
-    return Evidence(*tally.sum(axis=0), sums.at_start(mdp.initial, start.loss))
+    return Evidence(value, model_loss, loss, curvature, sums.at_start(mdp.initial, start.loss))
 
 
 Evaluate = Callable[[FloatArray], Evidence]

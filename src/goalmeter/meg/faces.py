@@ -19,17 +19,14 @@ from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import StationarySolver
 from goalmeter.tabular.policies import rewards_of
 
-# Behaviour that never takes certain actions may be predicted ever better by ever larger
-# utilities. The supremum is then the best evidence among models that are confined to the actions
-# which are optimal for the diverging direction, and those models have a finite optimum (or
-# diverge again, inside the face). The direction is read off a Newton step: far out, a step
-# lowers the log-probability of each action that is dying out by about one.
+# Behaviour that never takes certain actions may be predicted ever better by ever larger utilities.
+# The supremum is then the best evidence among models that are confined to the actions which are
+# optimal for the diverging direction (and these may diverge again, inside the face). The direction
+# is read off a Newton step: far out, a step lowers the log-probability of each action that is dying
+# out by about one. A face is accepted only when its direction is proven to leave all its policies
+# equally good, and to make every action outside worse.
 #
-# A face is accepted only when it is proven: a direction for which all its policies are equally
-# good, and every action outside is worse.
-#
-# Source: the multi-dimensional form of the limit rationality -> infinity (see
-# `goalmeter.tabular.backup`); facial reduction of the maximum-entropy dual.
+# Source: facial reduction of the maximum-entropy dual.
 
 # A Newton step that lowers the log-probability of an unused action by this much is killing it.
 DYING = 0.3
@@ -115,21 +112,16 @@ def exposes(
 # --- Confinement ----------------------------------------------------------------------------------
 # What a behaviour never visits, a utility may make ever less attractive: along the direction that
 # pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
-# good, and all others are worse. So the evidence of the class is at most, and in the limit, that of
-# models which are confined to the first: a face, proven by its direction (see
-# `goalmeter.meg.faces`). The actions that surely stay inside are found from the last decision
-# backwards; in the infinite problem as a greatest fixed point. Nothing is compared but zeros.
+# good, and all others are worse: a face. The actions that surely stay inside are found from the
+# last decision backwards; in the infinite problem as a greatest fixed point. Nothing is compared
+# but zeros.
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
     """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
 
-    Args:
-        mdp: the world.
-        visits: expected visits of a behaviour, 0 where there are none, [T, A or 1, S].
-
-    Where a state is not visited itself, or none of its actions stays inside, all are allowed: no
-    policy that stays inside gets there.
+    `visits` are those expected of a behaviour, [T, A or 1, S]. Where a state is not visited itself,
+    or none of its actions stays inside, all are allowed: no policy that stays inside gets there.
     """
     visited = visits > 0
     if visited.all():
@@ -164,11 +156,10 @@ def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
 #
 #     max over x of  sum min(1, G x)     subject to  G x >= 0
 #
-# makes as many inequalities strict as can be, all at once: x may be scaled up, so in exact
-# arithmetic every row that some feasible x makes positive reaches 1. An interior-point method is
-# wanted for that, since it ends in the middle of all solutions and not in a corner, where rows
-# are zero that need not be. What it finds is a suggestion: `goalmeter.meg.faces` proves what it
-# uses of it.
+# makes as many inequalities strict as can be, all at once: x may be scaled up, so every row that
+# some feasible x makes positive reaches 1. An interior-point method ends in the middle of all
+# solutions and not in a corner, where rows are zero that need not be. What it finds is a
+# suggestion, of which nothing is used unproven.
 #
 # Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
 # complementarity of linear programs (Goldman and Tucker 1956).
@@ -356,21 +347,18 @@ def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatA
 # --- Recession ------------------------------------------------------------------------------------
 # The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
 # for v, and somewhere gives up something else: an action with a regret. In the limit that action
-# is never taken, so the supremum is that of models confined to actions without regret (see
-# `goalmeter.meg.faces`). Which actions can have one is a linear program over v and the values
-# that v gives rise to. With W the values, one for each state and decision,
+# is never taken. Which actions can have a regret is a linear program over v and the values W that v
+# gives rise to, one for each state and decision:
 #
 #     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
 #
-# and a solution in the middle of all makes as many as can be positive (`goalmeter.meg.faces`).
-# Where the behaviour goes, W follows from v alone: only in states that others may reach W is
-# unknown.
+# and a solution in the middle of all makes as many as can be positive. Where the behaviour goes, W
+# follows from v alone: only in states that others may reach W is unknown.
 #
-# The program is solved with rounding, and nothing is believed of it. Its v is projected on what
-# ties all that is to be tied, and planned for. A face is accepted if the planner finds that all
-# that the behaviour does is optimal, to rounding, and that every action outside is clearly worse:
-# these regrets are the proof. What one direction closes is left out of the program for the next,
-# inside the face; so directions of very different sizes come one after another.
+# The program is solved with rounding. Its v is projected on what ties all that is to be tied, and
+# planned for. A face is accepted if the planner finds that all that the behaviour does is optimal,
+# to rounding, and that every action outside is clearly worse: these regrets are the proof. What one
+# direction closes is left out of the program for the next, inside the face.
 #
 # Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
 # reduction.
@@ -395,31 +383,23 @@ def recession_faces(
 ) -> Iterator[Face]:
     """The faces at infinity that a behaviour lies in, each inside the one before.
 
-    Args:
-        model: any model of the class, which may be confined already; the world's own reward is
-            tried as a direction first.
-        behaviour: what is to be predicted, by the actions that the model is allowed.
-        check: called now and then; it raises what ends the search.
+    `model` is any of the class, which may be confined already; `check` is called now and then, and
+    raises what ends the search.
     """
     used = np.stack([behaviour.weights(t, ALL)[..., 0] > 0 for t in range(model.mdp.steps)])
-    reward = _reward(model)
-    if reward is not None and (face := _exposed(model, reward, used)) is not None:
-        yield face
-        model = face.model
+    # The world's own reward is tried first, if it is a utility of the class.
+    array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
+    if utilities.matrix is None and array.shape[1] <= utilities.shape[1]:
+        reward = np.broadcast_to(array, utilities.shape).ravel().copy()
+        if (face := _exposed(model, reward, used)) is not None:
+            yield face
+            model = face.model
     for _ in range(_MOST_FACES):
         face = _next_face(model, behaviour, used, check)
         if face is None:
             return
         yield face
         model = face.model
-
-
-def _reward(model: SoftModel) -> FloatArray | None:
-    """The world's own reward as weights of the class, if it is a utility of the class."""
-    array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
-    if utilities.matrix is not None or array.shape[1] > utilities.shape[1]:
-        return None
-    return np.broadcast_to(array, utilities.shape).ravel().copy()
 
 
 def _exposed(model: SoftModel, direction: FloatArray, used: BoolArray) -> Face | None:
@@ -462,8 +442,10 @@ def _next_face(
         if k + len(bound) > _MOST_PROJECTED:
             return None
         joined = np.hstack([within.dense, within.sparse[:, bound].toarray()])
-        weights = _tying(joined, np.concatenate([x[:k], x[k + bound]]))[:k]
-        face = _exposed(model, basis @ weights, used)
+        # The part of x that the tied rows send to 0.
+        part = np.concatenate([x[:k], x[k + bound]])
+        null = _null_space(joined, len(part))
+        face = _exposed(model, basis @ (null @ (null.T @ part))[:k], used)
         if face is not None:
             return face
     return None
@@ -587,9 +569,3 @@ def _null_space(rows: FloatArray, d: int) -> FloatArray:
     _, sizes, directions = np.linalg.svd(np.linalg.qr(rows, mode="r"), full_matrices=True)
     rank = int((sizes > _NULL_SHARE * sizes[0]).sum())
     return np.asarray(directions[rank:].T)
-
-
-def _tying(rows: FloatArray, x: FloatArray) -> FloatArray:
-    """The part of x that rows [N, n] send to 0."""
-    basis = _null_space(rows, len(x))
-    return np.asarray(basis @ (basis.T @ x))

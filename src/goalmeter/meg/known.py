@@ -165,7 +165,13 @@ def cases_of(
         )
     name = "policies" if isinstance(mdp, TabularMDP) else "worlds"
     return [
-        Case(f"{name}[{i}]", *(_of(each, i) for each in (worlds, policies, compared, habits)))
+        Case(
+            f"{name}[{i}]",
+            _of(worlds, i),
+            _of(policies, i),
+            _of(compared, i),
+            _of(habits, i),
+        )
         for i in range(max(counts))
     ]
 
@@ -524,9 +530,12 @@ def known_utility_many(
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []
     for start in range(0, len(cases), part):
-        some_policies, some_utilities = (
-            list(each) if len(each) == 1 else list(each[start : start + part])
-            for each in (policies, compared)
+        members = slice(start, start + part)
+        results += measure_known(
+            mdp,
+            list(policies if len(policies) == 1 else policies[members]),
+            compared if len(compared) == 1 else compared[members],
+            log_reference,
+            reference,
         )
-        results += measure_known(mdp, some_policies, some_utilities, log_reference, reference)
     return results

@@ -51,18 +51,16 @@ from goalmeter.tabular.policies import normalised_notes
 
 # --- Penalised ------------------------------------------------------------------------------------
 # Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
-# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
-# whatever the behaviour is, and so is its dual, a search among policies x:
+# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed,
+# and so is its dual, a search among policies x:
 #
 #     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
 #
-# with r(x) what the behaviour's features exceed those of x by. Both are solved by one pair: the
-# optimal x is the model of the optimal theta, and r = e theta. As e falls, f(theta) rises to the
-# maximum of the evidence, KL(x) falls short of it by ever less, and r vanishes: value and bound
-# close on each other. Each e takes a few Newton steps from the solution of the one before.
-#
-# The bound that is reported does not trust the solver: it is weak duality at whatever policy the
-# search has come to (`goalmeter.meg.certificate`).
+# with r(x) what the behaviour's features exceed those of x by. The optimal x is the model of the
+# optimal theta, and r = e theta. As e falls, f(theta) rises to the maximum of the evidence, and r
+# vanishes: value and bound close on each other. Each e takes a few Newton steps from the solution
+# of the one before. The bound that is reported is weak duality at whatever policy the search has
+# come to (`goalmeter.meg.certificate`).
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
@@ -181,10 +179,7 @@ def _certify(at: _Point, bounds: Bounds) -> None:
 
 # --- Linear ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-# infinity included. The certificate comes from the other side, the maximum-entropy problem: any
-# policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
-# utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
-# from the last model (`goalmeter.meg.certificate`).
+# infinity included. The certificate comes from the other side, the maximum-entropy problem.
 #
 # Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
 # (Ziebart 2010).
@@ -466,13 +461,8 @@ def measure_class(
 ) -> tuple[MegResult, LinearFit]:
     """The best utility of a class for a policy's behaviour, and the fit that it comes from.
 
-    Args:
-        behaviour: a policy's behaviour.
-        utilities: the class.
-        log_reference: [T, A, S], or None for uniform.
-        tolerance: nats between value and bound at which the optimum counts as certified.
-        watch: told of every step; its timeout ends the search with what was reached by then.
-        notes: what the result's notes begin with.
+    `log_reference` is [T, A, S], or None for uniform; `tolerance` counts as certified, nats; the
+    timeout of the `watch` ends the search with what was reached by then; `notes` come first.
     """
     watch = watch or Watch()
     check_tolerance(tolerance)
@@ -507,11 +497,7 @@ def measure_class(
 
 
 class ClassOptions(NamedTuple):
-    """What is measured: the best utility of a class in a world, against a reference.
-
-    `uniform` is whether the reference is; `tolerance` counts as certified, nats; `notes` come
-    first in the result's.
-    """
+    """What is measured: the best utility of a class in a world, against a reference."""
 
     mdp: TabularMDP
     utilities: LinearClass
@@ -532,14 +518,10 @@ def class_result(
 ) -> MegResult:
     """The result of a search for the best utility of a class.
 
-    Args:
-        reached: where the search ended, with the rounding error of the value.
-        options: what was measured.
-        scale: maximum and ceiling of the behaviour, nats.
-        weights: of the utility to show, [D].
-        shares: the evidence by decision step [H] and by state [S], nats.
-        infinite: whether the value is the limit of ever larger utilities.
-        ended: what stopped the search, and after how many seconds; None if nothing did.
+    `scale` are maximum and ceiling of the behaviour, `weights` [D] those of the utility to show,
+    `shares` the evidence by decision step [H] and by state [S], all nats; `infinite` says that the
+    value is the limit of ever larger utilities, and `ended` what stopped the search, if anything
+    did, and after how many seconds.
     """
     mdp, utilities, uniform, tolerance, notes = options
     maximum, ceiling = scale

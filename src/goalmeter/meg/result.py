@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,12 @@ FLOORED = (
 CERTIFIED_SHARE = 1e-3
 # Longer arrays are left out of JSON; Python has them.
 _JSON_ENTRIES = 10_000
+# Fields and properties in JSON, after "meg".
+_IN_JSON: tuple[str, ...] = (
+    *("upper_bound", "maximum", "fraction", "rationality", "method", "target", "reference"),
+    *("signed", "ceiling", "certified", "bound_size", "bound_measure", "stopped"),
+    *("by_step", "by_state", "utility", "notes"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,12 +74,7 @@ class MegResult:
             the sum of a utility's absolute weights; "none" where `bound_size` is inf.
     """
 
-    # Fields and properties in JSON, after "meg".
-    _JSON: ClassVar[tuple[str, ...]] = (
-        *("upper_bound", "maximum", "fraction", "rationality", "method", "target", "reference"),
-        *("signed", "ceiling", "certified", "bound_size", "bound_measure", "stopped"),
-        *("by_step", "by_state", "utility", "notes"),
-    )
+    _JSON = _IN_JSON
 
     value: float
     upper_bound: float
@@ -233,7 +234,7 @@ class TrajectoryMeg(MegResult):
     # What one observation is called in a table; a subclass may count something else.
     _COUNTED = "trajectories"
     _JSON = (
-        *MegResult._JSON,
+        *_IN_JSON,
         *("n", "raw", "corrected", "unfloored", "standard_error", "interval", "confidence"),
         *("likelihood_ratio", "degrees_of_freedom", "p_value", "held_out"),
     )

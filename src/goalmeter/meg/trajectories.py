@@ -42,9 +42,8 @@ from goalmeter.tabular.policies import normalised_notes
 #     information = sum over t, s of weight_t(s) E_pi[psi_t(s) psi_t(s)^T],
 #     psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s),
 #
-# with W_t [S, D] the expected features still to come. W takes one product with the policy's own
-# [S, S] a decision, and rows of psi are worked out where there is weight: the numbers of
-# `SoftModel.information`, without its arrays of an entry for each action, state and weight.
+# with W_t [S, D] the expected features still to come: rows of psi are worked out where there is
+# weight alone.
 
 
 def information_of(model: SoftModel, states: FloatArray) -> FloatArray:

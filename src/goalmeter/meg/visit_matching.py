@@ -1,22 +1,20 @@
 """The best utility of a large class: Newton steps along falling penalties, matrix-free.
 
-In a class where every entry of the utility is a weight of its own, features are visits: of a state,
-of a state at a decision step, or of a state and an action. At the best utility the model visits
-everything as often as the behaviour does, which may be a millionth of a millionth of a visit: the
-evidence hardly feels such states, and yet the bound does. So the problem is solved at one scale
-after another, as in `goalmeter.meg.linear`,
+Where every entry of the utility is a weight of its own, features are visits. At the best utility
+the model visits everything as often as the behaviour does, which may be a millionth of a millionth
+of a visit: the evidence hardly feels such states, and yet the bound does. So the problem is solved
+at one scale after another, as in `goalmeter.meg.linear`,
 
     max over u of  f(u) - e/2 |u|^2,      where        m(u) = a - e u
 
-with m the model's visits and a the behaviour's. At a penalty e what is visited more than e times is
-settled, and the rest is visited about e times. From one penalty e to the next, e', visits have to
+with m the model's visits and a the behaviour's. From one penalty e to the next, e', visits have to
 change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1, so in logarithms
 
     log m(u + v) = log m(u) + (information . v) / m,     information . v = m log((a - e' u) / m),
 
-and a step lowers even what is visited far too often to where it belongs, when a Newton step on the
-evidence would lower its logarithm by 1. Newton steps on the penalised evidence then correct it.
-Systems are solved by conjugate gradients with the preconditioner of `meg.preconditioners`.
+and a step lowers even what is visited far too often to where it belongs. Newton steps on the
+penalised evidence then correct it. Systems are solved by conjugate gradients with the
+preconditioner of `meg.preconditioners`.
 
 Source: `docs/mathematics.md`.
 """
@@ -143,11 +141,10 @@ def match_visits(
 ) -> LinearFit:
     """Climb from a model to the best utility of its class, until the bound is within the tolerance.
 
-    The class must have a weight for every entry of a utility. What the behaviour never visits must
-    be closed to the model (see `goalmeter.meg.faces`), by the `directions` that the fit is to
-    name. It ends without a certificate after 300 steps, at the last penalty, or where certificates
-    no longer improve; a class of some hundred weights is then searched once more with the
-    information itself, which `dense` may ask for from the start or forbid.
+    What the behaviour never visits must be closed to the model (see `goalmeter.meg.faces`), by the
+    `directions` that the fit is to name. The search ends without a certificate after 300 steps, at
+    the last penalty, or where certificates no longer improve; a class of some hundred weights is
+    then searched once more with the information itself, which `dense` may ask for or forbid.
     """
     start = counted(start)
     matching = _Matching(search, start)
