@@ -14,7 +14,7 @@ from oracles import known_utility as oracle
 from tabular.worlds import World, successor_lists, worlds
 
 from goalmeter._errors import InvalidPolicyError, InvalidUtilityError
-from goalmeter.meg import Progress, known_utility
+from goalmeter.meg import known_utility
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy, transition
 
 MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
@@ -244,13 +244,3 @@ def test_a_reference_that_rules_out_what_was_done_is_refused() -> None:
     assert result.value == pytest.approx(example_one.MEG_08, abs=1e-14)
     with pytest.raises(InvalidPolicyError, match=r"reference has shape \[2\]"):
         known_utility(CHOICE, [[0.5, 0.0, 0.5]], reference=[0.5, 0.5])
-
-
-def test_progress_is_told_of_every_pass() -> None:
-    mdp = cliff_world()
-    policy = epsilon_greedy(optimal_policy(mdp), 0.2)
-    heard: list[Progress] = []
-    result = known_utility(mdp, policy, progress=heard.append)
-    assert result.value == known_utility(mdp, policy).value
-    assert [now.step for now in heard] == list(range(1, len(heard) + 1)) and len(heard) > 3
-    assert all(now.value <= result.value <= now.upper_bound for now in heard)

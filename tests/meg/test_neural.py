@@ -62,6 +62,7 @@ def test_it_is_reached_from_unknown_utility() -> None:
     assert unknown_utility(MOUSE, POLICY, network=False).method.startswith("concave")
 
 
+@pytest.mark.slow
 def test_same_seed_same_value_and_a_best_of_all() -> None:
     rng = np.random.default_rng(0)
     mdp = TabularMDP(rng.dirichlet(np.ones(5), size=(5, 3)), np.zeros(5), horizon=4)
@@ -82,10 +83,3 @@ def test_a_module_of_the_wrong_shape() -> None:
     words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility for each"
     with pytest.raises(InvalidUtilityError, match=words):
         neural_utility(MOUSE, POLICY, module=torch.nn.Linear(4, 2))
-
-
-@pytest.mark.parametrize("inputs", [np.ones((3, 2)), np.ones(4)])
-def test_inputs_that_do_not_fit(inputs: Any) -> None:
-    words = r"inputs has shape .*, expected \[4, F\]: features of each state"
-    with pytest.raises(InvalidUtilityError, match=words):
-        neural_utility(MOUSE, POLICY, inputs=inputs)

@@ -39,15 +39,3 @@ def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
 def test_shares_outside_the_open_interval_are_refused(share: float) -> None:
     with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1"):
         simplest_utility(mouse(), [[1, 0], [1, 0], [1, 0]], share=share)
-
-
-@pytest.mark.slow
-def test_large_classes_have_the_same_simplest_utility(monkeypatch: pytest.MonkeyPatch) -> None:
-    mdp = gm.cliff_world(1)
-    policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.3)
-    small = simplest_utility(mdp, policy)
-    monkeypatch.setattr("goalmeter.meg.linear._LARGE_WEIGHTS", 0)
-    large = simplest_utility(mdp, policy)
-    assert large.evidence == pytest.approx(small.evidence, rel=1e-4)
-    assert large.rationality == pytest.approx(small.rationality, rel=1e-3)
-    np.testing.assert_allclose(large.utility, small.utility, atol=2e-3)

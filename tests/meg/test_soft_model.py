@@ -16,7 +16,7 @@ from goalmeter._types import FloatArray
 from goalmeter.meg import soft_model
 from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.tabular import TabularMDP, transition
+from goalmeter.tabular import TabularMDP
 
 ALL = slice(None)
 CLASSES = ["state", "time-state", "state-action", "features", "action features"]
@@ -194,23 +194,3 @@ def test_policies_that_are_not_kept_are_the_same(case: Case) -> None:
         curved = lean.curve(v, lean.states)
     np.testing.assert_allclose(curved, case.model.curve(v, case.model.states), atol=1e-11)
     assert lean.evidence(case.behaviour) == case.model.evidence(case.behaviour)
-
-
-@given(case=cases, block=st.sampled_from([1, 3]))
-@few
-def test_what_is_measured_while_planning_is_the_evidence(case: Case, block: int) -> None:
-    want = case.model.evidence(case.behaviour)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        world = generic_world(case.seed, discount=0.7)
-        infinite = case.mdp.horizon is None
-        mdp = world.mdp(horizon=None) if infinite else world.mdp()
-        model = SoftModel(mdp, case.utilities, case.theta, case.reference, measured=case.behaviour)
-        for measured in (model, model.at(case.theta)):
-            assert measured.evidence(case.behaviour) == pytest.approx(want, rel=1e-12, abs=1e-12)
-            for t in range(mdp.steps):
-                np.testing.assert_allclose(measured.policy(t), case.model.policy(t), rtol=1e-12)
-        v = case.rng.normal(size=case.utilities.n_weights)
-        np.testing.assert_allclose(
-            model.curve(v, model.states), case.model.curve(v, case.model.states), atol=1e-11
-        )

@@ -73,20 +73,6 @@ def test_all_trajectories_are_the_policy_for_classes(unknown: Any) -> None:
     assert (result.notes[:1] == (ACTION_WARNING,)) == (unknown == "state-action")
 
 
-@pytest.mark.slow
-def test_the_infinite_discounted_problem() -> None:
-    # One state, so that a log of 60 equal decisions is a policy's whole future at g = 1/2.
-    mdp = PAIR.replace(horizon=None, discount=0.5)
-    states = np.zeros((4, 60), dtype=int)
-    actions = np.repeat([[1], [1], [1], [0]], 60, axis=1)
-    result = quick(mdp, (states, actions))
-    policy = known_utility(mdp, [[0.25, 0.75]])
-    assert result.raw == pytest.approx(policy.value, abs=1e-9)
-    assert result.rationality == pytest.approx(policy.rationality, rel=1e-6)
-    unknown = quick(mdp, (states, actions), unknown="state-action")
-    assert unknown.raw == pytest.approx(policy.value, abs=1e-7)
-
-
 def average_evidence(mdp: TabularMDP, log: Trajectories, b: float) -> float:
     """sum_t log pi_b(a_t | s_t) - log 1/A, trajectory by trajectory and decision by decision."""
     policy = soft_plan(mdp, b).policy()[..., 0]
@@ -156,20 +142,6 @@ def test_two_worlds_that_are_the_same_are_one(unknown: Any) -> None:
     assert second.interval == pytest.approx(first.interval, abs=1e-6)
     assert second.held_out == pytest.approx(first.held_out, abs=1e-6)
     assert second.utility is None
-
-
-def test_one_rationality_is_fitted_to_different_worlds() -> None:
-    # The second world pays ten times as much, so the same agent is predicted at one rationality
-    # only if it is ten times as careless there.
-    tenfold = PAIR.replace(reward=[[0.0, 10.0]])
-    logs = [pair_log(8, 10), pair_log(8, 10)]
-    apart = [quick(m, log).rationality for m, log in zip((PAIR, tenfold), logs, strict=True)]
-    assert apart[0] == pytest.approx(10 * apart[1])
-    both = quick([PAIR, tenfold], logs)
-    assert apart[1] < both.rationality < apart[0]
-    assert both.n == 20
-    alike = quick([PAIR, tenfold], logs, utility=[[[0.0, 1.0]], [[0.0, 1.0]]])
-    assert alike.rationality == pytest.approx(apart[0], rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,30 @@
-"""What a sample supports: rates of tests and intervals, bias, and samples that are small or cut."""
+"""Samples: rates of tests and intervals, small or cut logs, and fits of large classes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 from meg.logs import CLIMBER, EXACT, LADDER, corridor, quick
+from meg.test_visit_matching import grid, tilings
 from scipy.stats import kstest
 
-from goalmeter.meg import from_trajectories, known_utility, trajectories
-from goalmeter.tabular import Trajectories, optimal_policy, sample_trajectories, uniform_policy
+from goalmeter.gridworld import tabular_world
+from goalmeter.gridworld.planner import plan
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.meg import from_trajectories, known_utility, likelihood, trajectories
+from goalmeter.meg.likelihood import Group, fit_class, group_trajectories, scores_by_trajectory
+from goalmeter.meg.trajectories import information_of
+from goalmeter.tabular import (
+    TabularMDP,
+    Trajectories,
+    epsilon_greedy,
+    optimal_policy,
+    sample_trajectories,
+    uniform_policy,
+)
+from goalmeter.tabular import sample_trajectories as sampled
 
 
 @pytest.fixture
@@ -87,22 +103,6 @@ def test_few_trajectories_do_not_close_the_interval() -> None:
     assert widths[0] == widths[1]  # of fewer than five nothing is said
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_logs_that_stop_at_the_prize(seed: int) -> None:
-    # Cut there, the evidence is not concave at rationality 0; the best one is reached all the same.
-    mdp = corridor()
-    policy = np.tile([0.15, 0.85], (5, 1))
-    log = sample_trajectories(mdp, policy, 60, rng=np.random.default_rng(seed))
-    at_prize = log.states == 4
-    length = np.where(at_prize.any(axis=1), at_prize.argmax(axis=1) + 1, log.states.shape[1])
-    cut = Trajectories(log.states, log.actions, length)
-    known = quick(mdp, cut)
-    as_class = quick(mdp, cut, unknown=mdp.reward[:, None])
-    assert known.value >= as_class.value - 1e-7
-    assert known.value > 1.0
-    assert 0.1 < known.rationality < 100
-
-
 def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:
     # All behave optimally, so beta is infinite in every fold, also in the one that holds the
     # second world's only log: its model then has to be made from beta alone.
@@ -112,3 +112,93 @@ def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:
     result = from_trajectories([mdp, mdp], logs)
     assert result.rationality == np.inf
     assert 0.9 * result.raw < result.held_out <= result.raw
+
+
+ROOM = GridWorld.from_text(
+    ["#######", "#_____#", "#___#G#", "#___#_#", "#__##_#", "#A____#", "#######"]
+)
+
+
+@pytest.mark.parametrize("alike", [1, 5])
+def test_walks_that_are_all_the_same_are_explained_in_full(alike: int) -> None:
+    """The logs tell hardly anything of most cells, and undamped steps lead nowhere from 0."""
+    result, path = tabular_world(ROOM, horizon=21), plan(ROOM).reference_path()
+    numbers = {state: number for number, state in enumerate(result.states)}
+    states = [numbers[state] for state in path[:-1]]
+    actions = [plan(ROOM).optimal_actions(state)[0] for state in path[:-1]]
+    log = np.array([states] * alike), np.array([actions] * alike)
+    groups = group_trajectories(result.mdp, log, unknown="state")
+    fit = fit_class(groups, [np.full(alike, 1 / alike)])
+    # A utility can make every one of these moves as good as certain.
+    assert len(actions) == 7 and fit.infinite
+    assert fit.value == pytest.approx(7 * np.log(4), abs=1e-3)
+
+
+CLASSES = ("state", "state-action", "time-state", "features")
+
+
+def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories:
+    policy = epsilon_greedy(optimal_policy(mdp), 0.4)
+    return sampled(mdp, policy, n, rng=np.random.default_rng(seed), **options)
+
+
+def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[Group]:
+    unknown: Any = tilings(5, 2) if over == "features" else over
+    return group_trajectories(mdp, logs(mdp, n, **options), unknown=unknown)
+
+
+@pytest.mark.parametrize("over", CLASSES)
+def test_the_same_information_and_scores(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = grid(5, horizon=6, slip=0.1)
+    (group,) = groups_of(mdp, 7, over)
+    rng = np.random.default_rng(1)
+    model = group.model(rng.normal(size=group.utilities.n_weights))
+    visits = group.visits(np.full(7, 1 / 7))
+    literal, scores = model.information(visits), scores_by_trajectory(group, model)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
+    np.testing.assert_allclose(information_of(model, visits), literal, atol=1e-12)
+    np.testing.assert_allclose(scores_by_trajectory(group, model), scores, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("over", "kind"),
+    [("state", "finite"), ("time-state", "finite"), ("features", "infinite"), ("state", "pooled")],
+)
+def test_both_fits_reach_the_same_likelihood(
+    over: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mdp = grid(5, horizon=6, slip=0.1)
+    options: dict[str, Any] = {}
+    if kind == "infinite":
+        mdp, options = mdp.replace(horizon=None, discount=0.9), {"steps": 8}
+    groups = groups_of(mdp, 60, over, **options)
+    if kind == "pooled":
+        groups += groups_of(grid(5, horizon=6, slip=0.2), 30, over)
+    n = sum(len(g.trajectories) for g in groups)
+    weights = [np.full(len(g.trajectories), 1 / n) for g in groups]
+    small = fit_class(groups, weights)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
+    large = fit_class(groups, weights)
+    # Likelihood is not concave, but from 0 both ways lead to one maximum; at infinity, near it.
+    assert large.value == pytest.approx(small.value, abs=1e-6)
+    assert large.value >= small.value - 1e-7
+    gradient = sum(
+        m.gradient(g.behaviour(w)) for g, m, w in zip(groups, large.models, weights, strict=True)
+    )
+    assert np.abs(gradient).max() < 1e-4
+
+
+def test_the_interval_is_the_same_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As many logs as make the optimum finite: its weights, and so the interval, are unique.
+    mdp = grid(3, horizon=4, slip=0.2)
+    log = logs(mdp, 600)
+    small = from_trajectories(mdp, log, unknown="state", resamples=200)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
+    large = from_trajectories(mdp, log, unknown="state", resamples=200)
+    for name in ("value", "corrected", "standard_error", "p_value", "degrees_of_freedom"):
+        assert getattr(large, name) == pytest.approx(getattr(small, name), abs=1e-6), name
+    np.testing.assert_allclose(large.interval, small.interval, atol=1e-6)
+    # Fits to fewer logs may lie at infinity, where weights are anybody's.
+    assert large.held_out == pytest.approx(small.held_out, abs=1e-4)

@@ -1,4 +1,4 @@
-"""Large classes: the same optimum and a bound from a policy that exists, at any size."""
+"""Large classes: the same optimum, and a bound from a policy that exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from goalmeter.meg import linear, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class, yardstick
 from goalmeter.meg.certificate import Bounds, LinearFit, Search, policy_certificate
 from goalmeter.meg.faces import staying_inside
-from goalmeter.meg.preconditioners import ValueSpace, behaviour_entries, model_visits
+from goalmeter.meg.preconditioners import (
+    ValueSpace,
+    behaviour_entries,
+    met,
+    model_visits,
+)
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import match_visits
 from goalmeter.tabular import TabularMDP, epsilon_greedy, optimal_policy
@@ -149,22 +154,6 @@ def test_the_optimum_of_a_grid_has_a_closed_form(n: int) -> None:
     assert result.certified and result.rationality == np.inf
 
 
-@pytest.mark.parametrize(
-    ("over", "infinite"), [("state", True), ("state-action", False), ("time-state", False)]
-)
-def test_other_classes_and_horizons_close(
-    over: Any, infinite: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 0)
-    mdp = grid(8, slip=0.05)
-    policy = epsilon_greedy(optimal_policy(mdp), 0.3)
-    if infinite:
-        mdp = mdp.replace(horizon=None, discount=0.95)
-        policy = epsilon_greedy(optimal_policy(mdp), 0.3)
-    result = unknown_utility(mdp, policy, over=over)
-    assert result.certified
-
-
 def test_two_engines_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = grid(7, slip=0.1)
     policy = epsilon_greedy(optimal_policy(mdp), 0.4)
@@ -178,18 +167,65 @@ def test_two_engines_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first.value == pytest.approx(second.value, abs=1e-8)
 
 
-def test_what_conjugate_gradients_cannot_solve_is_solved_densely() -> None:
-    # All but certain behaviour in a world with chance, told apart by what it does and when.
-    mdp = grid(6, slip=0.05)
-    policy = epsilon_greedy(optimal_policy(mdp), 0.02)
-    utilities, behaviour = linear_class(mdp, over="state-action"), behaviour_of(mdp, [policy])
-    start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
-    fit = match_visits(Search(behaviour, 1e-7, Bounds(100.0)), start)
+def tilings(n: int, width: int, shifts: tuple[int, ...] = (0, 1)) -> FloatArray:
+    """Tile coding of n x n squares, one tiling for each diagonal shift: [n * n, D]."""
+    row, column = np.divmod(np.arange(n * n), n)
+    layers = []
+    for shift in shifts:
+        tile = (row + shift) // width * n + (column + shift) // width
+        layers.append(np.eye(n * n)[tile][:, np.unique(tile)])
+    return np.concatenate(layers, axis=1)
+
+
+def with_features(seed: int) -> Awkward:
+    """Zeros, ties and states out of reach, and features of states or of states and actions."""
+    instance, rng = awkward(seed), np.random.default_rng(seed)
+    n_states, n_actions, _ = instance.P.shape
+    d = int(rng.integers(1, 6))
+    kinds = [
+        rng.integers(-2, 3, size=(n_states, d)).astype(float),
+        (rng.random((n_states, d)) < 0.4).astype(float),
+        rng.normal(size=(n_states, n_actions, d)),
+        -3.0 * np.eye(n_states)[rng.permutation(n_states)],
+    ]
+    return instance._replace(features=kinds[seed % 4], over="state")
+
+
+def test_what_single_features_rule_out_by_hand() -> None:
+    # Four states, of which the behaviour meets the first two. The first feature is at its least
+    # there and rules the third out, the second at its largest and rules the last out; the third
+    # feature tells nothing, and the fourth is constant.
+    features = np.array([[0, 2, 0, 1], [0, 2, 1, 1], [3, 2, 0, 1], [0, -1, 1, 1]], dtype=float)
+    mdp = TabularMDP(np.full((4, 2, 4), 0.25), np.zeros(4), horizon=2)
+    visits = np.array([1.0, 1.0, 0.0, 0.0])[None, None, :, None]
+    inside, direction = met(linear_class(mdp, features), visits)
+    np.testing.assert_array_equal(inside[0, 0], [True, True, False, False])
+    np.testing.assert_array_equal(direction, [-1.0, 1.0, 0.0, 0.0])
+    # Without features: exactly what is visited.
+    inside, direction = met(linear_class(mdp), visits)
+    np.testing.assert_array_equal(inside[0, 0], [True, True, False, False])
+    np.testing.assert_array_equal(direction, [0.0, 0.0, -1.0, -1.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_awkward_classes_of_features(seed: int) -> None:
+    # The engine for large classes, whatever the size, against the literal convex program.
+    instance = with_features(seed)
+    fit = matched(instance)
+    assert fit.gap >= -1e-12
     assert fit.gap <= 1e-6
-    space = ValueSpace(fit.model)
-    visits, damping = model_visits(fit.model), np.full(utilities.n_weights, 1e-6)
-    assert space.give_up() and not space.give_up()
-    solve = space.preconditioner(fit.model, visits, damping)
-    right = np.random.default_rng(0).normal(size=utilities.n_weights)
-    matrix = fit.model.information(fit.model.states) + np.diag(damping)
-    np.testing.assert_allclose(matrix @ solve(right), right, atol=1e-6)
+    assert_the_program_agrees(instance, fit)
+
+
+@pytest.mark.slow
+def test_two_engines_agree_on_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp, features = grid(12, slip=0.05), tilings(12, 1, (0,))[:, :-2]
+    features = np.concatenate([features, tilings(12, 3)], axis=1)
+    assert features.shape[1] > 170
+    policy = epsilon_greedy(optimal_policy(mdp), 0.4)
+    first = unknown_utility(mdp, policy, features=features)
+    monkeypatch.setattr(linear, "_LARGE_WEIGHTS", 10**9)
+    monkeypatch.setattr(linear, "_LARGE_WORK", 1e30)
+    second = unknown_utility(mdp, policy, features=features)
+    assert first.certified and first.value == pytest.approx(second.value, abs=1e-8)
+    assert first.bound_measure == "weights"

@@ -12,7 +12,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg import FitInterrupted, Progress, unknown_utility
-from goalmeter.meg.result import Watch, duration, listener, slowly
+from goalmeter.meg.result import duration, listener, slowly
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 CLIFF = cliff_world(1)
@@ -96,29 +96,6 @@ def test_a_network_that_is_stopped(when: str) -> None:
     late = unknown_utility(CLIFF, POLICY, network=True, seeds=[0, 1], timeout=1e-6, progress=False)
     holds(late)
     assert late.stopped == "timeout" and late.value == 0
-
-
-@pytest.mark.slow
-def test_a_search_that_is_stopped_has_a_bound_long_before_it_closes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    mdp, policy = large_world()
-    heard: list[Progress] = []
-
-    def stop(progress: Progress) -> None:
-        heard.append(progress)
-        if progress.step == 12:  # of some forty
-            raise KeyboardInterrupt
-
-    bounds = []
-    for due in (False, True):
-        monkeypatch.setattr(Watch, "bound_is_due", due)
-        with pytest.raises(FitInterrupted) as caught:
-            unknown_utility(mdp, policy, progress=stop)
-        bounds.append(caught.value.result.upper_bound)
-        assert caught.value.result.value <= bounds[-1]
-    ceiling = caught.value.result.ceiling
-    assert bounds[0] == pytest.approx(ceiling) and bounds[1] < 0.6 * ceiling
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])

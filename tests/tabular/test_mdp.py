@@ -1,4 +1,4 @@
-"""`TabularMDP`: what it refuses and how it says so, that it never changes, and how it reads."""
+"""Worlds and policies: what is refused, that worlds never change, and CliffWorld."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import cliff_world as oracle
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError
-from goalmeter.tabular import TabularMDP, transition
+from goalmeter._errors import InvalidModelError, InvalidParameterError, InvalidPolicyError
+from goalmeter.tabular import (
+    TabularMDP,
+    cliff_world,
+    epsilon_greedy,
+    expected_return,
+    optimal_policy,
+    transition,
+)
+from goalmeter.tabular.policies import check_policy
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
@@ -152,3 +161,59 @@ assert os.wait()[1] == 0
 """
     environment = {**os.environ, "GOALMETER_THREADS": "2"}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
+
+
+FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
+INFINITE = FINITE.replace(horizon=None, discount=0.5)
+
+
+@pytest.mark.parametrize(
+    ("mdp", "policy", "message"),
+    [
+        (
+            FINITE,
+            [1.0, 0.0],
+            r"policy has shape \[2\], expected \[2, 2\] \(stationary\) or \[3, 2, 2\] \(time-dep",
+        ),
+        (FINITE, np.full((4, 2, 2), 0.5), r"policy has shape \[4, 2, 2\], expected \[2, 2\]"),
+        (FINITE, [[0.5, 0.5], [0.5, 0.6]], r"policy\[1\] sums to 1\.1, expected 1"),
+        (
+            FINITE,
+            np.array([[[0.5, 0.5]] * 2, [[0.5, 0.5], [1.2, -0.2]], [[0.5, 0.5]] * 2]),
+            r"policy\[1, 1, 1\] is -0\.2, expected a probability in \[0, 1\]",
+        ),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused(mdp: TabularMDP, policy: Any, message: str) -> None:
+    with pytest.raises(InvalidPolicyError, match=message):
+        check_policy(mdp, policy)
+
+
+def test_epsilon_greedy_takes_one_of_the_others() -> None:
+    # With four actions and epsilon = 0.3 each of the three others gets 0.1.
+    greedy = np.array([[0, 0, 1, 0], [1, 0, 0, 0]])
+    expected = [[0.1, 0.1, 0.7, 0.1], [0.7, 0.1, 0.1, 0.1]]
+    np.testing.assert_allclose(epsilon_greedy(greedy, 0.3), expected, rtol=1e-15)
+    np.testing.assert_allclose(epsilon_greedy(greedy, 3 / 4), np.full((2, 4), 1 / 4))
+    np.testing.assert_array_equal(epsilon_greedy(greedy, 0.0), greedy)
+    timed = np.stack([greedy, greedy[::-1]]).astype(float)
+    np.testing.assert_allclose(epsilon_greedy(timed, 0.2), oracle.epsilon_greedy(timed, 0.2))
+    assert epsilon_greedy([[1.0]], 0.5).tolist() == [[1.0]]  # there is no other
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_world_is_the_oracles(k: int) -> None:
+    mdp = cliff_world(k)
+    dense = mdp.transition.to_dense()
+    np.testing.assert_allclose(dense, oracle.transition().astype(float), atol=1e-15)
+    np.testing.assert_array_equal(mdp.reward, oracle.utility(k).astype(float))
+    np.testing.assert_array_equal(mdp.initial, oracle.start())
+    assert (mdp.horizon, mdp.discount) == (oracle.HORIZON, 1.0)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_optimal_policies_agree(k: int) -> None:
+    mdp = cliff_world(k)
+    ours, theirs = optimal_policy(mdp), oracle.optimal_policy(k)
+    np.testing.assert_array_equal(ours, theirs)  # ties go to the lowest action in both
+    assert expected_return(mdp, ours).mean > 0

@@ -1,4 +1,4 @@
-"""Soft planning: by hand, against the literal definitions, at the extremes, and its laws."""
+"""Soft planning: by hand, against the literal definitions, at the extremes, and in batches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracles.soft_policy import soft_policy, soft_policy_discounted
 from tabular.worlds import World, few, random_world, worlds
 
+import goalmeter as gm
 from goalmeter._errors import (
     GoalmeterError,
     InvalidParameterError,
@@ -25,7 +26,10 @@ from goalmeter.tabular import (
     soft_plan,
     transition,
 )
-from goalmeter.tabular.batched import optimal_policies
+from goalmeter.tabular.backup import problem
+from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.planning import backward, plan
+from goalmeter.tabular.policies import rewards_of
 
 RATIONALITIES = [0.0, 1e-8, 0.5, 1.0, -1.0, 7.0, 1e8, -1e8, np.inf, -np.inf]
 
@@ -192,3 +196,71 @@ def test_bad_input_gets_one_clear_error(
 ) -> None:
     with pytest.raises(error, match=message):
         soft_plan(STEP, rationality, **options)
+
+
+def world(n_states: int) -> gm.TabularMDP:
+    rng = np.random.default_rng(0)
+    shape = (n_states, 3, 4)
+    probability = rng.dirichlet(np.ones(4), shape[:2])
+    successors = rng.integers(0, n_states, shape)
+    return gm.TabularMDP((successors, probability), rng.random(n_states), horizon=5)
+
+
+# Blocks of 50 states; waves of 100 leave one block for the last, waves of 500 take all at once.
+@pytest.mark.parametrize("wave", [1, 100, 500])
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_a_column_at_a_time_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, wave: int, threads: str
+) -> None:
+    monkeypatch.setenv("GOALMETER_THREADS", threads)
+    monkeypatch.setattr(transition, "BLOCK_STATES", 50)
+    monkeypatch.setattr(transition, "WAVE_STATES", wave)
+    mdp = world(241)
+    task = problem(mdp, rewards_of(mdp), np.array([0.7]))
+    together = backward(task)
+    planned = plan(task)
+    steps = [planned.backup_at(t) for t in range(5)]
+    monkeypatch.setattr(transition, "GATHER_BYTES", 0)
+    for alone, joint in zip(backward(task), together, strict=True):
+        np.testing.assert_array_equal(alone, joint)
+    again = plan(task)
+    np.testing.assert_array_equal(again.soft, planned.soft)
+    for t, step in enumerate(steps):
+        for alone, joint in zip(again.backup_at(t), step, strict=True):
+            np.testing.assert_array_equal(alone, joint)
+
+
+def worlds() -> list[gm.TabularMDP]:
+    """Worlds of three shapes, one of them without a horizon, in mixed order."""
+    rng = np.random.default_rng(0)
+    out = []
+    for number in range(12):
+        states, horizon = (5, 4) if number % 3 else (7, 3)
+        transition = rng.dirichlet(np.ones(states), size=(states, 3))
+        # Whole rewards have ties, which go to the first action in either way.
+        reward = rng.integers(-1, 2, size=states)
+        endless = number == 5
+        out.append(
+            gm.TabularMDP(
+                transition,
+                reward,
+                horizon=None if endless else horizon,
+                discount=0.9 if endless else 1.0,
+                initial=0,
+            )
+        )
+    return [*out, gm.cliff_world(2), gm.cliff_world(3)]
+
+
+def test_optimal_policies_are_those_of_single_calls() -> None:
+    for world, policy in zip(worlds(), optimal_policies(worlds()), strict=True):
+        np.testing.assert_array_equal(policy, gm.optimal_policy(world))
+
+
+@pytest.mark.parametrize("rationality", [0.0, 0.7, -2.0, np.inf, -np.inf])
+def test_soft_optimal_policies_are_those_of_single_calls(rationality: float) -> None:
+    made = soft_optimal_policies(worlds(), rationality)
+    for world, policy in zip(worlds(), made, strict=True):
+        single = soft_plan(world, rationality).policy()[..., 0]
+        assert policy.shape == single.shape
+        np.testing.assert_allclose(policy, single, atol=1e-12)

@@ -304,8 +304,8 @@ def linear_class(
 # --- Evidence -------------------------------------------------------------------------------------
 # f is concave in b and its slope is M(b) - c, with M(b) > 0 the regret of the model, falling to 0
 # as b grows, and c the regret of the behaviour. If c = 0 the optimum lies at infinity. Otherwise
-# log M(b) = log c is solved by Newton steps: M falls like an exponential, so its log is
-# close to a line, and steps stay good from b = 0 to the largest b. A bracket guards each step.
+# log M(b) = log c is solved by Newton steps, guarded by a bracket: M falls like an exponential, so
+# its log is close to a line.
 
 # Slopes at b = 0 below this share of the regrets are rounding: the optimum is b = 0.
 ZERO_SLOPE = 1e-13
@@ -485,8 +485,7 @@ def mce_plug_in(
 ) -> PlugIn:
     """Predictive accuracy of a utility put straight into the soft-optimal policy.
 
-    Kept for comparison only: it is not invariant to the utility's scale, so twice the same goal
-    scores differently.
+    For comparison only: it is not invariant to the utility's scale.
 
     Args:
         mdp: the world.

@@ -189,9 +189,8 @@ def measure_parts(
 ) -> list[_T]:
     """The results of all cases in order: of those of like shape together, of the others alone.
 
-    Cases that are measured together are `alike` as far as possible. Parts are shared out among
-    threads. What is measured together or alone is the same however many there are, and so are the
-    numbers.
+    Cases that are measured together are `alike` as far as possible, and what is measured together
+    does not depend on the number of threads that parts are shared out among.
     """
     groups: dict[object, list[int]] = {}
     for i, (_, mdp, _, _, reference) in enumerate(cases):
@@ -495,8 +494,7 @@ def known_utility_many(
     """`known_utility` of many policies, utilities or worlds, or of all of these, in one batch.
 
     Results are those of single calls, up to rounding, in the order given. Worlds of like shape
-    (numbers of states and actions, horizon, discount) are worked on together, whatever else they
-    differ in; a small world then costs a tenth of what it costs alone.
+    (numbers of states and actions, horizon, discount) are measured together, which is faster.
 
     Args:
         mdp: the world, or B worlds.

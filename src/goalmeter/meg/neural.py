@@ -64,10 +64,9 @@ def neural_utility(
 ) -> MegResult:
     """MEG towards utilities over states that a torch module computes: Algorithm 2.
 
-    Each seed initialises the module anew and climbs the evidence with exact gradients
-    (L-BFGS); the rationality of the utility it ends with is then optimised exactly, infinity
-    included. The problem is not convex, so the best seed is a lower bound; `upper_bound` is the
-    certified bound of the class of all utilities over states, which contains the network's.
+    Each seed initialises the module anew and climbs the evidence with exact gradients (L-BFGS); the
+    rationality of the utility it ends with is then optimised exactly, infinity included. The best
+    seed is a lower bound; `upper_bound` is that of the class of all utilities over states.
 
     Args:
         mdp: the world.
@@ -79,10 +78,8 @@ def neural_utility(
         seeds: one restart for each.
         iterations: L-BFGS iterations a restart.
         reference: the policy that scores 0; default uniform.
-        progress: called at every iteration, and every step of the search for the bound, with a
-            `Progress`; default silence.
-        timeout: seconds after which the search ends with what it has; the restarts may take half
-            of them, the rest is for the bound.
+        progress: called at every step with a `Progress`; default silence.
+        timeout: seconds after which the search ends; half of them are for the bound.
 
     Raises:
         FitInterrupted: interrupted at the keyboard; its attribute `result` is the best so far.

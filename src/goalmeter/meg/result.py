@@ -48,9 +48,7 @@ class MegResult:
             lower bound.
         maximum: nats that a fully predictable agent would score: the expected sum of
             log |A| over the decisions that can matter (of -log of the least likely action's
-            reference probability where the reference is not uniform). Decisions that influence
-            no utility of the class, such as the last one of a horizon for utilities over
-            states, do not count.
+            reference probability where the reference is not uniform).
         ceiling: nats that no utility of any class could exceed for this behaviour: `maximum`
             less the behaviour's own entropy in those decisions.
         rationality: beta, in inverse units of `utility`; +-inf for an optimum at infinity.
@@ -66,9 +64,8 @@ class MegResult:
         notes: plain statements a reader of the number needs.
         stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
             best so far and `upper_bound` what was proven by then; None where it ran to its end.
-        bound_size: `upper_bound`, and so `certified`, speaks of all utilities of the class up to
-            this size, taken at their rationality; inf where it speaks of all. It is a thousand
-            times the size of the best one that was reached, and at least a thousand.
+        bound_size: `upper_bound` holds for all utilities of the class up to this size, taken at
+            their rationality: a thousand times that of the best one reached; inf if for all.
         bound_measure: what that size is: "range", the largest entry of a utility less its smallest
             (for the utility shown, which has the range 1, this is `rationality`), or "weights",
             the sum of a utility's absolute weights; "none" where `bound_size` is inf.
@@ -213,22 +210,18 @@ class TrajectoryMeg(MegResult):
 
     Attributes:
         n: number of trajectories.
-        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
-            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
-            too high on average over small true values.
-        unfloored: the same without that floor, nats; to average over many estimates.
+        corrected: `raw` less its first-order bias, at least 0, nats; the estimate to quote.
+        unfloored: the same without the floor at 0, nats; to average over many estimates.
         standard_error: of `corrected`, nats.
-        interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
-            Student's t for fewer than ten, and as far as that many may mislead where all give the
-            same evidence. Of fewer than five it is 0 to the maximum.
+        interval: bootstrap interval over trajectories for the behaviour's MEG, nats, widened for
+            fewer than ten; of fewer than five it is 0 to the maximum.
         confidence: nominal coverage of the interval.
         likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
         degrees_of_freedom: of that test's chi-square.
         p_value: probability of so large a statistic if actions were drawn from the reference.
-        held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
-            model fitted to the others, mixed with one part in (decisions fitted + 1) of the
-            reference. What the fitted goal predicts of trajectories it has not seen: far below
-            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
+        held_out: cross-fitted evidence, nats a trajectory: each is scored by the model fitted to
+            the others, mixed with one part in (decisions fitted + 1) of the reference. Far below
+            `raw` where a rich class only overfits; NaN for a single trajectory.
     """
 
     # What one observation is called in a table; a subclass may count something else.
@@ -293,8 +286,7 @@ class TrajectoryMeg(MegResult):
 
 # --- Watch ----------------------------------------------------------------------------------------
 # A search tells its `Watch` of every step; the watch keeps the best so far, passes progress on,
-# and raises `TimeIsUp` from within the search's own loops once the time is over. What was reached
-# is then still there, with the bound that was proven for it.
+# and raises `TimeIsUp` from within the search's own loops once the time is over.
 
 # A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
@@ -332,7 +324,7 @@ class Progress:
         upper_bound: the bound so far, nats; proven.
         elapsed: seconds since the search began.
         left: seconds that it may still take at most: until the timeout, or until the last step
-            that this stage may take at the pace so far. Most searches end long before.
+            that this stage may take at the pace so far.
     """
 
     stage: str

@@ -64,8 +64,7 @@ def simplest_utility(
     """The utility with the smallest weights that explains a share of a policy's MEG.
 
     Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
-    with spends large weights on the last hundredth of a nat, much of it in states that are
-    hardly visited. Asking for a little less, with weights as small as possible, leaves the
+    with spends large weights on the last hundredth of a nat. Asking for a little less leaves the
     weights that behaviour insists on: this is the utility to plot.
 
     Args:
@@ -133,11 +132,7 @@ def unknown_utility(
     targets). Classes that are linear in their weights have a global optimum, which is found and
     certified: `upper_bound` is a proven bound on every utility of the class that is, at its
     rationality, up to a thousand times as large as the best one reached; the result's `bound_size`
-    and `bound_measure` say in which sense. Classes without features and of more than 100 weights
-    are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
-    value and bound apart, a linear program looks for optima at infinity
-    (`goalmeter.meg.faces`), and a class of up to some hundred weights is searched once more
-    along falling penalties (`goalmeter.meg.linear`).
+    and `bound_measure` say in which sense.
 
     Args:
         mdp: the world; its reward is not used.
@@ -150,17 +145,15 @@ def unknown_utility(
         tolerance: nats between value and bound at which the optimum counts as certified.
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
-        progress: called at every step with a `Progress`: value and bound so far, seconds gone and
-            left at most. True writes a line to standard error every five seconds, False is
-            silent, and None, the default, writes if standard error is a terminal or a notebook's.
-        timeout: seconds after which the search ends with what it has; it is looked at in every
-            pass over the decisions, so the end may come a Newton step late.
+        progress: called at every step with a `Progress`. True writes a line to standard error
+            every five seconds, False is silent, and None, the default, writes if standard error is
+            a terminal or a notebook's.
+        timeout: seconds after which the search ends with what it has.
 
     Returns:
         A `MegResult` whose `utility` is the maximising one, scaled to 0..1, with `rationality`
         its beta; inf where the supremum is approached by ever larger utilities, and `utility`
-        is then the direction that matters first. After a timeout `stopped` is "timeout", the value
-        is the best so far and the bound what was proven by then; both hold.
+        is then the direction that matters first.
 
     Raises:
         FitInterrupted: a `KeyboardInterrupt` whose attribute `result` is the best so far, where
@@ -170,9 +163,9 @@ def unknown_utility(
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
     Cost: up to 100 weights, or with features where H * A * S * D^2 is at most 1e8, ten to thirty
-    Newton steps of O(H * transitions * D) each. Otherwise some hundred passes of
-    O(H * transitions), and for each of some ten to sixty steps a sparse factorisation; with
-    features also a matrix [D, D]. No array of S * S entries.
+    Newton steps of O(H * transitions * D) each (`goalmeter.meg.linear`). Otherwise some hundred
+    passes of O(H * transitions), and for each of some ten to sixty steps a sparse factorisation
+    (`goalmeter.meg.visit_matching`). No array of S * S entries.
 
     Example: a mouse that never pays for its cheese has one goal that explains it fully.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -238,7 +231,7 @@ def unknown_utility_many(
         over: as in `unknown_utility`.
         reference: as in `unknown_utility`, shared by all.
         references: B of them, None among them for the uniform policy; in place of `reference`.
-        tolerance: nats between value and bound at which an optimum counts as certified.
+        tolerance: as in `unknown_utility`.
         timeout: seconds after which all searches end with what they have: those that had not begun
             with the value 0 and the bound that is known beforehand.
 
@@ -272,7 +265,6 @@ def unknown_utility_many(
 def _sureness(case: Case) -> float:
     """How sure a policy is on average: the surer, the farther away its optimum lies."""
     policy = np.asarray(case.policy)
-    # What is no policy is told apart where it is checked.
     if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
         return 0.0
     return float(policy.max(axis=-1).mean())

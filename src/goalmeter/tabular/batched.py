@@ -15,9 +15,8 @@ from goalmeter.tabular.planning import SoftPlan, optimal_policy, plan, soft_plan
 from goalmeter.tabular.policies import Rewards, rewards_of, stack_rewards
 from goalmeter.tabular.transition import BLOCK_STATES, Transition
 
-# Nothing leads from one world to another, so whatever is worked out for every state of the one is
-# worked out for every state of all, at the cost of the interpreter's overhead for one. What is
-# summed over states is then summed over those of each world (`Sums`).
+# Nothing leads from one world to another, so what is worked out for every state of one world is
+# worked out for every state of all. Sums over states are then sums of each world (`Sums`).
 
 # Worlds stand side by side as one block of states, so that sums over a block are sums of worlds:
 # enough to make the interpreter's overhead small, few enough that a pass stays in cache.

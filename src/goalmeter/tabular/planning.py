@@ -27,8 +27,7 @@ from goalmeter.tabular.transition import Block
 
 # --- Infinite discounted problem -----------------------------------------------------------------
 # For a fixed policy the backup is linear, so a step of policy iteration is a step of Newton's
-# method: x + (I - g P_pi)^-1 (backup(x) - x). It converges in a handful of solves, where plain
-# value iteration needs about log(accuracy) / log(g) sweeps.
+# method: x + (I - g P_pi)^-1 (backup(x) - x).
 
 # Up to this many states a direct factorisation is quick whatever the sparsity pattern.
 DIRECT_STATES = 3_000
@@ -219,12 +218,10 @@ class SoftPlan:
 
     Attributes:
         task: the problems that were planned for.
-        hard: V* [H + 1, S, B or 1] for a finite horizon, [1, S, B or 1] for the infinite
-            problem, in units of the step itself (what follows is discounted to it); of the utility
-            that `task` holds, which is centred, scaled and, for a negative rationality, negated.
+        hard: V* [H + 1, S, B or 1], or [1, S, B or 1] for the infinite problem, in units of the
+            step itself; of the utility that `task` holds, which is centred, scaled and, for a
+            negative rationality, negated.
         soft: h, same shape with B, in nats (see `goalmeter.tabular.backup`).
-
-    A policy [H, S, A] is not stored: it is worked out from these two when it is asked for.
     """
 
     task: SoftProblem
@@ -306,8 +303,7 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
     """Return a deterministic optimal policy, ties to the lowest action index.
 
     Two actions are tied if their values differ by at most 1e-12 of the largest utility that a run
-    could collect, where utilities are counted from their median. `meg.known_utility` uses the same
-    ties at an infinite rationality. The policy is the same in dense, sparse and batched worlds.
+    could collect, where utilities are counted from their median.
 
     Args:
         mdp: the world.
@@ -351,9 +347,8 @@ def resolved(task: SoftProblem) -> SoftProblem:
 def doubtful_ties(task: SoftProblem) -> BoolArray:
     """Whether actions differ by more than rounding, but by less than `TIE_SHARE`: [B or 1].
 
-    The task is a `resolved` one. Only for the infinite problem, where a discount close to 1 makes
-    what a run can collect, and with it the share below which actions are tied, as large as the
-    rewards themselves.
+    The task is a `resolved` one of the infinite problem: a discount close to 1 makes what a run can
+    collect, and the share of it below which actions are tied, as large as the rewards themselves.
     """
     width = task.rewards.array.shape[-1]
     if not is_nearly_endless(task.mdp):
@@ -483,8 +478,7 @@ def expected_return(
     """Mean and variance of sum_t g^t U(s_t, a_t) under a policy.
 
     The variance is that of the whole return: the policy's choices, the environment's chance
-    and the initial state. (The curvature of a MEG in its rationality contains the part that
-    the choices cause, no more: see `goalmeter.tabular.backup`.)
+    and the initial state.
 
     Args:
         mdp: the world.

@@ -82,9 +82,8 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 # --- Transition ---------------------------------------------------------------------------------
 # Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
 # states; within a block the rows are action-major. A block's intermediate arrays then stay in
-# cache, blocks can be worked on by several threads (SciPy and NumPy release the interpreter
-# lock), and the result does not depend on how many threads there are: each row belongs to one
-# block and is computed in one order.
+# cache, and blocks can be worked on by several threads: each row belongs to one block and is
+# computed in one order, so that the result does not depend on their number.
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
 BLOCK_STATES = 8_192
