@@ -127,16 +127,6 @@ def test_a_wrong_rationality_would_not_be_certified(
     assert not wrong.certified
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e-12, 1e12, 1e200, 1e307])
-def test_the_unit_of_reward_changes_nothing_but_the_rationality(unit: float) -> None:
-    world = generic_world(6)
-    mdp = world.mdp()
-    plain = known_utility(mdp, world.policy)
-    scaled = known_utility(mdp.replace(reward=mdp.reward * unit), world.policy)
-    assert scaled.value == pytest.approx(plain.value, rel=1e-9)
-    assert scaled.rationality * unit == pytest.approx(plain.rationality, rel=1e-7)
-
-
 def test_a_rare_influence_counts_as_one() -> None:
     # An action that reaches the prize once in 10^10 times is all the influence there is.
     p = 1e-10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,6 @@ from meg.instances import awkward, generic_world, moving_world
 from numpy.testing import assert_allclose
 
 from goalmeter._errors import (
-    InvalidParameterError,
     InvalidPolicyError,
 )
 from goalmeter.meg import (
@@ -165,19 +163,6 @@ def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.Monk
         assert (many.value, many.upper_bound) == (alone.value, alone.upper_bound)
 
 
-def test_a_timeout_keeps_what_was_reached() -> None:
-    worlds, policies = cliffs()
-    began = time.perf_counter()
-    ended = unknown_utility_many(worlds, policies, timeout=1e-6)
-    assert time.perf_counter() - began < 5.0
-    whole = unknown_utility_many(worlds, policies, timeout=60.0)
-    for early, late in zip(ended, whole, strict=True):
-        assert (early.stopped, late.stopped) == ("timeout", None)
-        assert early.notes[0].startswith("stopped by the timeout after 0 s and ")
-        assert early.value <= late.value + 1e-9
-        assert early.upper_bound >= late.value - 1e-9
-
-
 MANY: tuple[Callable[..., list[MegResult]], ...] = (known_utility_many, unknown_utility_many)
 
 
@@ -196,17 +181,3 @@ def test_errors_say_which_world(many: Callable[..., list[MegResult]]) -> None:
     larger = moving_world(0, n_states=6).mdp()
     with pytest.raises(InvalidPolicyError, match=r"^worlds\[3\]: policy has shape \[2\]"):
         many([*worlds, larger], [*policies, [0.5, 0.5]])
-
-
-@pytest.mark.parametrize("many", MANY)
-def test_numbers_and_kinds_that_do_not_go_together(many: Callable[..., Any]) -> None:
-    world = generic_world(0)
-    mdp, policy = world.mdp(), world.policy
-    with pytest.raises(InvalidParameterError, match=r"got 2 worlds, 3 policies, 1 utilities and"):
-        many([mdp] * 2, [policy] * 3)
-    with pytest.raises(InvalidParameterError, match=r"got 0 worlds, 1 policies"):
-        many([], [policy])
-    with pytest.raises(InvalidParameterError, match=r"worlds\[1\] is of type ndarray, expected a"):
-        many([mdp, policy], [policy] * 2)
-    with pytest.raises(InvalidParameterError, match="reference and references are both given"):
-        many([mdp], [policy], reference=policy[0], references=[None])

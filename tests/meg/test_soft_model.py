@@ -13,7 +13,6 @@ from oracles import soft_policy
 from oracles.paths import occupancy_by_loops
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import soft_model
 from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.tabular import TabularMDP
@@ -178,19 +177,3 @@ def test_forbidden_actions_stay_forbidden(seed: int, kind: str) -> None:
     np.testing.assert_allclose(model.states.sum(axis=1), 1.0)
     psi = dict(model.tangents(np.eye(case.utilities.n_weights)))
     assert all(np.isfinite(p).all() for p in psi.values())
-
-
-@given(case=cases)
-@few
-def test_policies_that_are_not_kept_are_the_same(case: Case) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soft_model, "_KEPT_ENTRIES", 0)
-        lean = case.at(case.theta)
-        np.testing.assert_array_equal(
-            lean.gradient(case.behaviour), case.model.gradient(case.behaviour)
-        )
-        # Neither are derivatives, which are worked out again from their means.
-        v = case.rng.normal(size=case.utilities.n_weights)
-        curved = lean.curve(v, lean.states)
-    np.testing.assert_allclose(curved, case.model.curve(v, case.model.states), atol=1e-11)
-    assert lean.evidence(case.behaviour) == case.model.evidence(case.behaviour)

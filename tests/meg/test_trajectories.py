@@ -107,27 +107,6 @@ def test_it_is_the_maximum_of_the_likelihood(seed: int, infinite: bool, cut: boo
     assert result.by_step.sum() == pytest.approx(result.raw, abs=1e-9)
 
 
-@pytest.mark.parametrize("infinite", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_standard_error_is_that_of_the_average(infinite: bool) -> None:
-    mdp = LADDER.replace(horizon=None, discount=0.5) if infinite else LADDER
-    log = sample_trajectories(mdp, CLIMBER, 25, rng=np.random.default_rng(3), steps=3)
-    result = quick(mdp, log)
-    each = [average_evidence(mdp, log.subset([i]), result.rationality) for i in range(len(log))]
-    assert np.mean(each) == pytest.approx(result.raw, abs=1e-9)
-    assert result.standard_error == pytest.approx(np.std(each, ddof=1) / 5, rel=1e-6)
-
-
-def test_what_comes_after_a_trajectorys_length_is_not_looked_at() -> None:
-    states, actions = np.array([[0, 0, 1], [1, 1, 0]]), np.array([[1, 1, 0], [0, 1, 1]])
-    length = np.array([3, 1])
-    states[1, 1:], actions[1, 1:] = 0, 0
-    first = quick(LADDER, (states, actions, length))
-    states[1, 1:], actions[1, 1:] = 99, -1
-    second = quick(LADDER, (states, actions, length))
-    assert (first.raw, first.corrected) == (second.raw, second.corrected)
-    assert first.interval == second.interval
-
-
 @pytest.mark.parametrize("unknown", [None, "state", np.array([[0.0], [1.0]])])
 def test_two_worlds_that_are_the_same_are_one(unknown: Any) -> None:
     log = sample_trajectories(LADDER, CLIMBER, 30, rng=np.random.default_rng(1))
@@ -148,15 +127,12 @@ def test_two_worlds_that_are_the_same_are_one(unknown: Any) -> None:
     ("options", "error", "words"),
     [
         ({"folds": 1}, InvalidParameterError, "folds is 1 and resamples 2000, expected at least 2"),
-        ({"resamples": 99}, InvalidParameterError, "resamples 99, expected at least 2 and 100"),
-        ({"confidence": 95}, InvalidParameterError, "confidence is 95, expected a number between"),
         (
             {"unknown": "states"},
             InvalidParameterError,
             "unknown is 'states', expected one of 'state'",
         ),
         ({"unknown": np.ones((3, 1))}, InvalidUtilityError, r"features has shape \[3, 1\]"),
-        ({"utility": [1.0]}, InvalidUtilityError, r"utility has shape \[1\]"),
         ({"reference": [[1.0, 0.0]] * 2}, InvalidPolicyError, r"reference\[\d, 1\] is 0 at"),
     ],
 )
@@ -176,9 +152,6 @@ def test_options_that_are_refused(
             "trajectory 0 moves from state 0 by action 0 to state 1 at decision",
         ),
         (([[2, 1]], [[1, 0]]), r"states\[0, 0\] is 2, expected 0..1"),
-        # An end that is none of the world's states looks padded.
-        (([[0, 2]], [[1, 0]]), r"with state 2 and action 0, expected states 0\.\.1"),
-        (([[0]], [[2]]), r"actions\[0, 0\] is 2, expected 0..1"),
         (([[0.5]], [[0]]), "states has type float64, expected integers"),
     ],
 )

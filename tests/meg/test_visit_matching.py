@@ -17,10 +17,8 @@ from goalmeter.meg.behaviour import behaviour_of, linear_class, yardstick
 from goalmeter.meg.certificate import Bounds, LinearFit, Search, policy_certificate
 from goalmeter.meg.faces import staying_inside
 from goalmeter.meg.preconditioners import (
-    ValueSpace,
     behaviour_entries,
     met,
-    model_visits,
 )
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import match_visits
@@ -108,24 +106,6 @@ def test_what_any_policy_proves_is_weak_duality(seed: int, over: Any, length: fl
         literal = oracle.weak_duality(world.P, world.policy, policy, world.mu, 3, phi, theta)
         assert evidence <= literal + 1e-9
         assert literal <= proven.bound(float(np.ptp(theta))) + 1e-9
-
-
-@pytest.mark.parametrize("over", MATCHED)
-@pytest.mark.parametrize("seed", range(4))
-def test_the_preconditioner_is_exact_where_nothing_is_averaged(seed: int, over: Any) -> None:
-    # In the infinite problem values do not depend on time, and utilities of time have their own.
-    world = generic_world(seed, discount=0.8)
-    mdp = world.mdp() if over == "time-state" else world.mdp(horizon=None)
-    utilities = linear_class(mdp, over=over)
-    rng = np.random.default_rng(seed)
-    model = SoftModel(mdp, utilities, rng.normal(size=utilities.n_weights), None)
-    visits, damping = model_visits(model), np.full(utilities.n_weights, 1e-9)
-    solve = ValueSpace(model).preconditioner(model, visits, damping)
-    direction = rng.normal(size=utilities.n_weights)
-    once = model.curve(direction, model.states)
-    # What changes no policy is lost, so that products with the information are compared.
-    twice = model.curve(solve(once), model.states)
-    np.testing.assert_allclose(twice, once, atol=1e-6 * np.abs(once).max())
 
 
 def test_what_surely_stays_inside() -> None:

@@ -133,23 +133,10 @@ STAY: list[Outcome] = [(1.0, 0, 0.0, False)]
             r"CartPole-v1: .* does not expose its transition .*build TabularMDP\(transition, rew",
         ),
         (
-            "Taxi-v4",
-            {"fickle_passenger": True},
-            InvalidModelError,
-            "Taxi-v4: with fickle_passenger=True the destination changes outside the table",
-        ),
-        (
             "CliffWalking-v1",
             {},
             InvalidParameterError,
             "CliffWalking-v1: the environment has no time limit.*give horizon=H",
-        ),
-        ("NoSuchLake-v1", {}, InvalidParameterError, "gymnasium cannot make 'NoSuchLake-v1': "),
-        (
-            Table([[STAY]]),
-            {"horizon": 1},
-            InvalidModelError,
-            r"Table: .* does not tell where episodes start .*give initial=.* \[1\]",
         ),
         (
             Table([[STAY], [STAY, STAY]], [1, 0]),

@@ -99,7 +99,8 @@ class Abreast:
         if self.log_reference is None:
             return np.zeros(self.n_worlds, dtype=bool)
         taken = np.stack(self.weights) > 0
-        return self.by_world(taken & np.isneginf(self.log_reference)).any(axis=(0, 1, 3))
+        impossible = self.by_world(taken & np.isneginf(self.log_reference))
+        return np.asarray(impossible.any(axis=(0, 1, 3)))
 
     def evidence(self, model: SoftModel) -> FloatArray:
         """The evidence of each world's behaviour for a model: [W], nats."""
@@ -197,15 +198,6 @@ def scaled(information: FloatArray) -> tuple[FloatArray, FloatArray]:
     matters = diagonal > FLOOR
     unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
     return unit, information * unit[:, None, :] * unit[:, :, None]
-
-
-def damped_steps(
-    unit: FloatArray, matrices: FloatArray, right: FloatArray, damping: FloatArray
-) -> FloatArray:
-    """Steps [W, D] with (matrices + damping) . step = right, in scaled weights."""
-    added = np.maximum(damping, _REGULAR)[:, None, None] * np.eye(matrices.shape[1])
-    solution = np.linalg.solve(matrices + added, (unit * right)[..., None])[..., 0]
-    return np.asarray(unit * solution)
 
 
 @dataclass(frozen=True)
@@ -439,7 +431,13 @@ def _ascend(
             step = np.zeros_like(run.theta)
             step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
             psi = dict(model.tangents(abreast.joined(step)[:, None]))
-            run.certificates.append(_certificates(abreast, model, psi, gradient, near))
+            # What policies along the steps prove: KL and residual [W]; infinite if nothing.
+            proven = matching_certificates(model, psi, abreast.n_worlds)
+            visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
+            residual = np.abs(gradient - visits).max(axis=1) + proven.lost
+            holds = proven.holds & near
+            kl = np.where(holds, proven.kl, np.inf)
+            run.certificates.append((kl, np.where(holds, residual, 0.0)))
             ends |= _closed(run, fits, ceiling, tolerance)
             faces = find_faces(abreast, model, run.theta, step, psi, near & ~ends)
             if faces is not None:
@@ -490,7 +488,8 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
         theta, value, model = trial_theta, reached, trial
         if step + 1 >= _SAME_INFORMATION and not going.all():
             kept = np.flatnonzero(going)
-            closed, theta, value, most = (each[kept] for each in (closed, theta, value, most))
+            closed, most = closed[kept], most[kept]
+            theta, value = theta[kept], value[kept]
             abreast = abreast.take(kept)
             model = abreast.model(theta)
 
@@ -505,21 +504,6 @@ def verify(
     fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
     resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
     fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
-
-
-def _certificates(
-    abreast: Abreast,
-    model: SoftModel,
-    psi: dict[int, FloatArray],
-    gradient: FloatArray,
-    near: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
-    """What policies along exact Newton steps prove: KL and residual [W]; infinite if nothing."""
-    proven = matching_certificates(model, psi, abreast.n_worlds)
-    visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
-    residual = np.abs(gradient - visits).max(axis=1) + proven.lost
-    holds = proven.holds & near
-    return np.where(holds, proven.kl, np.inf), np.where(holds, residual, 0.0)
 
 
 def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
@@ -556,9 +540,11 @@ def _climb(
         if not pending.any():
             break
         step = np.zeros_like(run.theta)
-        step[pending] = damped_steps(
-            unit[pending], matrices[pending], gradient[pending], run.damping[pending]
-        )
+        # In scaled weights: (matrices + damping) . step = gradient.
+        damping = np.maximum(run.damping[pending], _REGULAR)[:, None, None]
+        systems = matrices[pending] + damping * np.eye(step.shape[1])
+        right = (unit[pending] * gradient[pending])[..., None]
+        step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
         promised = (gradient * step).sum(axis=1)
         trial = abreast.model(run.theta + step)
         gain = abreast.evidence(trial) - run.value

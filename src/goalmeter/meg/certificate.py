@@ -123,7 +123,8 @@ class Bounds:
     def refute(self, model: SoftModel, value: float) -> None:
         """Drop certificates, except the ceiling, that the evidence of a model contradicts."""
         first, *others = self._all
-        self._all = [first, *(c for c in others if c.bound(self._size(c, model)) >= value)]
+        sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
+        self._all = [first, *(c for c in others if c.bound(sizes[c.by_range]) >= value)]
 
     def at(self, model: SoftModel) -> ProvenBound:
         """The least bound for utilities up to a thousand times a model's own size.
@@ -132,19 +133,20 @@ class Bounds:
         was found later.
         """
 
+        sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
+
         def proven(certificate: Certificate) -> ProvenBound:
-            size = self._size(certificate, model)
+            size = sizes[certificate.by_range]
             needed = size if certificate.residual > 0 else 0.0
             return ProvenBound(certificate.bound(size), needed, certificate.by_range)
 
         return min(map(proven, self._all), key=lambda bound: bound.upper)
 
-    @staticmethod
-    def _size(certificate: Certificate, model: SoftModel) -> float:
-        """The size of utilities that a certificate is used for beside a model."""
-        theta = model.theta
-        own = np.ptp(theta) if certificate.by_range else np.abs(theta).sum()
-        return BOUND_FACTOR * max(1.0, float(own))
+
+def bounded_size(model: SoftModel, *, by_range: bool) -> float:
+    """The size of utilities that a certificate is used for beside a model."""
+    own = np.ptp(model.theta) if by_range else np.abs(model.theta).sum()
+    return BOUND_FACTOR * max(1.0, float(own))
 
 
 @dataclass(frozen=True)
@@ -285,11 +287,9 @@ _DAMPING, _DAMPING_FLOOR = 1e-13, 1e-3
 
 def price(model: SoftModel, missed: FloatArray) -> float:
     """What features [D] that a policy misses cost the bound beside a model, nats."""
-    size = BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
     if model.utilities.matrix is None:
-        return 0.5 * size * float(np.abs(missed).sum())
-    size = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
-    return size * float(np.abs(missed).max())
+        return 0.5 * bounded_size(model, by_range=True) * float(np.abs(missed).sum())
+    return bounded_size(model, by_range=False) * float(np.abs(missed).max())
 
 
 class _Closest:
@@ -347,12 +347,7 @@ class NewtonDirection:
         self.weights = last if closest.weights is None else closest.weights
 
 
-def tilted_certificate(direction: NewtonDirection, target: FloatArray) -> Certificate:
-    """What the policy along a Newton direction proves; `target` are the behaviour's visits [D]."""
-    return policy_certificate(direction.model, _tilted(direction), target)
-
-
-def _tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
+def tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
     """The policy along a Newton direction, one decision [A, S] after the other."""
     model, psi = direction.model, direction.model.tangent(direction.weights)
     push, states = model.mdp.transition.push, model.states

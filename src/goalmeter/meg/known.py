@@ -231,25 +231,19 @@ def _room(mdp: TabularMDP) -> int:
     return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
 
 
-class JoinedWorlds(NamedTuple):
-    """The worlds of W cases as one, with the behaviour of their policies.
+def joined_worlds(
+    cases: Sequence[Case],
+) -> tuple[TabularMDP, PolicyBehaviour, FloatArray | None]:
+    """Put the worlds of cases side by side; all have a reference, or none has one.
 
-    `log_reference` is [T, A, W * S], or None for uniform.
+    Returns the world of all states, the behaviour in it, and the log reference [T, A, W * S].
     """
-
-    mdp: TabularMDP
-    behaviour: PolicyBehaviour
-    log_reference: FloatArray | None
-
-
-def joined_worlds(cases: Sequence[Case]) -> JoinedWorlds:
-    """Put the worlds of cases side by side; all have a reference, or none has one."""
     mdp = side_by_side([case.mdp for case in cases])
     policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
     logs = [log_of_reference(case.mdp, case.reference) for case in cases]
     present = [log for log in logs if log is not None]
     behaviour = PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
-    return JoinedWorlds(mdp, behaviour, _joined(present) if present else None)
+    return mdp, behaviour, _joined(present) if present else None
 
 
 def _joined(arrays: Sequence[FloatArray]) -> FloatArray:

@@ -334,56 +334,52 @@ def climb_gradients(
 
 def _ascend(search: Search, model: SoftModel, stage: str) -> LinearFit:
     """Damped Newton steps from a model, with faces and certificates on the way."""
-    behaviour, bounds, tolerance = search.behaviour, search.bounds, search.tolerance
-    steps_of_mdp = range(behaviour.mdp.steps)
-    value = model.evidence(behaviour)
-    directions: list[FloatArray] = []
-    bound = bounds.at(model)
-    visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in steps_of_mdp])
-    damping, gain, steps, idle = 1.0, np.inf, 0, 0
-    while steps < _MAX_STEPS and idle < IDLE_STEPS and bound.upper - value > tolerance:
-        reached = search.fit(model, value, steps, directions)
-        search.watch.tell(reached, stage=stage, step=steps, of=_MAX_STEPS)
-        steps += 1
+    behaviour, tolerance = search.behaviour, search.tolerance
+    decisions = range(behaviour.mdp.steps)
+    visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in decisions])
+    fit = search.fit(model)
+    damping, gain, idle = 1.0, np.inf, 0
+    while fit.steps < _MAX_STEPS and idle < IDLE_STEPS and fit.gap > tolerance:
+        search.watch.tell(fit, stage=stage, step=fit.steps, of=_MAX_STEPS)
+        model, value, steps = fit.model, fit.value, fit.steps + 1
         gradient = model.gradient(behaviour)
         if gain <= NEAR:
             step, psi = newton_step(model, gradient)
             certificate = matching_certificate(model, psi, gradient)
             if certificate is not None:
-                bounds.add(certificate)
-            bound = bounds.at(model)
-            if bound.upper - value <= tolerance:
+                search.bounds.add(certificate)
+            fit = search.fit(model, value, steps, fit.directions)
+            if fit.gap <= tolerance:
                 break
             face = find_face(model, step, psi, behaviour)
             inside = -np.inf if face is None else face.model.evidence(behaviour)
             # A face holds the limit of ever better models, so it cannot be worse than this one.
             if face is not None and inside >= value - tolerance:
-                model, value = face.model, inside
-                directions.append(face.direction)
-                bound = bounds.at(model)
+                directions = [*fit.directions, face.direction]
+                fit = search.fit(face.model, inside, steps, directions)
                 continue
         # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
         # the behaviour's own visits tames them, as long as there is far to go.
         states = 0.5 * (model.states + visited) if gain > FAR else model.states
         system = NewtonSystem([(model, states)], exact=False)
-        better = _climb(system, model, behaviour, value, gradient, damping)
+        better = _climb(system, fit, behaviour, gradient, damping)
         if better is None:
+            fit = replace(fit, steps=steps)
             if gain <= NEAR:
                 break
             gain = 0.0  # no step gains, so this is the optimum: it remains to be certified
             continue
-        gain = better[1] - value
+        model, reached, damping = better
+        gain = reached - value
         idle = idle + 1 if gain < IDLE_SHARE * tolerance else 0
-        model, value, damping = better
-        bound = bounds.at(model)
-    return search.fit(model, value, steps, directions)
+        fit = search.fit(model, reached, steps, fit.directions)
+    return fit
 
 
 def _climb(
     system: NewtonSystem,
-    model: SoftModel,
+    fit: LinearFit,
     behaviour: Behaviour,
-    value: float,
     gradient: FloatArray,
     damping: float,
 ) -> tuple[SoftModel, float, float] | None:
@@ -394,12 +390,12 @@ def _climb(
     while damping < 1e12:
         step = system.solve(gradient, damping=damping)
         promised = float(gradient @ step)
-        trial = model.at(model.theta + step)
-        gain = trial.evidence(behaviour) - value
+        trial = fit.model.at(fit.model.theta + step)
+        gain = trial.evidence(behaviour) - fit.value
         if gain > 0.1 * promised:
             factor = 0.1 if gain > 0.4 * promised else 0.5
             # Below this, damping no longer touches what is not null.
-            return trial, value + gain, max(damping * factor, 1e-14)
+            return trial, fit.value + gain, max(damping * factor, 1e-14)
         damping = 4.0 * max(damping, 1e-10)
     return None
 

@@ -182,7 +182,11 @@ class ValueSpace(Space):
         policy = uses / np.maximum(uses.sum(axis=0), np.finfo(float).tiny)
         potentials = None
         if model.mdp.horizon is not None:
-            potentials = self._potentials(spread / model.mdp.steps, damping)
+            # Utilities w(s) - g E[w(s')], of which only the end is felt.
+            pays = sp.vstack([sp.identity(n_states, format="csr")] * n_actions, format="csr")
+            pays = pays - g * self._rows
+            system = self._rows.T @ (blocks_of(spread / model.mdp.steps) @ self._rows)
+            potentials = _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
         def solve(right: FloatArray) -> FloatArray:
             paid = right.reshape(n_actions, n_states)
@@ -220,13 +224,6 @@ class ValueSpace(Space):
             return np.asarray(out / weight).ravel()
 
         return solve
-
-    def _potentials(self, spread: FloatArray, damping: FloatArray) -> Operator:
-        """What nearly solves for utilities w(s) - g E[w(s')], of which only the end is felt."""
-        each = [sp.identity(spread.shape[-1], format="csr")] * len(spread)
-        pays = sp.vstack(each, format="csr") - self._discount * self._rows
-        system = self._rows.T @ (blocks_of(spread) @ self._rows)
-        return _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
 
 def gathered(weights: FloatArray) -> Any:

@@ -121,7 +121,10 @@ def infer(
     evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
     scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
-    inverse = _pseudo_inverse(_information(groups, fit.models, weights))
+    values, vectors = np.linalg.eigh(_information(groups, fit.models, weights))
+    # Directions that the data do not identify would turn rounding into variance.
+    keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
+    inverse = np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
     bias = float(((scores @ inverse) * scores).sum()) / n / (2 * n)
     raw = max(fit.value, 0.0)
     unfloored = raw - bias
@@ -199,13 +202,6 @@ def _information(
 ) -> FloatArray:
     parts = zip(groups, models, weights, strict=True)
     return np.asarray(sum(information_of(m, g.visits(w, power=power)) for g, m, w in parts))
-
-
-def _pseudo_inverse(information: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(information)
-    # Directions that the data do not identify would turn rounding into variance.
-    keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
-    return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
 
 
 # --- Trajectories ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.batched import Abreast, search, verify
 from goalmeter.meg.behaviour import Over, behaviour_of, linear_class, yardstick
@@ -90,7 +90,7 @@ def simplest_utility(
         array([0.5, 1. , 0. ])
     """
     if not 0.0 < share < 1.0:
-        raise InvalidParameterError(f"share is {share!r}, expected a number between 0 and 1")
+        raise InvalidParameterError(f"share is {shown(share)}, expected a number between 0 and 1")
     best = linear_utility(mdp, policy, features=features, over=over, reference=reference)
     utilities = linear_class(mdp, features, over)
     behaviour = behaviour_of(mdp, [policy])

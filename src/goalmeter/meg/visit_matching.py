@@ -35,8 +35,9 @@ from goalmeter.meg.certificate import (
     LinearFit,
     NewtonDirection,
     Search,
+    policy_certificate,
     price,
-    tilted_certificate,
+    tilted,
 )
 from goalmeter.meg.preconditioners import (
     Space,
@@ -271,7 +272,7 @@ def _proven(search: _Matching, at: _Point) -> tuple[NewtonDirection, Certificate
     worth = min(max(at.value, _SMALLEST), 1.0)
     missed = _MISSED * search.tolerance * worth
     direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
-    return direction, tilted_certificate(direction, search.target)
+    return direction, policy_certificate(at.model, tilted(direction), search.target)
 
 
 def _climb(

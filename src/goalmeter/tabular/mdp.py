@@ -235,9 +235,19 @@ class TabularMDP:
         initial: ArrayLike | int = 0,
         discount: float = 1.0,
     ) -> None:
-        transition = _as_transition(transition)
-        reward = _as_reward(reward, transition.n_states, transition.n_actions)
-        self._fill(transition, reward, as_initial(initial, transition.n_states), horizon, discount)
+        if isinstance(transition, tuple) and len(transition) == 2:
+            next_state = as_array(transition[0], "next_state")
+            probability = as_floats(transition[1], "probability", InvalidModelError)
+            transition = Transition.from_successors(next_state, probability)
+        elif not isinstance(transition, Transition):
+            dense = as_floats(transition, "transition", InvalidModelError)  # type: ignore[arg-type]
+            transition = Transition.from_dense(dense)
+        s, a = transition.n_states, transition.n_actions
+        array = as_floats(reward, "reward", InvalidModelError)
+        if array.shape not in ((s,), (s, a)):
+            expected = f"[{s}] (one for each state) or [{s}, {a}] (one for each state and action)"
+            raise wrong_shape("reward", array.shape, expected, InvalidModelError)
+        self._fill(transition, array.copy(), as_initial(initial, s), horizon, discount)
 
     def _fill(
         self,
@@ -422,24 +432,6 @@ class TabularMDP:
         if self.discount != 1.0:
             parts.append(f"discount {self.discount:g}")
         return f"TabularMDP({', '.join(parts)})"
-
-
-def _as_transition(transition: Any) -> Transition:
-    if isinstance(transition, Transition):
-        return transition
-    if isinstance(transition, tuple) and len(transition) == 2:
-        next_state = as_array(transition[0], "next_state")
-        probability = as_floats(transition[1], "probability", InvalidModelError)
-        return Transition.from_successors(next_state, probability)
-    return Transition.from_dense(as_floats(transition, "transition", InvalidModelError))
-
-
-def _as_reward(reward: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
-    array = as_floats(reward, "reward", InvalidModelError)
-    if array.shape not in ((n_states,), (n_states, n_actions)):
-        expected = f"[{n_states}] (one for each state) or [{n_states}, {n_actions}] (one for each "
-        raise wrong_shape("reward", array.shape, f"{expected}state and action)", InvalidModelError)
-    return array.copy()
 
 
 def _as_horizon(horizon: int | None) -> int | None:

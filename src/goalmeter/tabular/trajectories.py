@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, shown
 from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.tabular.arrays import (
     load_arrays,
@@ -235,11 +235,11 @@ def sample_trajectories(
     steps = mdp.horizon if steps is None else steps
     if steps is None or steps < 1 or (mdp.horizon is not None and steps > mdp.horizon):
         raise InvalidParameterError(
-            f"steps is {steps!r}, expected 1..{mdp.horizon or 'any number'}; the infinite "
+            f"steps is {shown(steps)}, expected 1..{mdp.horizon or 'any number'}; the infinite "
             f"problem has no horizon to take it from"
         )
     if n < 1:
-        raise InvalidParameterError(f"n is {n!r}, expected at least one trajectory")
+        raise InvalidParameterError(f"n is {shown(n)}, expected at least one trajectory")
     states, actions = np.empty((2, n, steps), dtype=np.int64)
     now = _draw(np.cumsum(mdp.initial)[None], np.zeros(n, dtype=np.int64), rng)
     for t in range(steps):
