@@ -14,11 +14,10 @@ from oracles import unknown_utility as oracle
 from goalmeter._types import FloatArray
 from goalmeter.meg import linear, unknown_utility
 from goalmeter.meg.behaviour import behaviour_of, linear_class, yardstick
-from goalmeter.meg.certificate import Bounds, LinearFit, Search, policy_certificate
+from goalmeter.meg.certificate import Bounds, LinearFit, UtilitySearch, policy_certificate
 from goalmeter.meg.faces import staying_inside
 from goalmeter.meg.preconditioners import (
     behaviour_entries,
-    met,
 )
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import match_visits
@@ -50,7 +49,7 @@ def matched(instance: Awkward) -> LinearFit:
     ceiling = float(yardstick(behaviour, None, utilities.tells_apart()).ceiling[0])
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), None)
     inside, directions = linear._confined(start, behaviour)
-    return match_visits(Search(behaviour, 1e-7, Bounds(ceiling)), inside, directions)
+    return match_visits(UtilitySearch(behaviour, 1e-7, Bounds(ceiling)), inside, directions)
 
 
 def assert_the_program_agrees(instance: Awkward, fit: LinearFit) -> None:
@@ -169,22 +168,6 @@ def with_features(seed: int) -> Awkward:
         -3.0 * np.eye(n_states)[rng.permutation(n_states)],
     ]
     return instance._replace(features=kinds[seed % 4], over="state")
-
-
-def test_what_single_features_rule_out_by_hand() -> None:
-    # Four states, of which the behaviour meets the first two. The first feature is at its least
-    # there and rules the third out, the second at its largest and rules the last out; the third
-    # feature tells nothing, and the fourth is constant.
-    features = np.array([[0, 2, 0, 1], [0, 2, 1, 1], [3, 2, 0, 1], [0, -1, 1, 1]], dtype=float)
-    mdp = TabularMDP(np.full((4, 2, 4), 0.25), np.zeros(4), horizon=2)
-    visits = np.array([1.0, 1.0, 0.0, 0.0])[None, None, :, None]
-    inside, direction = met(linear_class(mdp, features), visits)
-    np.testing.assert_array_equal(inside[0, 0], [True, True, False, False])
-    np.testing.assert_array_equal(direction, [-1.0, 1.0, 0.0, 0.0])
-    # Without features: exactly what is visited.
-    inside, direction = met(linear_class(mdp), visits)
-    np.testing.assert_array_equal(inside[0, 0], [True, True, False, False])
-    np.testing.assert_array_equal(direction, [0.0, 0.0, -1.0, -1.0])
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -31,7 +31,7 @@ _Any = TypeVar("_Any", np.float64, np.bool_)
 
 
 @dataclass(frozen=True)
-class Abreast:
+class WorldBatch:
     """Policies in W worlds of like shape, and the class of utilities that is searched in each.
 
     Attributes:
@@ -160,7 +160,7 @@ class Abreast:
             parts.append((chosen, rows[order[chosen].ravel()][:, columns]))
         return parts
 
-    def confined(self, allowed: BoolArray) -> Abreast:
+    def confined(self, allowed: BoolArray) -> WorldBatch:
         """The same worlds with only the allowed actions, [T, A, W * S]."""
         free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
         confined = replace(self, log_reference=np.where(allowed, free, -np.inf))
@@ -170,7 +170,7 @@ class Abreast:
                 vars(confined)[name] = vars(self)[name]
         return confined
 
-    def take(self, chosen: IntArray) -> Abreast:
+    def take(self, chosen: IntArray) -> WorldBatch:
         """Some of the worlds."""
         worlds = [self.worlds[i] for i in chosen]
         mdp = side_by_side(worlds)
@@ -183,7 +183,7 @@ class Abreast:
         states = some(self.behaviour.states[..., 0])[..., None]
         log_reference = None if self.log_reference is None else some(self.log_reference)
         behaviour = PolicyBehaviour(mdp, policy, states)
-        return Abreast(worlds, self.space, mdp, behaviour, log_reference, self.check)
+        return WorldBatch(worlds, self.space, mdp, behaviour, log_reference, self.check)
 
 
 # --- Newton steps ---------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class Faces(NamedTuple):
 
 
 def find_faces(
-    abreast: Abreast,
+    batch: WorldBatch,
     model: SoftModel,
     theta: FloatArray,
     step: FloatArray,
@@ -258,12 +258,12 @@ def find_faces(
 
     `model` is that of the weights theta, `psi` the tangents of the step. None if there are none.
     """
-    everywhere, shrinks = survivors(model, psi, abreast.weights, abreast.n_worlds)
+    everywhere, shrinks = survivors(model, psi, batch.weights, batch.n_worlds)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
         return None
-    allowed = abreast.by_world(everywhere)[:, :, places]
-    some, theta, step = abreast.take(places), theta[places], step[places]
+    allowed = batch.by_world(everywhere)[:, :, places]
+    some, theta, step = batch.take(places), theta[places], step[places]
     flat = allowed.reshape(*allowed.shape[:2], -1)
     inside, outside = some.confined(flat), some.model(theta)
     confined = inside.model(theta)
@@ -321,15 +321,15 @@ class Fits:
     faces: dict[int, BoolArray] = field(default_factory=dict)
     stopped: bool = False
 
-    def groups(self, abreast: Abreast, chosen: IntArray) -> Iterator[tuple[IntArray, Abreast]]:
+    def groups(self, batch: WorldBatch, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
         """Chosen worlds with what is allowed in them: those without a face, then the others."""
         plain = np.array([i for i in chosen if i not in self.faces], dtype=np.int64)
         if plain.size:
-            yield plain, abreast if plain.size == abreast.n_worlds else abreast.take(plain)
+            yield plain, batch if plain.size == batch.n_worlds else batch.take(plain)
         faced = np.array([i for i in chosen if i in self.faces], dtype=np.int64)
         if faced.size:
             allowed = np.stack([self.faces[i] for i in faced], axis=2)
-            yield faced, abreast.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
+            yield faced, batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
 
 
 @dataclass
@@ -370,13 +370,13 @@ class _Run:
         return joined.take(np.argsort(joined.place))
 
 
-def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
+def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
     """The best utility of each world, and the fits of those that closed.
 
     `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    n = abreast.n_worlds
-    theta, zero, none = np.zeros((n, abreast.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
+    n = batch.n_worlds
+    theta, zero, none = np.zeros((n, batch.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
     fits = Fits(
         theta=theta.copy(),
         value=zero.copy(),
@@ -389,15 +389,15 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
     )
     run = _Run(np.arange(n), theta, zero, np.ones(n), np.full(n, np.inf), none)
     try:
-        within: Abreast | None = abreast
+        within: WorldBatch | None = batch
         while within is not None:
             faced = _ascend(within, run, fits, tolerance, ceiling)
             # Worlds that came to a face go on inside it, together.
             within = None
             if faced:
                 run = _Run.joined(faced)
-                ((_, within),) = fits.groups(abreast, run.place)
-        for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
+                ((_, within),) = fits.groups(batch, run.place)
+        for chosen, closed in fits.groups(batch, np.flatnonzero(fits.closed)):
             _polish(closed, fits, chosen)
     except TimeIsUp:
         # After every round the fits are what was reached by then.
@@ -406,40 +406,40 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
 
 
 def _ascend(
-    abreast: Abreast, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
+    batch: WorldBatch, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
 ) -> list[_Run]:
     """Rounds of a step in each world, into `fits`; worlds that are through are left behind.
 
     Returns those that came to a face.
     """
-    model, ends, faced = abreast.model(run.theta), fits.closed[run.place], []
+    model, ends, faced = batch.model(run.theta), fits.closed[run.place], []
     for _ in range(MOST_ROUNDS):
         if ends.all():
             break
         if 3 * ends.sum() >= len(ends):
             kept = np.flatnonzero(~ends)
-            abreast, run = abreast.take(kept), run.take(kept)
-            model, ends = abreast.model(run.theta), np.zeros(len(kept), dtype=bool)
+            batch, run = batch.take(kept), run.take(kept)
+            model, ends = batch.model(run.theta), np.zeros(len(kept), dtype=bool)
         fits.steps[run.place[~ends]] += 1
-        gradient = abreast.apart(model.gradient(abreast.behaviour))
-        far = np.repeat(run.gain > FAR, abreast.space.shape[2])
-        visited = abreast.behaviour.states[..., 0]
+        gradient = batch.apart(model.gradient(batch.behaviour))
+        far = np.repeat(run.gain > FAR, batch.space.shape[2])
+        visited = batch.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
-        unit, matrices = scaled(abreast.information(model, states))
+        unit, matrices = scaled(batch.information(model, states))
         near = ~ends & (run.gain <= NEAR)
         if near.any():
             step = np.zeros_like(run.theta)
             step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
-            psi = dict(model.tangents(abreast.joined(step)[:, None]))
+            psi = dict(model.tangents(batch.joined(step)[:, None]))
             # What policies along the steps prove: KL and residual [W]; infinite if nothing.
-            proven = matching_certificates(model, psi, abreast.n_worlds)
-            visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
+            proven = matching_certificates(model, psi, batch.n_worlds)
+            visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
             residual = np.abs(gradient - visits).max(axis=1) + proven.lost
             holds = proven.holds & near
             kl = np.where(holds, proven.kl, np.inf)
             run.certificates.append((kl, np.where(holds, residual, 0.0)))
             ends |= _closed(run, fits, ceiling, tolerance)
-            faces = find_faces(abreast, model, run.theta, step, psi, near & ~ends)
+            faces = find_faces(batch, model, run.theta, step, psi, near & ~ends)
             if faces is not None:
                 # A face holds the limit of ever better models, so it cannot be worse than this.
                 good = faces.value >= run.value[faces.places] - tolerance
@@ -454,7 +454,7 @@ def _ascend(
                 ends[entered] = True
         moving = ~ends
         if moving.any():
-            model, moved = _climb(abreast, run, gradient, unit, matrices, moving)
+            model, moved = _climb(batch, run, gradient, unit, matrices, moving)
             stuck = moving & ~moved
             ends |= stuck & (run.gain <= NEAR)
             run.gain[stuck] = 0.0
@@ -467,18 +467,18 @@ def _ascend(
     return [some for some in faced if some.place.size]
 
 
-def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
+def _polish(batch: WorldBatch, fits: Fits, closed: IntArray) -> None:
     """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
-    model = abreast.model(theta)
-    most = fits.bound[closed] + model.rounding(abreast.behaviour, closed.size)
+    model = batch.model(theta)
+    most = fits.bound[closed] + model.rounding(batch.behaviour, closed.size)
     for step in range(POLISHING_STEPS):
         # So near an optimum the information hardly changes; where it does, the optimum is far out.
         if step == 0 or step >= _SAME_INFORMATION:
-            spectrum = Spectrum.of(*scaled(abreast.information(model, model.states)))
-        trial_theta = theta + spectrum.solve(abreast.apart(model.gradient(abreast.behaviour)))
-        trial = abreast.model(trial_theta)
-        reached = abreast.evidence(trial)
+            spectrum = Spectrum.of(*scaled(batch.information(model, model.states)))
+        trial_theta = theta + spectrum.solve(batch.apart(model.gradient(batch.behaviour)))
+        trial = batch.model(trial_theta)
+        reached = batch.evidence(trial)
         better = (reached >= value) & (reached <= most)
         going = better & (reached - value > _POLISHED)
         places = closed[better]
@@ -490,17 +490,17 @@ def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
             kept = np.flatnonzero(going)
             closed, most = closed[kept], most[kept]
             theta, value = theta[kept], value[kept]
-            abreast = abreast.take(kept)
-            model = abreast.model(theta)
+            batch = batch.take(kept)
+            model = batch.model(theta)
 
 
 def verify(
-    abreast: Abreast, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
+    batch: WorldBatch, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
 ) -> None:
     """Evaluate worlds again; reopen those whose value and bound do not agree."""
     value, bound = fits.value[chosen], fits.bound[chosen]
-    rounded = model.rounding(abreast.behaviour, chosen.size)
-    again = model.verified(abreast.behaviour, Sums(chosen.size))
+    rounded = model.rounding(batch.behaviour, chosen.size)
+    again = model.verified(batch.behaviour, Sums(chosen.size))
     fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
     resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
     fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
@@ -522,7 +522,7 @@ def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> Boo
 
 
 def _climb(
-    abreast: Abreast,
+    batch: WorldBatch,
     run: _Run,
     gradient: FloatArray,
     unit: FloatArray,
@@ -546,8 +546,8 @@ def _climb(
         right = (unit[pending] * gradient[pending])[..., None]
         step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
         promised = (gradient * step).sum(axis=1)
-        trial = abreast.model(run.theta + step)
-        gain = abreast.evidence(trial) - run.value
+        trial = batch.model(run.theta + step)
+        gain = batch.evidence(trial) - run.value
         taken = pending & (gain > 0.1 * promised)
         refused = pending & ~taken
         run.theta = np.where(taken[:, None], run.theta + step, run.theta)
@@ -560,4 +560,4 @@ def _climb(
         # The worlds that stay where they are have the same model in the trial.
         reached = None if refused.any() else trial
         pending = refused
-    return reached or abreast.model(run.theta), moved
+    return reached or batch.model(run.theta), moved

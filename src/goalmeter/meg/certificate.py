@@ -49,7 +49,7 @@ class Reached:
     # Whether the weights were still growing where the search ended, so that the optimum may lie at
     # infinity without that being shown.
     growing: bool = False
-    error: float = 0.0  # rounding error of the value, nats; see `Search.checked`
+    error: float = 0.0  # rounding error of the value, nats; see `UtilitySearch.checked`
 
     @property
     def gap(self) -> float:
@@ -132,7 +132,6 @@ class Bounds:
         The size grows with the model: a bound for small utilities says nothing of a large one that
         was found later.
         """
-
         sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
 
         def proven(certificate: Certificate) -> ProvenBound:
@@ -150,7 +149,7 @@ def bounded_size(model: SoftModel, *, by_range: bool) -> float:
 
 
 @dataclass(frozen=True)
-class Search:
+class UtilitySearch:
     """A search for the best utility of a class that explains a behaviour.
 
     `tolerance` is in nats, `bounds` are all that is proven so far, and `watch` is told of every

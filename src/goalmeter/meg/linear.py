@@ -27,7 +27,7 @@ from goalmeter.meg.certificate import (
     Bounds,
     LinearFit,
     Reached,
-    Search,
+    UtilitySearch,
     matching_certificate,
     model_certificate,
 )
@@ -90,7 +90,7 @@ def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
     return d <= PATH_WEIGHTS and (rows + d) * d**2 <= PATH_WORK
 
 
-def penalised_path(search: Search, start: SoftModel) -> LinearFit:
+def penalised_path(search: UtilitySearch, start: SoftModel) -> LinearFit:
     """The best utility of a class and a bound, by Newton steps along falling penalties.
 
     It leads from the model of weights 0 to where value and bound are within the tolerance.
@@ -218,7 +218,7 @@ def fit_linear(
     `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
     step; it has the best so far where it, or the keyboard, ends the search from within.
     """
-    search = Search(behaviour, tolerance, Bounds(ceiling), watch or Watch())
+    search = UtilitySearch(behaviour, tolerance, Bounds(ceiling), watch or Watch())
     zero = np.zeros(utilities.n_weights)
     start = SoftModel(behaviour.mdp, utilities, zero, log_reference, search.watch.check, behaviour)
     large = is_large(behaviour.mdp, utilities)
@@ -277,7 +277,7 @@ def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[F
 
 
 def _at_infinity(
-    search: Search, fit: LinearFit, model: SoftModel, directions: list[FloatArray]
+    search: UtilitySearch, fit: LinearFit, model: SoftModel, directions: list[FloatArray]
 ) -> LinearFit | None:
     """The best utility inside the faces at infinity that a linear program finds; None without.
 
@@ -332,7 +332,7 @@ def climb_gradients(
     return start.at(minimize(cost, start.theta, method="L-BFGS-B", jac=True, options=options).x)
 
 
-def _ascend(search: Search, model: SoftModel, stage: str) -> LinearFit:
+def _ascend(search: UtilitySearch, model: SoftModel, stage: str) -> LinearFit:
     """Damped Newton steps from a model, with faces and certificates on the way."""
     behaviour, tolerance = search.behaviour, search.tolerance
     decisions = range(behaviour.mdp.steps)

@@ -11,7 +11,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import Abreast, search, verify
+from goalmeter.meg.batched import WorldBatch, search, verify
 from goalmeter.meg.behaviour import Over, behaviour_of, linear_class, yardstick
 from goalmeter.meg.certificate import Reached
 from goalmeter.meg.known import Case, cases_of, joined_worlds, measure_parts
@@ -290,17 +290,17 @@ def _together(
         return [alone(case) for case in cases]
     mdp, behaviour, log_reference = joined_worlds(cases)
     worlds = [case.mdp for case in cases]
-    abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
+    batch = WorldBatch(worlds, space, mdp, behaviour, log_reference, watch.check)
     sums = Sums(len(cases))
-    measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
+    measure = yardstick(behaviour, log_reference, batch.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
     near = 0.1 * tolerance
-    fits = search(abreast, near, measure.ceiling)
+    fits = search(batch, near, measure.ceiling)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
-    abreast = replace(abreast, check=lambda: None)
+    batch = replace(batch, check=lambda: None)
     shares: dict[int, tuple[FloatArray, FloatArray]] = {}
     ended = np.flatnonzero(fits.closed | fits.stopped)
-    for chosen, some in fits.groups(abreast, ended):
+    for chosen, some in fits.groups(batch, ended):
         model = some.model(fits.theta[chosen])
         verify(some, model, fits, chosen, near)
         for i, share in zip(chosen, some.shares(model).swapaxes(0, 1), strict=True):

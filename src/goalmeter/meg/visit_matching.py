@@ -34,7 +34,7 @@ from goalmeter.meg.certificate import (
     Certificate,
     LinearFit,
     NewtonDirection,
-    Search,
+    UtilitySearch,
     policy_certificate,
     price,
     tilted,
@@ -122,7 +122,7 @@ class _Damping(NamedTuple):
 class _Matching:
     """What stays the same during a search; `target` are the behaviour's visits [D]."""
 
-    def __init__(self, search: Search, start: SoftModel) -> None:
+    def __init__(self, search: UtilitySearch, start: SoftModel) -> None:
         self.behaviour, self.tolerance = search.behaviour, search.tolerance
         entries = behaviour_entries(start.utilities, search.behaviour)
         self.target = start.utilities.collect(entries)[:, 0]
@@ -134,7 +134,7 @@ class _Matching:
 
 
 def match_visits(
-    search: Search,
+    search: UtilitySearch,
     start: SoftModel,
     directions: Sequence[FloatArray] = (),
     *,
@@ -160,7 +160,7 @@ def match_visits(
 
 
 def _follow(
-    search: Search,
+    search: UtilitySearch,
     matching: _Matching,
     start: SoftModel,
     directions: Sequence[FloatArray],
@@ -211,7 +211,7 @@ class PenalisedClimb:
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
         start = counted(start)
-        self._matching = _Matching(Search(behaviour, _DONE, Bounds(np.inf)), start)
+        self._matching = _Matching(UtilitySearch(behaviour, _DONE, Bounds(np.inf)), start)
         self._at = self._matching.at(start)
 
     def to(self, penalty: float) -> SoftModel:
@@ -238,7 +238,7 @@ def cost(model: SoftModel, penalty: float) -> float:
     return 0.5 * penalty * float(utility @ utility)
 
 
-def _kept(search: Search, fit: LinearFit, at: _Point, steps: int) -> LinearFit:
+def _kept(search: UtilitySearch, fit: LinearFit, at: _Point, steps: int) -> LinearFit:
     """The fit that a search keeps: the better value, under all that is proven for it."""
     model, value = (at.model, at.value) if at.value >= fit.value else (fit.model, fit.value)
     return search.fit(model, value, steps, fit.directions)
