@@ -164,14 +164,11 @@ def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
 # Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
 # complementarity of linear programs (Goldman and Tucker 1956).
 
-# The largest ratio of a multiplier to its slack that a step is taken with.
-_LARGEST = 1e150
 _ITERATIONS = 400
-# Rounding ends the method where those products are so many times the least that was reached, and
-# so does standing still: neither of the two is halved in so many iterations.
-_LOST, _IDLE = 1e2, 40
-# The method ends where products of slacks and multipliers are this small, and all residuals too.
-_ACCURATE, _FEASIBLE = 1e-10, 1e-8
+# The method ends where products of slacks and multipliers are this small, and all residuals too;
+# where rounding makes the products so many times the least that was reached; where neither of the
+# two is halved in so many iterations; and at this ratio of a multiplier to its slack.
+_ACCURATE, _FEASIBLE, _LOST, _IDLE, _LARGEST = 1e-10, 1e-8, 1e2, 40, 1e150
 # Of the way to the nearest constraint.
 _STEP = 0.995
 # A share of x' x / 2 that is taken off, because x may otherwise grow for ever; and what is added to

@@ -64,13 +64,10 @@ from goalmeter.tabular.policies import normalised_notes
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
-PATH_WEIGHTS = 400
-PATH_WORK = 2e9
+PATH_WEIGHTS, PATH_WORK = 400, 2e9
 # Each penalty is this part of the one before, from 1 down to 1e-24, far below what rounding
 # leaves of the information's smallest eigenvalues.
-_PART = 10**-0.5
-_STAGES = 48
-_STEPS_A_STAGE = 25
+_PART, _STAGES, _STEPS_A_STAGE = 10**-0.5, 48, 25
 # A stage is over when a Newton step would gain less than this share of the penalty's own value.
 _SETTLED = 1e-4
 # Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
@@ -79,8 +76,7 @@ _NEAR = 1e-2
 # by more than this, they are still on their way, perhaps to infinity.
 _GROWING = 0.6
 # So many stages that improve neither value nor bound by this share of the tolerance end the path.
-_IDLE_STAGES = 6
-_IDLE_SHARE = 1e-2
+_IDLE_STAGES, _IDLE_SHARE = 6, 1e-2
 
 
 def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
@@ -184,23 +180,18 @@ def _certify(at: _Point, bounds: Bounds) -> None:
 # Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
 # (Ziebart 2010).
 
-# Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
-# from there on; below, dense systems also reach optima that lie further out.
-_LARGE_WEIGHTS = 100
-# With features, where forming the information takes more multiplications than this.
-_LARGE_WORK = 1e8
-_MAX_STEPS = 200
-_GRADIENT_STEPS = 500
+# Classes of more weights are fitted by matching visits, and with features those where forming the
+# information takes more multiplications. Measured on grids, that is quicker from there on; below,
+# dense systems also reach optima that lie further out.
+_LARGE_WEIGHTS, _LARGE_WORK = 100, 1e8
+_MAX_STEPS, _GRADIENT_STEPS = 200, 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
-IDLE_STEPS = 4
-IDLE_SHARE = 1e-2
-# Gain of the last step (nats) below which a certificate or a face is worth looking for.
-NEAR = 1e-2
-# Above this gain the optimum is far away, and full Newton steps are not to be trusted.
-FAR = 0.3
+IDLE_STEPS, IDLE_SHARE = 4, 1e-2
+# Gain of the last step (nats) below which a certificate or a face is worth looking for, and above
+# which the optimum is far away, and full Newton steps are not to be trusted.
+NEAR, FAR = 1e-2, 0.3
 # Steps that follow a certificate, until one gains less than this (nats).
-POLISHING_STEPS = 30
-_POLISHED = 1e-14
+POLISHING_STEPS, _POLISHED = 30, 1e-14
 
 
 def fit_linear(

@@ -49,41 +49,35 @@ from goalmeter.meg.preconditioners import (
 )
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 
-_MAX_STEPS = 300
+_MAX_STEPS, _STEPS_A_STAGE = 300, 12
 # The first penalty, what each is of the one before, and the last: below it visits are rounded.
 _FIRST, _PART, _LAST = 1e-3, 1e-2, 1e-17
-_STEPS_A_STAGE = 12
 # A stage is over when a step would gain less than this many times what the penalty costs.
 _SETTLED = 2.0
 # Added to all visits that are divided by; less is not told from none.
 _LEAST = 1e-14
-# A step asks for at most this change of a logarithm. Upwards less: what is visited more often is
-# also come back to more often, so a long step overshoots.
+# A step asks for at most this change of a logarithm; a long step upwards overshoots.
 _LARGEST_FALL, _LARGEST_RISE = 8.0, 1.0
-_ACCURACY, _CG_STEPS = 3e-2, 300
-# After a system that took more products than this, the preconditioner is given up where it can be.
-_MANY_PRODUCTS = 60
+# After a system that took more products than the last, the preconditioner is given up if it can be.
+_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 3e-2, 300, 60
 # Gain (nats) below which the best utility under a penalty is reached.
 _DONE = 1e-9
 # Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
 # what rounding may take from it (nats).
 _LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13
-_LEAST_DAMPED, _FIRST_DAMPED, _MOST_DAMPED = 1e-14, 1e-6, 1e10
-# What damping is multiplied by when a step is refused; each time in a row by so much more.
-_REFUSED = 8.0
-# A quadratic gives half of what its slope promises. Where utilities grow for ever it is more, and
-# steps twice as long are tried; up to a range of utilities beyond which digits are lost.
+# What damping is multiplied by when a step is refused grows by the last factor each time in a row.
+_LEAST_DAMPED, _FIRST_DAMPED, _MOST_DAMPED, _REFUSED = 1e-14, 1e-6, 1e10, 8.0
+# A quadratic gives half of what its slope promises. Where it is more, steps twice as long are
+# tried, up to a range of utilities beyond which digits are lost.
 _HALF, _WIDEST = 0.55, 2e3
 # Share of the tolerance that visits which a certificate misses may cost; of a value below 1 nat
 # the same share of that, but for values below the last.
 _MISSED, _SMALLEST = 0.1, 1e-3
-# A certificate is worth its price once a step promises no more than a few tolerances, and visits
-# that it may have to cut off cost no more than a part of one; of features, which do not tell what
-# is cut off, logarithms have to be this close. So many certificates in a row that do not halve the
-# gap end the search.
+# A certificate is tried once a step promises no more than a few tolerances, and visits that it may
+# have to cut off cost no more than a part of one (of features: logarithms are this close). So many
+# in a row that do not halve the gap end the search.
 _NEARLY, _CLOSE, _CLOSE_LOGARITHMS, _IDLE_CERTIFICATES = 4.0, 0.3, 0.5, 4
-# Where a far-out utility's range is so many times what it was some penalties before, it may be on
-# its way to infinity.
+# How much a far-out utility's range grows over some penalties if it may be on its way to infinity.
 _GROWING = 1.5
 
 

@@ -240,7 +240,7 @@ class TabularMDP:
             probability = as_floats(transition[1], "probability", InvalidModelError)
             transition = Transition.from_successors(next_state, probability)
         elif not isinstance(transition, Transition):
-            dense = as_floats(transition, "transition", InvalidModelError)  # type: ignore[arg-type]
+            dense = as_floats(transition, "transition", InvalidModelError)
             transition = Transition.from_dense(dense)
         s, a = transition.n_states, transition.n_actions
         array = as_floats(reward, "reward", InvalidModelError)

@@ -496,13 +496,13 @@ def expected_return(
     # The discount is applied step by step below, for the finite horizon too.
     rewards = Rewards(rewards_of(mdp, utility).array, discount=1.0)
     if mdp.horizon is None:
-        policy, reward = major[0], rewards.at(0, slice(None))[..., 0]
-        under = mdp.transition.under(policy)
-        now = (policy * np.broadcast_to(reward, policy.shape)).sum(axis=0)
+        followed, reward = major[0], rewards.at(0, slice(None))[..., 0]
+        under = mdp.transition.under(followed)
+        now = (followed * np.broadcast_to(reward, followed.shape)).sum(axis=0)
         # The law of total variance, at its fixed point: squares of what follows are discounted
         # twice.
         mean = StationarySolver(under, mdp.discount).solve(now)
-        _, fresh = _step(mdp, policy, reward, mean, np.zeros_like(mean))
+        _, fresh = _step(mdp, followed, reward, mean, np.zeros_like(mean))
         variance = StationarySolver(under, mdp.discount**2).solve(fresh)
     else:
         mean, variance = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
