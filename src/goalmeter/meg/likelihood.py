@@ -270,9 +270,8 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
 
 # --- Likelihood -----------------------------------------------------------------------------------
 # With sampled transitions the evidence is the average log-likelihood of the logged actions. It is
-# no longer exactly concave (sampled successors differ from expected ones), so the known utility's
-# rationality is checked against a scan, and a class's weights are a local maximum, reached
-# from 0. A maximum at infinity is reached to within `_DONE` nats.
+# not exactly concave (sampled successors differ from expected ones), so the known utility's
+# rationality is checked against a scan, and a class's weights are a local maximum, reached from 0.
 
 _DONE = 1e-9
 _LIKELIHOOD_MAX_STEPS = 120
@@ -402,15 +401,11 @@ def fitted_model(group: Group, theta: FloatArray) -> SoftModel:
 
 
 # --- Large classes --------------------------------------------------------------------------------
-# The information of logged decisions is that of the states that the log visits, and damped steps
-# with it (Fisher's scoring) lead to a maximum, taking a share of what is missing away each. Where
-# nothing is left to chance and all logs are whole, the evidence of a log is that of a policy: it is
-# concave, its second derivative is the information of the states that the *model* visits, and steps
-# with that square what is missing. They go first, and scoring has the last word. A step counts only
-# if the likelihood rises.
-#
-# Systems are solved by conjugate gradients with the preconditioners of `meg.preconditioners`;
-# of several worlds that share their weights the information adds up.
+# Damped steps with the information of the states that the log visits (Fisher's scoring) lead to a
+# maximum. Where nothing is left to chance and all logs are whole, the evidence of a log is that of
+# a policy: it is concave, and its second derivative is the information of the states that the
+# *model* visits. Steps with that go first. Systems are solved by conjugate gradients with the
+# preconditioners of `meg.preconditioners`; the information of several worlds adds up.
 
 _MAX_STEPS = 200
 _LEAST = 1e-14

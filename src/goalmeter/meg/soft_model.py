@@ -441,8 +441,7 @@ def _without_offset(rewards: Rewards) -> Rewards:
 # The information matrix is formed for up to this many weights, and for more where an exact
 # solution is wanted and forming it takes no more than this many multiplications; beyond,
 # conjugate gradients use products with it alone.
-DIRECT_WEIGHTS = 160
-DIRECT_WORK = 4e11
+DIRECT_WEIGHTS, DIRECT_WORK = 160, 4e11
 # Eigenvalues below this share of the largest belong to directions that change no policy.
 NULL_SHARE = 1e-13
 # Nor does a weight matter whose own information is this small: features are counted in visits,
