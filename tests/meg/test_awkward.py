@@ -174,9 +174,11 @@ def test_a_bound_for_small_utilities_says_nothing_of_a_large_one() -> None:
     )
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(5, 100, 5))]
+)
 def test_two_engines_and_the_program(first: int) -> None:
-    for seed in range(first, first + 10):
+    for seed in range(first, first + 5):
         made = instance(seed)
         results = [measured(made, large=large) for large in (False, True)]
         assert verdict(made, results).startswith("agreed"), seed

@@ -14,7 +14,13 @@ from goalmeter.gridworld import tabular_world
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.meg import from_trajectories, known_utility, likelihood, trajectories
-from goalmeter.meg.likelihood import Group, fit_class, group_trajectories, scores_by_trajectory
+from goalmeter.meg.likelihood import (
+    Group,
+    fit_class,
+    group_trajectories,
+    pooled,
+    scores_by_trajectory,
+)
 from goalmeter.meg.trajectories import information_of
 from goalmeter.tabular import (
     TabularMDP,
@@ -128,7 +134,7 @@ def test_walks_that_are_all_the_same_are_explained_in_full(alike: int) -> None:
     actions = [plan(ROOM).optimal_actions(state)[0] for state in path[:-1]]
     log = np.array([states] * alike), np.array([actions] * alike)
     groups = group_trajectories(result.mdp, log, unknown="state")
-    fit = fit_class(groups, [np.full(alike, 1 / alike)])
+    fit = fit_class(pooled(groups))
     # A utility can make every one of these moves as good as certain.
     assert len(actions) == 7 and fit.infinite
     assert fit.value == pytest.approx(7 * np.log(4), abs=1e-3)
@@ -153,7 +159,7 @@ def test_the_same_information_and_scores(over: str, monkeypatch: pytest.MonkeyPa
     (group,) = groups_of(mdp, 7, over)
     rng = np.random.default_rng(1)
     model = group.model(rng.normal(size=group.utilities.n_weights))
-    visits = group.visits(np.full(7, 1 / 7))
+    visits = group.visits()
     literal, scores = model.information(visits), scores_by_trajectory(group, model)
     monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
     monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
@@ -175,15 +181,12 @@ def test_both_fits_reach_the_same_likelihood(
     groups = groups_of(mdp, 60, over, **options)
     if kind == "pooled":
         groups += groups_of(grid(5, horizon=6, slip=0.2), 30, over)
-    n = sum(len(g.trajectories) for g in groups)
-    weights = [np.full(len(g.trajectories), 1 / n) for g in groups]
-    small = fit_class(groups, weights)
+    groups = pooled(groups)
+    small = fit_class(groups)
     monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
-    large = fit_class(groups, weights)
+    large = fit_class(groups)
     # Likelihood is not concave, but from 0 both ways lead to one maximum; at infinity, near it.
     assert large.value == pytest.approx(small.value, abs=1e-6)
     assert large.value >= small.value - 1e-7
-    gradient = sum(
-        m.gradient(g.behaviour(w)) for g, m, w in zip(groups, large.models, weights, strict=True)
-    )
+    gradient = sum(m.gradient(g) for g, m in zip(groups, large.models, strict=True))
     assert np.abs(gradient).max() < 1e-4

@@ -54,8 +54,9 @@ LARGE_WEIGHTS = 100
 
 @dataclass(frozen=True)
 class Group:
-    """Trajectories of one MDP with the class of utilities that is fitted to them.
+    """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them.
 
+    `weight` is what each trajectory counts: 1 / n of all that are pooled, see `pooled`.
     `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
     process with branches several decisions belong to one step.
     """
@@ -65,6 +66,7 @@ class Group:
     utilities: LinearClass
     log_reference: FloatArray | None
     levels: tuple[int, ...] | None = None
+    weight: float = 1.0
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -83,9 +85,14 @@ class Group:
         """The utility of a class of one weight."""
         return self.utilities.rewards(np.ones((1, 1)))
 
-    def behaviour(self, weight: FloatArray) -> SampledBehaviour:
-        """The behaviour with a weight for each trajectory, [N] (1 / N of all that are pooled)."""
-        return SampledBehaviour(self, weight)
+    def weights(self, step: int, states: slice) -> FloatArray:
+        """Weight that lies on each action and state: [A, n, 1]."""
+        log = self.trajectories
+        out = np.zeros((self.mdp.n_actions, self.mdp.n_states))
+        for t in self.columns(step):
+            at = log.length > t
+            np.add.at(out, (log.actions[at, t], log.states[at, t]), self.decay(t) * self.weight)
+        return out[:, states, None]
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal model of weights [D]."""
@@ -95,13 +102,13 @@ class Group:
         """The group with some of its trajectories."""
         return replace(self, trajectories=self.trajectories.subset(index))
 
-    def visits(self, weight: FloatArray, *, power: int = 1) -> FloatArray:
+    def visits(self, *, power: int = 1) -> FloatArray:
         """Weight of each state at each decision [T, S], decays raised to a power."""
         log = self.trajectories
         out = np.zeros((self.mdp.steps, self.mdp.n_states))
         for t, row in enumerate(self.steps):
             at = log.length > t
-            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * weight[at])
+            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * self.weight)
         return out
 
     def decay(self, t: int) -> float:
@@ -109,28 +116,10 @@ class Group:
         return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
 
 
-@dataclass(frozen=True)
-class SampledBehaviour:
-    """How often each pair is used at each decision: sums of the trajectories' weights [N]."""
-
-    group: Group
-    weight: FloatArray
-
-    @property
-    def mdp(self) -> TabularMDP:
-        """The world that the log comes from."""
-        return self.group.mdp
-
-    def weights(self, step: int, states: slice) -> FloatArray:
-        """Weight that lies on each action and state: [A, n, 1]."""
-        group, log = self.group, self.group.trajectories
-        out = np.zeros((group.mdp.n_actions, group.mdp.n_states))
-        for t in group.columns(step):
-            at = log.length > t
-            np.add.at(
-                out, (log.actions[at, t], log.states[at, t]), group.decay(t) * self.weight[at]
-            )
-        return out[:, states, None]
+def pooled(groups: Sequence[Group]) -> list[Group]:
+    """Groups whose trajectories all count alike."""
+    n = sum(len(g.trajectories) for g in groups)
+    return [replace(g, weight=1.0 / n) for g in groups]
 
 
 def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
@@ -297,13 +286,12 @@ class Fit:
     curves: FloatArray | None = None
 
 
-def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+def fit_known(groups: Sequence[Group]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
 
     def evaluate(b: FloatArray) -> Evidence:
         tasks = [problem(g.mdp, g.utility, b, g.log_reference) for g in groups]
-        pairs = zip(tasks, groups, weights, strict=True)
-        return reduce(add, [evidence(task, g.behaviour(w)) for task, g, w in pairs])
+        return reduce(add, map(evidence, tasks, groups))
 
     at_zero = evaluate(np.zeros(1))
     best = best_rationality(evaluate, at_zero)
@@ -318,19 +306,18 @@ def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
 
-def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+def fit_class(groups: Sequence[Group]) -> Fit:
     """Weights of a class that predict trajectories best, by damped scoring steps."""
     utilities = groups[0].utilities
     if utilities.n_weights > LARGE_WEIGHTS and not utilities.on_actions:
-        return _fit_large(groups, weights)
-    logs = list(zip(groups, weights, strict=True))
-    behaviours, visits = [g.behaviour(w) for g, w in logs], [g.visits(w) for g, w in logs]
+        return _fit_large(groups)
+    visits = [g.visits() for g in groups]
     theta = np.zeros(groups[0].utilities.n_weights)
-    models, value = _models_at(groups, behaviours, theta)
+    models, value = _models_at(groups, theta)
     damping = 0.0
     for _ in range(_LIKELIHOOD_MAX_STEPS):
-        pairs = zip(models, behaviours, strict=True)
-        gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
+        pairs = zip(models, groups, strict=True)
+        gradient = np.sum([m.gradient(g) for m, g in pairs], axis=0)
         system = NewtonSystem(list(zip(models, visits, strict=True)), exact=False)
         step = system.solve(gradient, damping=damping)
         rise = float(gradient @ step)
@@ -338,7 +325,7 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
             break
         size, better = 1.0, None
         while better is None and damping <= _LIKELIHOOD_MOST_DAMPED:
-            trial, reached = _models_at(groups, behaviours, theta + size * step)
+            trial, reached = _models_at(groups, theta + size * step)
             if reached >= value + 1e-4 * size * rise:
                 better = (theta + size * step, trial, reached)
             elif size > _SHORTEST:
@@ -418,12 +405,11 @@ _ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
 _UNDAMPED, _WIDEST = 1e-3, 1e6
 
 
-def _fit_large(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+def _fit_large(groups: Sequence[Group]) -> Fit:
     """The weights of the highest likelihood, from 0, to where a step promises next to nothing."""
-    parts = [_Part.of(g, w, alone=len(groups) == 1) for g, w in zip(groups, weights, strict=True)]
+    parts = [_Part.of(g, alone=len(groups) == 1) for g in groups]
     theta = np.zeros(groups[0].utilities.n_weights)
-    counting, behaviours, *_ = zip(*parts, strict=True)
-    evaluate = partial(_models_at, counting, behaviours)
+    evaluate = partial(_models_at, [part.group for part in parts])
     models, value = evaluate(theta)
     step = np.zeros_like(theta)
     damping, by_log, accuracy = 1.0, not all(part.telescopes for part in parts), _ACCURACY
@@ -450,7 +436,7 @@ def _fit_large(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
         else:
             damping = max((0.1 if gain > _GOOD_SHARE * rise else 0.5) * damping, _LEAST_DAMPED)
     fitted = [g.model(theta) for g in groups]
-    seen = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
+    seen = [g.visits() for g in groups]
     return Fit(theta, fitted, value, _diverges(fitted, seen, step))
 
 
@@ -458,14 +444,13 @@ class _Part(NamedTuple):
     """One of the worlds that share their weights, with its log."""
 
     group: Group
-    behaviour: SampledBehaviour
     seen: FloatArray  # the weight of each state at each decision, [T, S]
     share: float  # of all weight: what a model visits is weighted like what it stands for
     target: FloatArray  # visits of the log, [T, A or 1, S, 1]
     space: Space
 
     @classmethod
-    def of(cls, group: Group, weight: FloatArray, *, alone: bool) -> _Part:
+    def of(cls, group: Group, *, alone: bool) -> _Part:
         utilities = group.utilities
         if not alone and utilities.matrix is None and utilities.shape[0] == 1:
             # A feature for every entry of a utility that does not depend on time.
@@ -473,10 +458,9 @@ class _Part(NamedTuple):
             group = replace(group, utilities=replace(utilities, matrix=every))
         start = counted(group.model(np.zeros(utilities.n_weights)))
         group = replace(group, utilities=start.utilities)
-        behaviour = group.behaviour(weight)
-        target = behaviour_entries(group.utilities, behaviour)
-        seen, share = group.visits(weight), float(weight.sum())
-        return cls(group, behaviour, seen, share, target, space_of(start, target))
+        target = behaviour_entries(group.utilities, group)
+        share = float(np.full(len(group.trajectories), group.weight).sum())
+        return cls(group, group.visits(), share, target, space_of(start, target))
 
     @property
     def telescopes(self) -> bool:
@@ -490,13 +474,11 @@ class _Part(NamedTuple):
         )
 
 
-def _models_at(
-    groups: Sequence[Group], behaviours: Sequence[SampledBehaviour], theta: FloatArray
-) -> tuple[list[SoftModel], float]:
+def _models_at(groups: Sequence[Group], theta: FloatArray) -> tuple[list[SoftModel], float]:
     """The models of weights, and their average evidence."""
     models = [group.model(theta) for group in groups]
-    pairs = zip(models, behaviours, strict=True)
-    return models, float(sum(model.evidence(behaviour) for model, behaviour in pairs))
+    pairs = zip(models, groups, strict=True)
+    return models, float(sum(model.evidence(group) for model, group in pairs))
 
 
 def _damped_step(
@@ -504,7 +486,7 @@ def _damped_step(
 ) -> tuple[FloatArray, float]:
     """A damped step [D], and what its slope promises, nats."""
     pairs = list(zip(models, parts, strict=True))
-    gradient = np.sum([m.gradient(part.behaviour) for m, part in pairs], axis=0)
+    gradient = np.sum([m.gradient(part.group) for m, part in pairs], axis=0)
     states = [part.seen if by_log else m.states * part.share for m, part in pairs]
     scale = np.zeros_like(gradient)
     for m, part in pairs:

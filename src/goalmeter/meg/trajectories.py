@@ -21,6 +21,7 @@ from goalmeter.meg.likelihood import (
     fit_known,
     fitted_model,
     group_trajectories,
+    pooled,
     scores_by_trajectory,
 )
 from goalmeter.meg.linear import ACTION_WARNING, model_shares, normalised_utility
@@ -79,7 +80,7 @@ MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
-Fitter = Callable[[Sequence[Group], Sequence[FloatArray]], Fit]
+Fitter = Callable[[Sequence[Group]], Fit]
 
 
 class Inference(TypedDict):
@@ -98,7 +99,6 @@ class Inference(TypedDict):
 def infer(
     groups: Sequence[Group],
     fit: Fit,
-    weights: Sequence[FloatArray],
     *,
     confidence: float,
     resamples: int,
@@ -121,7 +121,7 @@ def infer(
     evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
     scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
-    values, vectors = np.linalg.eigh(_information(groups, fit.models, weights))
+    values, vectors = np.linalg.eigh(_information(groups, fit.models))
     # Directions that the data do not identify would turn rounding into variance.
     keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
     inverse = np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
@@ -142,11 +142,11 @@ def infer(
     bounds = (0.0, max(maximum, raw))
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     null = [g.model(np.zeros(d)) for g in groups]
-    at_null = variance = _information(groups, null, weights)
+    at_null = variance = _information(groups, null)
     if any(g.mdp.horizon is None for g in groups):
         # Independent decisions: the score's variance weighs each by its squared decay, which is 1
         # where there is a horizon.
-        variance = _information(groups, null, weights, power=2)
+        variance = _information(groups, null, power=2)
     test = likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
@@ -177,12 +177,9 @@ def held_out(
     for k in range(folds):
         train = [(g, f != k) for g, f in zip(groups, parts, strict=True)]
         fitted = [(g.subset(keep), i) for i, (g, keep) in enumerate(train) if keep.any()]
-        count = sum(len(g.trajectories) for g, _ in fitted)
         decisions = sum(int(g.trajectories.length.sum()) for g, _ in fitted)
         # Every part is scored by a fit that has not seen it, worlds without training data included.
-        fit = fitter(
-            [g for g, _ in fitted], [np.full(len(g.trajectories), 1.0 / count) for g, _ in fitted]
-        )
+        fit = fitter(pooled([g for g, _ in fitted]))
         models = {i: m for (_, i), m in zip(fitted, fit.models, strict=True)}
         for i, (group, keep) in enumerate(train):
             if keep.all():
@@ -196,12 +193,11 @@ def held_out(
 def _information(
     groups: Sequence[Group],
     models: Sequence[SoftModel],
-    weights: Sequence[FloatArray],
     *,
     power: int = 1,
 ) -> FloatArray:
-    parts = zip(groups, models, weights, strict=True)
-    return np.asarray(sum(information_of(m, g.visits(w, power=power)) for g, m, w in parts))
+    parts = zip(groups, models, strict=True)
+    return np.asarray(sum(information_of(m, g.visits(power=power)) for g, m in parts))
 
 
 # --- Trajectories ---------------------------------------------------------------------------------
@@ -287,26 +283,20 @@ def estimate(
     options, and errors, are those of `from_trajectories`.
     """
     rng = check_options(folds, resamples, rng)
-    sizes = [len(g.trajectories) for g in groups]
-    n = sum(sizes)
+    groups = pooled(groups)
+    n = sum(len(g.trajectories) for g in groups)
     fitter = fit_known if known else fit_class
-    weights = [np.full(size, 1.0 / n) for size in sizes]
-    fit = fitter(groups, weights)
-    measures = [
-        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
-        for g, w in zip(groups, weights, strict=True)
-    ]
+    fit = fitter(groups)
+    measures = [yardstick(g, g.log_reference, g.utilities.tells_apart()) for g in groups]
     maximum = sum(float(m.maximum[0]) for m in measures)
     # The ceiling of a sample is a model that knows every sampled frequency.
     ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
     inference = infer(
-        groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
+        groups, fit, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
     )
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
     value = max(fit.value, 0.0)
-    shares = [
-        model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
-    ]
+    shares = [model_shares(m, g) for g, m in zip(groups, fit.models, strict=True)]
     utilities = groups[0].utilities
     if known:
         rationality, utility = float(fit.theta[0]) / utilities.unit, None
