@@ -52,17 +52,6 @@ def nearly_endless(exponent: int) -> TabularMDP:
 
 
 @pytest.mark.slow
-def test_a_discount_that_leaves_no_digits() -> None:
-    # 1e13 decisions: the value is a few 1e10 nats, and differences of actions are next to rounding.
-    policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
-    result = known_utility(nearly_endless(13), policy)
-    assert not result.certified
-    assert result.upper_bound <= result.maximum
-    assert any("the rationality is not certain" in note for note in result.notes)
-    assert not any("Proposition 3.3" in note for note in result.notes)
-
-
-@pytest.mark.slow
 def test_what_is_certified_near_one_is_right() -> None:
     # (1 - g) MEG converges as g -> 1, with an error of the order of 1 - g.
     policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)

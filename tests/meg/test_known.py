@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from meg.instances import few, generic_world, many
 from oracles import example_one
 from oracles import known_utility as oracle
-from tabular.worlds import World, successor_lists, worlds
 
 from goalmeter._errors import InvalidPolicyError
 from goalmeter.meg import known_utility
@@ -97,18 +96,6 @@ def test_a_reference_sets_the_zero() -> None:
     # A fully predictable agent could be one that always does what is least likely: log 4.
     assert result.maximum == pytest.approx(np.log(4), abs=1e-15)
     assert result.reference == "given reference policy"
-
-
-@given(world=worlds(max_states=4, max_horizon=4), sparse=st.booleans(), stationary=st.booleans())
-@few
-def test_the_value_is_the_maximum_over_beta(world: World, sparse: bool, stationary: bool) -> None:
-    policy = world.policy[0] if stationary else world.policy
-    moves = successor_lists(world.P, np.random.default_rng(0)) if sparse else world.P
-    result = known_utility(world.mdp(transition=moves), policy)
-    arguments = (world.P, world.R, policy, world.mu, world.horizon, world.discount)
-    value, _ = oracle.known_utility_meg(*arguments)
-    assert result.value == pytest.approx(value, abs=1e-8)
-    assert result.certified
 
 
 @given(

@@ -54,24 +54,6 @@ def test_three_decisions_by_hand() -> None:
     np.testing.assert_allclose(soft(STEP, np.log(2))[:, 1], np.full((3, 2), 0.5), rtol=1e-14)
 
 
-def test_the_limit_counts_the_ways_of_being_optimal() -> None:
-    # From state 0, action 0 leads to state 1 and action 1 to state 2; action 2 gives up. Only one
-    # of three actions leads from state 1 to the prize, each one does from state 2. Both roads
-    # are optimal; as b grows they are taken as 1 : 3, the numbers of optimal ways to go on.
-    P = np.zeros((5, 3, 5))
-    P[0, 0, 1] = P[0, 1, 2] = P[0, 2, 4] = 1.0
-    P[1, 0, 3] = P[1, 1, 4] = P[1, 2, 4] = 1.0
-    P[2, :, 3] = P[3, :, 3] = P[4, :, 4] = 1.0
-    mdp = TabularMDP(P, [0, 0, 0, 1, 0], horizon=3)
-    for b in (np.inf, 1e8):
-        policy = soft(mdp, b)
-        np.testing.assert_allclose(policy[0, 0], [1 / 4, 3 / 4, 0], atol=1e-15)
-        np.testing.assert_allclose(policy[1, 1], [1, 0, 0], atol=1e-15)
-        np.testing.assert_allclose(policy[1, 2], [1 / 3, 1 / 3, 1 / 3], atol=1e-15)
-    # The worst is to miss the prize: give up (three ways on), or be wrong in state 1 (two).
-    np.testing.assert_allclose(soft(mdp, -np.inf)[0, 0], [2 / 5, 0, 3 / 5], atol=1e-15)
-
-
 @given(world=worlds(), rationality=st.sampled_from(RATIONALITIES))
 @few
 def test_finite_horizons_match_the_definition(world: World, rationality: float) -> None:
