@@ -19,7 +19,7 @@ import harness
 import numpy as np
 
 import goalmeter as gm
-from goalmeter.meg.likelihood import fit_class, fit_known, group_trajectories
+from goalmeter.meg.likelihood import fit_class, fit_known, group_trajectories, pooled
 from goalmeter.meg.trajectories import infer
 from goalmeter.tabular import sample_trajectories
 
@@ -62,7 +62,6 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
     measure = gm.meg.known_utility if unknown is None else gm.meg.unknown_utility
     exact = measure(mdp, policy).value
     fitter = fit_known if unknown is None else fit_class
-    weights = [np.full(n, 1.0 / n)]
     # Each of the decisions but the last can matter at most so much; it bounds few trajectories.
     most = mdp.horizon * float(np.log(mdp.n_actions))
     estimates = []
@@ -71,11 +70,12 @@ def row(setting: dict[str, Any]) -> dict[str, Any]:
         groups = group_trajectories(
             mdp, sample_trajectories(mdp, policy, n, rng=rng), unknown=unknown
         )
-        fit = fitter(groups, weights)
+        groups = pooled(groups)
+        fit = fitter(groups)
         result = infer(
-            groups, fit, weights, confidence=CONFIDENCE, resamples=RESAMPLES, rng=rng, maximum=most
+            groups, fit, confidence=CONFIDENCE, resamples=RESAMPLES, rng=rng, maximum=most
         )
-        estimates.append((fit.value, result.corrected, *result.interval))
+        estimates.append((fit.value, result["corrected"], *result["interval"]))
     raw, corrected, low, high = np.array(estimates).T
     slack = 1e-9
     return {

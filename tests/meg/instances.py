@@ -13,8 +13,8 @@ from goalmeter._types import FloatArray
 from goalmeter.meg import MegResult, unknown_utility
 from goalmeter.tabular import TabularMDP
 
-many = settings(max_examples=20, deadline=None, derandomize=True)
-few = settings(max_examples=10, deadline=None, derandomize=True)
+many = settings(max_examples=12, deadline=None, derandomize=True)
+few = settings(max_examples=6, deadline=None, derandomize=True)
 
 
 def generic_world(

@@ -1,4 +1,4 @@
-"""Evidence as a function of rationality: its slope and its curvature."""
+"""Evidence as a function of rationality, its maximum, and the naive plug-in."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meg.instances import few, generic_world, moving_world
+from meg.instances import few, generic_world, many
+from oracles import example_one, soft_policy
 from oracles import known_utility as oracle
-from oracles import soft_policy
-from tabular.worlds import World
+from oracles.paths import enumerate_paths, policy_at
 
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import Evidence, behaviour_of, evidence, shared_evidence
-from goalmeter.tabular import expected_return, soft_plan, transition
+from goalmeter.meg import known_utility, mce_plug_in
+from goalmeter.meg.behaviour import Evidence, PlugIn, behaviour_of, best_rationality, evidence
+from goalmeter.tabular import TabularMDP, expected_return, soft_plan
 from goalmeter.tabular.backup import problem
-from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import rewards_of
 
 seeds = st.integers(0, 2**16)
@@ -41,16 +41,6 @@ def test_one_decision_by_hand() -> None:
     assert result.curvature == pytest.approx(-3 / 16)
 
 
-@given(seed=seeds, b=st.sampled_from([-2.0, 0.0, 0.7, np.inf]))
-@few
-def test_the_value_is_the_sum_over_all_paths(seed: int, b: float) -> None:
-    world = generic_world(seed, 3, 2, 3, discount=0.9)
-    policy = soft(world.mdp(), b)  # anything that the model does not rule out
-    model = soft_policy.soft_policy(world.P, world.R, 3, b, 0.9)
-    want = oracle.evidence(world.P, policy, model, world.mu, 3)
-    assert at(world.mdp(), policy, b).value == pytest.approx(want, abs=1e-12)
-
-
 @given(seed=seeds, b=rationalities, infinite=st.booleans())
 @few
 def test_the_slope_is_the_difference_in_return(seed: int, b: float, infinite: bool) -> None:
@@ -67,66 +57,77 @@ def test_the_slope_is_the_difference_in_return(seed: int, b: float, infinite: bo
     assert result.slope == pytest.approx((high - low) / (2 * step), abs=1e-7)
 
 
-def choices_variance(world: World, b: float) -> float:
-    """sum_t E[Var over a ~ pi_b of the expected utility to go], written out."""
-    model = soft_policy.soft_policy(world.P, world.R, world.horizon, b)
-    S, A, _ = world.P.shape
-    value, total = np.zeros(S), np.zeros(S)
-    for t in reversed(range(world.horizon)):
-        now, carried = np.zeros(S), np.zeros(S)
-        for s in range(S):
-            to_go = [world.R[s] + world.P[s, a] @ value for a in range(A)]
-            now[s] = sum(model[t, s, a] * to_go[a] for a in range(A))
-            spread = sum(model[t, s, a] * (to_go[a] - now[s]) ** 2 for a in range(A))
-            carried[s] = spread + sum(model[t, s, a] * (world.P[s, a] @ total) for a in range(A))
-        value, total = now, carried
-    return float(world.mu @ total)
+PAIR = TabularMDP(np.ones((1, 2, 1)), [[0.0, 1.0]], horizon=1)
 
 
-@given(seed=seeds, b=rationalities)
+def best(mdp: TabularMDP, *policies: list[list[float]]) -> FloatArray:
+    behaviour = behaviour_of(mdp, list(policies))
+
+    def evaluate(b: FloatArray) -> Evidence:
+        return evidence(problem(mdp, rewards_of(mdp), b), behaviour)
+
+    return best_rationality(evaluate, evaluate(np.zeros(len(policies))))
+
+
+def test_logistic_curves_by_hand() -> None:
+    # Between 0 and 1 the model is a logistic curve: b = log(p / (1 - p)).
+    b = best(PAIR, [[0.5, 0.5]], [[0.25, 0.75]], [[0.75, 0.25]], [[0.0, 1.0]], [[1.0, 0.0]])
+    np.testing.assert_allclose(b, [0, np.log(3), -np.log(3), np.inf, -np.inf], rtol=1e-14)
+
+
+@given(
+    exponent=st.floats(-12, -1),
+    scale=st.sampled_from([1e-6, 1.0, 1e6]),
+    sign=st.sampled_from([1.0, -1.0]),
+)
+@many
+def test_nearly_certain_policies(exponent: float, scale: float, sign: float) -> None:
+    rare = 10.0**exponent
+    mdp = PAIR.replace(reward=[[0.0, sign * scale]])
+    b = best(mdp, [[rare, 1.0 - rare]])
+    assert b == pytest.approx(sign * np.log((1.0 - rare) / rare) / scale, rel=1e-10)
+
+
+@pytest.mark.parametrize("rare", [1e-15, 1e-30, 1e-100, 1e-300])
+def test_rarer_than_rounding(rare: float) -> None:
+    # The row still sums to 1 in doubles; the root is at log(1 / rest), up to 690.
+    assert best(PAIR, [[rare, 1.0]]) == pytest.approx(-np.log(rare), rel=1e-9)
+    result = known_utility(PAIR, [[rare, 1.0]])
+    assert result.value == pytest.approx(np.log(2), abs=1e-13)
+    assert result.certified
+
+
+MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
+
+
+def of_mouse(scale: float) -> PlugIn:
+    return mce_plug_in(MOUSE, example_one.mouse(1.0), utility=scale * example_one.U)
+
+
+@pytest.mark.parametrize(
+    ("scale", "exact", "published"),
+    [(1.0, example_one.NAIVE_U, -0.13), (2.0, example_one.NAIVE_2U, -0.018)],
+)
+def test_the_numbers_of_section_3(scale: float, exact: float, published: float) -> None:
+    # The paper counts the first decision; the second is a coin toss, predicted as one.
+    result = of_mouse(scale)
+    assert result.accuracy + np.log(2) == pytest.approx(exact, abs=1e-15)
+    assert result.evidence - np.log(2) == pytest.approx(exact, abs=1e-15)
+    assert result.accuracy + np.log(2) == pytest.approx(published, abs=5e-3 if scale == 1 else 5e-4)
+
+
+@given(seed=st.integers(0, 999), horizon=st.integers(1, 3), with_reference=st.booleans())
 @few
-def test_the_curvature_is_the_variance_that_choices_cause(seed: int, b: float) -> None:
-    world = generic_world(seed, horizon=3)
-    result = float(at(world.mdp(), world.policy, b).curvature[0])
-    step = 1e-3
-    low, middle, high = at(world.mdp(), world.policy, b - step, b, b + step).value
-    assert result == pytest.approx((high - 2 * middle + low) / step**2, rel=1e-4, abs=1e-6)
-    assert result == pytest.approx(-choices_variance(world, b), rel=1e-10)
-    # It is not the variance of the whole return: chance and the start are no choices.
-    whole = expected_return(world.mdp(), soft(world.mdp(), b)).variance
-    assert -result < 0.9 * whole
-
-
-@given(seed=seeds, b=rationalities)
-@few
-def test_without_chance_it_is_the_variance_of_the_return(seed: int, b: float) -> None:
-    world = moving_world(seed)
-    result = at(world.mdp(), world.policy, b).curvature
-    variance = expected_return(world.mdp(), soft(world.mdp(), b)).variance
-    assert result == pytest.approx(-variance, rel=1e-10)
-
-
-@given(seed=seeds, block=st.sampled_from([1, 3]))
-@few
-def test_blocks_change_nothing(seed: int, block: int) -> None:
-    world = generic_world(seed, 5)
-    b, behaviour = np.array([0.0, 1.0, np.inf]), [world.policy]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        cut = world.mdp()
-        result, shares = shared_evidence(
-            problem(cut, rewards_of(cut), b), behaviour_of(cut, behaviour)
-        )
-    mdp = world.mdp()
-    want, whole = shared_evidence(problem(mdp, rewards_of(mdp), b), behaviour_of(mdp, behaviour))
-    np.testing.assert_allclose(result.value, want.value, rtol=1e-12)
-    np.testing.assert_allclose(result.curvature, want.curvature, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(shares.by_step, whole.by_step, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(shares.by_state, whole.by_state, rtol=1e-10, atol=1e-12)
-
-
-def test_evidence_of_two_worlds_adds_up() -> None:
-    first, second = generic_world(1), generic_world(2)
-    a, b = at(first.mdp(), first.policy, 0.5), at(second.mdp(), second.policy, 0.5)
-    for result, x, y in zip(vars(a + b).values(), vars(a).values(), vars(b).values(), strict=True):
-        assert result == x + y
+def test_it_is_evidence_at_rationality_1(seed: int, horizon: int, with_reference: bool) -> None:
+    world = generic_world(seed, 3, 2, horizon)
+    habit = np.random.default_rng(seed).dirichlet([2.0, 2.0], size=3) if with_reference else None
+    result = mce_plug_in(world.mdp(), world.policy, reference=habit)
+    model = soft_policy.soft_policy(world.P, world.R, horizon, 1.0, 1.0, habit)
+    want = oracle.evidence(world.P, world.policy, model, world.mu, horizon, habit)
+    assert result.evidence == pytest.approx(want, abs=1e-12)
+    accuracy = sum(
+        p * sum(np.log(policy_at(model, t, s, a)) for t, (s, a) in enumerate(path))
+        for path, p in enumerate_paths(world.P, world.policy, world.mu, horizon)
+    )
+    assert result.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert result.evidence <= known_utility(world.mdp(), world.policy, reference=habit).value + 1e-9

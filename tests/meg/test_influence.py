@@ -32,7 +32,7 @@ FORK[[1, 2, 3], :, [1, 2, 3]] = 1.0
         ([0.0, 1.0, 2.0, 0.0], None, False),
     ],
 )
-def test_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
+def test_influence_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
     mdp = TabularMDP(FORK, utility, horizon=horizon, discount=0.5 if horizon is None else 1.0)
     values = np.asarray(utility, dtype=float)
     array = values.T[None] if values.ndim == 2 else values[None, None]
@@ -45,39 +45,20 @@ def test_by_hand(utility: Any, horizon: int | None, nothing: bool) -> None:
         assert result.certified
 
 
-def test_rows_that_add_up_with_rounding_are_one_row() -> None:
-    world = generic_world(3)
-    mdp = world.mdp(transition=np.repeat(world.P[:, :1], 3, axis=1))
-    assert has_no_influence(mdp, world.R[None, None])
-    assert not has_no_influence(world.mdp(), world.R[None, None])
-
-
-# --- What rounding hides is not certified ---------------------------------------------------------
-
-
-def near_one(exponent: int) -> TabularMDP:
+def nearly_endless(exponent: int) -> TabularMDP:
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), size=(3, 2))
     return TabularMDP(P, [0.0, 1.0, -1.0], discount=1.0 - 10.0**-exponent)
 
 
-def test_a_discount_that_leaves_no_digits() -> None:
-    # 1e13 decisions: the value is a few 1e10 nats, and differences of actions are next to rounding.
-    policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
-    result = known_utility(near_one(13), policy)
-    assert not result.certified
-    assert result.upper_bound <= result.maximum
-    assert any("the rationality is not certain" in note for note in result.notes)
-    assert not any("Proposition 3.3" in note for note in result.notes)
-
-
+@pytest.mark.slow
 def test_what_is_certified_near_one_is_right() -> None:
     # (1 - g) MEG converges as g -> 1, with an error of the order of 1 - g.
     policy = np.random.default_rng(1).dirichlet(np.ones(2), size=3)
-    limit = known_utility(near_one(6), policy).fraction
+    limit = known_utility(nearly_endless(6), policy).fraction
     certified = []
     for exponent in range(7, 15):
-        result = known_utility(near_one(exponent), policy)
+        result = known_utility(nearly_endless(exponent), policy)
         assert result.value <= result.upper_bound <= result.maximum
         assert limit <= result.upper_bound / result.maximum + 1e-3
         if result.certified:

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from meg.instances import few, generic_world, many
 from oracles import example_one
 from oracles import known_utility as oracle
-from tabular.worlds import World, successor_lists, worlds
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
-from goalmeter.meg import Progress, known_utility, known_utility_many
+from goalmeter._errors import InvalidPolicyError
+from goalmeter.meg import known_utility
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy, transition
 
 MOUSE = TabularMDP(example_one.P, example_one.U, horizon=2, initial=example_one.MU)
@@ -31,9 +30,6 @@ FORK[2, :, 3] = FORK[3, :, 3] = FORK[4, :, 4] = 1.0
 PRIZE = [0.0, 0.0, 0.0, 1.0, 0.0]
 
 seeds = st.integers(0, 2**16)
-
-
-# --- By hand --------------------------------------------------------------------------------------
 
 
 def test_the_mouse_of_example_one() -> None:
@@ -102,21 +98,6 @@ def test_a_reference_sets_the_zero() -> None:
     assert result.reference == "given reference policy"
 
 
-# --- The literal oracle ---------------------------------------------------------------------------
-
-
-@given(world=worlds(max_states=4, max_horizon=4), sparse=st.booleans(), stationary=st.booleans())
-@few
-def test_the_value_is_the_maximum_over_beta(world: World, sparse: bool, stationary: bool) -> None:
-    policy = world.policy[0] if stationary else world.policy
-    moves = successor_lists(world.P, np.random.default_rng(0)) if sparse else world.P
-    result = known_utility(world.mdp(transition=moves), policy)
-    arguments = (world.P, world.R, policy, world.mu, world.horizon, world.discount)
-    value, _ = oracle.known_utility_meg(*arguments)
-    assert result.value == pytest.approx(value, abs=1e-8)
-    assert result.certified
-
-
 @given(
     seed=seeds,
     n_states=st.integers(2, 4),
@@ -153,20 +134,6 @@ def test_the_rationality_matches_the_return(
     assert result.rationality == pytest.approx(beta, rel=1e-8)
 
 
-@given(seed=seeds, horizon=st.integers(2, 4), over_actions=st.booleans())
-@few
-def test_a_utility_that_changes_with_time(seed: int, horizon: int, over_actions: bool) -> None:
-    world = generic_world(seed, horizon=horizon, discount=0.8)
-    last = world.policy.shape[-1] if over_actions else 1
-    utility = np.random.default_rng(seed).normal(size=(*world.policy.shape[:2], last))
-    result = known_utility(world.mdp(), world.policy, utility=utility)
-    spread = np.ascontiguousarray(np.broadcast_to(utility, world.policy.shape))
-    arguments = (world.P, spread, world.policy, world.mu, horizon, 0.8)
-    assert result.value == pytest.approx(oracle.known_utility_meg(*arguments)[0], abs=1e-8)
-    beta = oracle.beta_matching_return(*arguments)
-    assert result.rationality == pytest.approx(beta, rel=1e-8)
-
-
 @given(seed=seeds, discount=st.sampled_from([0.3, 0.5, 0.8]), on_actions=st.booleans())
 @few
 def test_the_infinite_discounted_problem(seed: int, discount: float, on_actions: bool) -> None:
@@ -179,9 +146,6 @@ def test_the_infinite_discounted_problem(seed: int, discount: float, on_actions:
     beta = oracle.beta_matching_return(*arguments, None, discount)
     assert result.rationality == pytest.approx(beta, rel=1e-8)
     assert result.by_step.shape == (1,)
-
-
-# --- Published numbers ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -224,49 +188,19 @@ def test_cliff_world_by_epsilon(tenths: int, value: float, published: float, uni
     assert result.certified
 
 
-# --- Errors ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
         ([[0.5, 0.4, 0.0]], r"policy\[0\] sums to 0.9, expected 1 \(tolerance 1e-05\)"),
-        ([[1.5, -0.5, 0.0]], r"policy\[0, 1\] is -0.5, expected a probability"),
-        ([[np.nan, 0.5, 0.5]], r"policy\[0, 0\] is nan, expected a finite number"),
         (
             [[0.5, 0.5]],
             r"policy has shape \[1, 2\], expected \[1, 3\] \(stationary\) or \[1, 1, 3\]",
         ),
-        ("uniform", "policy is not an array of numbers"),
     ],
 )
 def test_policies_that_are_refused(policy: Any, words: str) -> None:
     with pytest.raises(InvalidPolicyError, match=words):
         known_utility(CHOICE, policy)
-
-
-@pytest.mark.parametrize(
-    ("utility", "words"),
-    [
-        ([0.0, 1.0], r"utility has shape \[2\], expected \[1\], \[1, 3\], \[1, 1\] or \[1, 1, 3\]"),
-        ([[0.0, np.inf, 1.0]], r"utility\[0, 1\] is inf, expected a finite number"),
-        ([[0.0, 1.0, np.nan]], r"utility\[0, 2\] is nan, expected a finite number"),
-    ],
-)
-def test_utilities_that_are_refused(utility: Any, words: str) -> None:
-    with pytest.raises(InvalidUtilityError, match=words):
-        known_utility(CHOICE, [[1.0, 0.0, 0.0]], utility=utility)
-
-
-def test_the_bad_policy_of_several_is_named() -> None:
-    with pytest.raises(InvalidPolicyError, match=r"policies\[1\]\[0\] sums to 0.5"):
-        known_utility_many(CHOICE, [[[1.0, 0.0, 0.0]], [[0.5, 0.0, 0.0]]])
-
-
-def test_a_stationary_world_takes_stationary_policies() -> None:
-    mdp = MOUSE.replace(horizon=None, discount=0.9)
-    with pytest.raises(InvalidPolicyError, match="takes stationary policies only"):
-        known_utility(mdp, np.full((2, 4, 2), 0.5))
 
 
 def test_a_reference_that_rules_out_what_was_done_is_refused() -> None:
@@ -281,20 +215,3 @@ def test_a_reference_that_rules_out_what_was_done_is_refused() -> None:
     assert result.value == pytest.approx(example_one.MEG_08, abs=1e-14)
     with pytest.raises(InvalidPolicyError, match=r"reference has shape \[2\]"):
         known_utility(CHOICE, [[0.5, 0.0, 0.5]], reference=[0.5, 0.5])
-
-
-def test_numbers_that_do_not_go_together() -> None:
-    for policies, utilities in ((2, 3), (0, 1), (1, 0)):
-        words = f"got {policies} policies and {utilities} utilities, expected as many of one as of"
-        with pytest.raises(InvalidParameterError, match=words):
-            known_utility_many(CHOICE, [[[1.0, 0.0, 0.0]]] * policies, utilities=[None] * utilities)
-
-
-def test_progress_is_told_of_every_pass() -> None:
-    mdp = cliff_world()
-    policy = epsilon_greedy(optimal_policy(mdp), 0.2)
-    heard: list[Progress] = []
-    result = known_utility(mdp, policy, progress=heard.append)
-    assert result.value == known_utility(mdp, policy).value
-    assert [now.step for now in heard] == list(range(1, len(heard) + 1)) and len(heard) > 3
-    assert all(now.value <= result.value <= now.upper_bound for now in heard)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from meg.instances import few, generic_world, many, moving_world
-from tabular.worlds import World, random_world, worlds
+from tabular.worlds import World, worlds
 
 from goalmeter.meg import known, known_utility, known_utility_many
 from goalmeter.tabular import TabularMDP, optimal_policy, uniform_policy
@@ -38,18 +38,6 @@ def test_translation_and_scale_invariance(
     assert second.certified
 
 
-@given(scale=st.sampled_from([-1e6, -1e-6, 1e-6, 1e6]), seed=seeds)
-@few
-def test_scale_invariance_at_infinity(scale: float, seed: int) -> None:
-    world = random_world(seed)
-    policy = optimal_policy(world.mdp())
-    first = known_utility(world.mdp(), policy)
-    second = known_utility(world.mdp(), policy, utility=scale * world.R)
-    assert second.value == pytest.approx(first.value, abs=1e-10)
-    if first.rationality:
-        assert (first.rationality, second.rationality) == (np.inf, np.inf * np.sign(scale))
-
-
 @given(world=worlds())
 @many
 def test_bounds(world: World) -> None:
@@ -64,25 +52,6 @@ def test_bounds(world: World) -> None:
     assert result.fraction == (result.value / result.maximum if result.maximum else 0.0)
     assert result.by_step.sum() == pytest.approx(result.value, abs=1e-10)
     assert result.by_state.sum() == pytest.approx(result.value, abs=1e-10)
-
-
-@given(seed=seeds, horizon=st.integers(1, 5), n_actions=st.integers(2, 4), on_actions=st.booleans())
-@few
-def test_the_maximum_counts_decisions_that_matter(
-    seed: int, horizon: int, n_actions: int, on_actions: bool
-) -> None:
-    world = generic_world(seed, n_actions=n_actions, horizon=horizon, on_actions=on_actions)
-    result = known_utility(world.mdp(), world.policy)
-    decisions = horizon if on_actions else horizon - 1
-    assert result.maximum == pytest.approx(decisions * np.log(n_actions), abs=1e-12)
-
-
-@given(world=worlds())
-@few
-def test_the_uniform_policy_has_none(world: World) -> None:
-    result = known_utility(world.mdp(), uniform_policy(world.mdp()))
-    assert result.value == pytest.approx(0.0, abs=1e-12)
-    assert result.signed == pytest.approx(0.0, abs=1e-12)
 
 
 @given(seed=seeds, sign=st.sampled_from([1.0, -1.0]))
@@ -115,18 +84,6 @@ def test_no_influence_no_goal_directedness(seed: int, constant: bool) -> None:
     assert not any("no choice" in n for n in known_utility(world.mdp(), world.policy).notes)
 
 
-@given(seed=seeds, horizon=st.integers(2, 4))
-@few
-def test_relabelling_states_permutes_the_shares(seed: int, horizon: int) -> None:
-    world = generic_world(seed, horizon=horizon)
-    order = np.random.default_rng(seed).permutation(4)
-    P, R, mu = world.P[order][:, :, order], world.R[order], world.mu[order]
-    renamed = World(P, R, mu, world.policy[:, order], 1.0)
-    first, second = (known_utility(w.mdp(), w.policy) for w in (world, renamed))
-    assert second.value == pytest.approx(first.value, abs=1e-12)
-    np.testing.assert_allclose(second.by_state, first.by_state[order], atol=1e-11)
-
-
 @given(seed=seeds, infinite=st.booleans())
 @settings(max_examples=4, deadline=None, derandomize=True)
 def test_many_are_the_same_as_one_by_one(seed: int, infinite: bool) -> None:
@@ -154,27 +111,6 @@ def test_many_are_the_same_as_one_by_one(seed: int, infinite: bool) -> None:
             assert result.certified
 
 
-@given(seed=seeds)
-@few
-def test_arguments_are_left_alone(seed: int) -> None:
-    world = generic_world(seed)
-    policy, utility = world.policy.copy(), world.R.copy()
-    known_utility(world.mdp(), policy, utility=utility, reference=policy)
-    np.testing.assert_array_equal(policy, world.policy)
-    np.testing.assert_array_equal(utility, world.R)
-
-
-def test_the_utility_comes_back_as_it_was_given() -> None:
-    world = generic_world(0, n_states=5)
-    for shape in [(5,), (5, 3), (4, 5), (4, 5, 3)]:
-        utility = np.random.default_rng(1).normal(size=shape)
-        result = known_utility(world.mdp(), world.policy, utility=utility)
-        assert result.utility is not None
-        np.testing.assert_array_equal(result.utility, utility)
-        assert result.target == "the given utility"
-    assert known_utility(world.mdp(), world.policy).target == "the reward"
-
-
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
 def test_a_wrong_rationality_would_not_be_certified(
     factor: float, monkeypatch: pytest.MonkeyPatch
@@ -189,45 +125,6 @@ def test_a_wrong_rationality_would_not_be_certified(
     wrong = known_utility(world.mdp(), world.policy)
     assert wrong.value < right.value <= wrong.upper_bound
     assert not wrong.certified
-
-
-# --- Units ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("offset", [1e6, 1e9, 1e12])
-@pytest.mark.parametrize("discount", [None, 0.95])
-def test_a_constant_paid_at_every_decision_changes_nothing(
-    offset: float, discount: float | None
-) -> None:
-    # Proposition 3.1; the constant would otherwise swallow the digits that matter.
-    world = generic_world(5)
-    horizon = {"horizon": 4} if discount is None else {"discount": discount, "horizon": None}
-    # A reward that is exact beside the offset, so that only the planning could lose digits.
-    mdp = world.mdp().replace(reward=np.array([0.0, 1.0, 0.5, -1.0]), **horizon)
-    policy = world.policy[0]
-    plain = known_utility(mdp, policy)
-    shifted = known_utility(mdp.replace(reward=mdp.reward + offset), policy)
-    assert shifted.value == pytest.approx(plain.value, rel=1e-9)
-    assert shifted.rationality == pytest.approx(plain.rationality, rel=1e-7)
-
-
-@pytest.mark.parametrize("unit", [1e-200, 1e-12, 1e12, 1e200, 1e307])
-def test_the_unit_of_reward_changes_nothing_but_the_rationality(unit: float) -> None:
-    world = generic_world(6)
-    mdp = world.mdp()
-    plain = known_utility(mdp, world.policy)
-    scaled = known_utility(mdp.replace(reward=mdp.reward * unit), world.policy)
-    assert scaled.value == pytest.approx(plain.value, rel=1e-9)
-    assert scaled.rationality * unit == pytest.approx(plain.rationality, rel=1e-7)
-
-
-def test_rows_within_the_tolerance_are_normalised() -> None:
-    world = generic_world(7)
-    mdp = world.mdp().replace(horizon=None, discount=0.9999)
-    off = TabularMDP(world.P * (1 + 9e-10), mdp.reward, discount=0.9999, initial=mdp.initial)
-    policy = world.policy[0]
-    plain = known_utility(mdp, policy).value
-    assert known_utility(off, policy).value == pytest.approx(plain, rel=1e-9)
 
 
 def test_a_rare_influence_counts_as_one() -> None:

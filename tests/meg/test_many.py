@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +11,7 @@ from meg.instances import awkward, generic_world, moving_world
 from numpy.testing import assert_allclose
 
 from goalmeter._errors import (
-    InvalidParameterError,
     InvalidPolicyError,
-    InvalidUtilityError,
 )
 from goalmeter.meg import (
     MegResult,
@@ -49,9 +46,8 @@ def assert_same_known(many: MegResult, single: MegResult) -> None:
     assert (many.utility == single.utility).all()
 
 
-# --- Known utilities ------------------------------------------------------------------------------
 def test_awkward_worlds_of_any_shape_come_out_as_alone_and_in_order() -> None:
-    cases = [awkward(seed) for seed in range(120)]
+    cases = [awkward(seed) for seed in range(40)]
     rng = np.random.default_rng(7)
     # Ties: rewards of few values; what cannot be influenced: rewards that are constant.
     worlds = [case.mdp().replace(reward=rng.integers(-1, 2, size=len(case.mu))) for case in cases]
@@ -88,46 +84,6 @@ def test_utilities_references_and_infinite_rationality(discount: float | None) -
     assert {np.inf, -np.inf} <= {result.rationality for result in together}
 
 
-def test_large_worlds_are_measured_alone_beside_the_others() -> None:
-    rng = np.random.default_rng(3)
-    successors = rng.integers(5000, size=(5000, 2, 2))
-    shares = rng.dirichlet(np.ones(2), size=(5000, 2))
-    large = TabularMDP((successors, shares), rng.normal(size=5000), horizon=3)
-    small = [cliff_world(k, horizon=5) for k in (1, 2)]
-    worlds = [small[0], large, small[1], large]
-    policies = [np.full((w.n_states, w.n_actions), 1 / w.n_actions) for w in worlds]
-    policies[1] = rng.dirichlet(np.ones(2), size=5000)
-    for many, world, policy in zip(
-        known_utility_many(worlds, policies), worlds, policies, strict=True
-    ):
-        assert_same_known(many, known_utility(world, policy))
-
-
-def test_one_world_may_have_a_reference_for_each_policy() -> None:
-    world = generic_world(1)
-    mdp, habits = world.mdp(), [None, world.policy, np.full((4, 3), 1 / 3)]
-    policies = [world.policy, world.policy, world.policy]
-    together = known_utility_many(mdp, policies, references=habits)
-    for many, habit in zip(together, habits, strict=True):
-        assert_same_known(many, known_utility(mdp, world.policy, reference=habit))
-    assert together[1].value == pytest.approx(0.0, abs=1e-12)
-
-
-def test_results_do_not_depend_on_who_else_is_there_or_on_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    worlds = [generic_world(seed).mdp() for seed in range(6)]
-    policies = [generic_world(seed).policy for seed in range(6)]
-    monkeypatch.setenv("GOALMETER_THREADS", "1")
-    whole = known_utility_many(worlds, policies)
-    some = known_utility_many(worlds[2:4], policies[2:4])
-    assert_allclose([r.value for r in some], [r.value for r in whole[2:4]], rtol=0, atol=1e-14)
-    monkeypatch.setenv("GOALMETER_THREADS", "2")
-    again = known_utility_many(worlds, policies)
-    assert [r.value for r in again] == [r.value for r in whole]
-
-
-# --- Unknown utilities ----------------------------------------------------------------------------
 def assert_same_unknown(many: MegResult, single: MegResult) -> None:
     """Equal values where both are certified, and brackets that overlap where one is open."""
     tolerance = max(single.tolerance, many.tolerance)
@@ -147,7 +103,7 @@ def assert_same_unknown(many: MegResult, single: MegResult) -> None:
 
 @pytest.mark.parametrize("over", ["state", "state-action", "time-state"])
 def test_awkward_worlds_have_the_same_best_utility_as_alone(over: Any) -> None:
-    cases = [awkward(seed) for seed in range(90)]
+    cases = [awkward(seed) for seed in range(15)]
     if over == "time-state":
         cases = [case for case in cases if case.horizon is not None]
     worlds, policies = [case.mdp() for case in cases], [case.policy for case in cases]
@@ -197,19 +153,6 @@ def test_cliff_worlds_agree_to_rounding_and_none_is_left_alone(
     assert any(np.isinf(result.rationality) for result in together)
 
 
-def test_references_are_each_world_s_own() -> None:
-    worlds, policies = cliffs()
-    rng = np.random.default_rng(2)
-    references = [rng.dirichlet(np.ones(4), size=40) for _ in worlds]
-    together = unknown_utility_many(worlds[:4], policies[:4], references=references[:4])
-    for i, many in enumerate(together):
-        alone = unknown_utility(worlds[i], policies[i], reference=references[i])
-        assert_same_unknown(many, alone)
-    shared = unknown_utility_many(worlds[:4], policies[:4], reference=references[0])
-    assert shared[0].value == together[0].value
-    assert shared[1].value != pytest.approx(together[1].value, abs=1e-3)
-
-
 def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds, policies = cliffs()
     monkeypatch.setattr(batched, "MOST_ROUNDS", 3)
@@ -220,20 +163,6 @@ def test_what_does_not_close_together_is_searched_alone(monkeypatch: pytest.Monk
         assert (many.value, many.upper_bound) == (alone.value, alone.upper_bound)
 
 
-def test_a_timeout_keeps_what_was_reached() -> None:
-    worlds, policies = cliffs()
-    began = time.perf_counter()
-    ended = unknown_utility_many(worlds, policies, timeout=1e-6)
-    assert time.perf_counter() - began < 5.0
-    whole = unknown_utility_many(worlds, policies, timeout=60.0)
-    for early, late in zip(ended, whole, strict=True):
-        assert (early.stopped, late.stopped) == ("timeout", None)
-        assert early.notes[0].startswith("stopped by the timeout after 0 s and ")
-        assert early.value <= late.value + 1e-9
-        assert early.upper_bound >= late.value - 1e-9
-
-
-# --- Errors ---------------------------------------------------------------------------------------
 MANY: tuple[Callable[..., list[MegResult]], ...] = (known_utility_many, unknown_utility_many)
 
 
@@ -252,38 +181,3 @@ def test_errors_say_which_world(many: Callable[..., list[MegResult]]) -> None:
     larger = moving_world(0, n_states=6).mdp()
     with pytest.raises(InvalidPolicyError, match=r"^worlds\[3\]: policy has shape \[2\]"):
         many([*worlds, larger], [*policies, [0.5, 0.5]])
-
-
-def test_bad_utilities_say_which_world() -> None:
-    worlds = [generic_world(seed).mdp() for seed in range(3)]
-    policies = [generic_world(seed).policy for seed in range(3)]
-    with pytest.raises(InvalidUtilityError, match=r"^worlds\[1\]: utility has shape \[2\]"):
-        known_utility_many(worlds, policies, utilities=[None, [0.0, 1.0], None])
-    tiny = np.array([0.0, 0.0, 0.0, 1e-300])
-    with pytest.raises(InvalidUtilityError, match=r"^worlds\[2\]: utility varies by 1e-300 only"):
-        known_utility_many(worlds, policies, utilities=[None, None, tiny])
-
-
-@pytest.mark.parametrize("many", MANY)
-def test_numbers_and_kinds_that_do_not_go_together(many: Callable[..., Any]) -> None:
-    world = generic_world(0)
-    mdp, policy = world.mdp(), world.policy
-    with pytest.raises(InvalidParameterError, match=r"got 2 worlds, 3 policies, 1 utilities and"):
-        many([mdp] * 2, [policy] * 3)
-    with pytest.raises(InvalidParameterError, match=r"got 0 worlds, 1 policies"):
-        many([], [policy])
-    with pytest.raises(InvalidParameterError, match=r"worlds\[1\] is of type ndarray, expected a"):
-        many([mdp, policy], [policy] * 2)
-    with pytest.raises(InvalidParameterError, match="reference and references are both given"):
-        many([mdp], [policy], reference=policy[0], references=[None])
-
-
-def test_options_of_the_search_are_checked() -> None:
-    world = generic_world(0)
-    arguments = ([world.mdp()] * 2, [world.policy] * 2)
-    with pytest.raises(InvalidParameterError, match=r"tolerance is 0, expected a positive number"):
-        unknown_utility_many(*arguments, tolerance=0)
-    with pytest.raises(InvalidParameterError, match=r"timeout is -1, expected a positive number"):
-        unknown_utility_many(*arguments, timeout=-1)
-    with pytest.raises(InvalidParameterError, match=r"over is 'actions', expected 'state'"):
-        unknown_utility_many(*arguments, over="actions")  # type: ignore[arg-type]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,7 @@ import pytest
 from oracles import example_one
 
 from goalmeter._errors import (
-    InvalidParameterError,
-    InvalidPolicyError,
     InvalidUtilityError,
-    MissingExtraError,
 )
 from goalmeter.meg import known_utility, neural_utility, neural_values, unknown_utility
 from goalmeter.tabular import TabularMDP
@@ -45,12 +40,6 @@ def test_the_mouse_of_example_one() -> None:
     assert result.utility[2] > result.utility[3]
 
 
-def test_the_rationality_is_optimised_exactly_infinity_included() -> None:
-    result = neural_utility(MOUSE, example_one.mouse(1.0), seeds=[0])
-    assert result.value == pytest.approx(np.log(2), abs=1e-12)
-    assert abs(result.rationality) == np.inf
-
-
 def test_a_linear_module_is_a_linear_class() -> None:
     linear = torch.nn.Linear(2, 1, bias=False)
     before = linear.weight.detach().clone()
@@ -73,6 +62,7 @@ def test_it_is_reached_from_unknown_utility() -> None:
     assert unknown_utility(MOUSE, POLICY, network=False).method.startswith("concave")
 
 
+@pytest.mark.slow
 def test_same_seed_same_value_and_a_best_of_all() -> None:
     rng = np.random.default_rng(0)
     mdp = TabularMDP(rng.dirichlet(np.ones(5), size=(5, 3)), np.zeros(5), horizon=4)
@@ -89,76 +79,7 @@ def test_same_seed_same_value_and_a_best_of_all() -> None:
     assert longer[0] >= values[0] - 1e-9
 
 
-def test_the_callers_randomness_is_left_alone() -> None:
-    torch.manual_seed(7)
-    state = torch.random.get_rng_state()
-    neural_values(MOUSE, POLICY, seeds=[0, 1], iterations=2)
-    assert torch.equal(torch.random.get_rng_state(), state)
-
-
-def test_progress_is_reported_for_every_restart() -> None:
-    calls: list[tuple[int, int, float]] = []
-    neural_values(
-        MOUSE, POLICY, seeds=[5, 6], iterations=3, progress=lambda *call: calls.append(call)
-    )
-    assert {restart for restart, _, _ in calls} == {0, 1}
-    for restart in (0, 1):
-        mine = [(i, value) for r, i, value in calls if r == restart]
-        assert [i for i, _ in mine] == list(range(len(mine)))
-        values = [value for _, value in mine]
-        assert values == sorted(values)
-
-
-def test_a_reference_and_the_infinite_problem() -> None:
-    mdp = MOUSE.replace(horizon=None, discount=0.5)
-    assert neural_values(mdp, POLICY, seeds=[0]).max() == pytest.approx(
-        unknown_utility(mdp, POLICY).value, abs=1e-5
-    )
-    same = neural_utility(MOUSE, POLICY, reference=POLICY, seeds=[0], iterations=3)
-    assert same.value == pytest.approx(0.0, abs=1e-12)
-
-
-# --- Errors ---------------------------------------------------------------------------------------
-
-
 def test_a_module_of_the_wrong_shape() -> None:
     words = r"the module returns shape \[4, 2\], expected \[4\] or \[4, 1\]: one utility for each"
     with pytest.raises(InvalidUtilityError, match=words):
         neural_utility(MOUSE, POLICY, module=torch.nn.Linear(4, 2))
-
-
-@pytest.mark.parametrize("inputs", [np.ones((3, 2)), np.ones(4)])
-def test_inputs_that_do_not_fit(inputs: Any) -> None:
-    words = r"inputs has shape .*, expected \[4, F\]: features of each state"
-    with pytest.raises(InvalidUtilityError, match=words):
-        neural_utility(MOUSE, POLICY, inputs=inputs)
-
-
-def test_one_hot_inputs_end_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goalmeter.meg.neural._ONE_HOT_STATES", 3)
-    with pytest.raises(InvalidUtilityError, match=r"4 states, more than the 3 .* pass inputs=\[S"):
-        neural_utility(MOUSE, POLICY)
-
-
-@pytest.mark.parametrize("options", [{"seeds": []}, {"iterations": 0}])
-def test_nothing_to_do(options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameterError, match=r"seeds and .* iterations, expected"):
-        neural_utility(MOUSE, POLICY, **options)
-
-
-def test_a_policy_that_does_not_fit() -> None:
-    with pytest.raises(InvalidPolicyError, match=r"policy has shape \[3, 2\]"):
-        neural_utility(MOUSE, np.full((3, 2), 0.5))
-
-
-def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str, package: str | None = None) -> ModuleType:
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(importlib, "import_module", absent)
-    words = (
-        r"a neural utility needs the package 'torch', which is not installed; "
-        r"install it with: pip install 'goalmeter\[neural\]'"
-    )
-    with pytest.raises(MissingExtraError, match=words):
-        neural_utility(MOUSE, POLICY)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.report.numbers import nats
-from goalmeter.tabular.trajectories import sample_trajectories
 
 SIDES = ["left", "right"]
 
@@ -35,18 +33,6 @@ def test_a_value_stands_beside_its_bound() -> None:
     assert "certified to" in str(result) and f"{result.value:.6g}" in str(result)
 
 
-def test_an_estimate_stands_beside_its_interval() -> None:
-    mdp = gm.cliff_world()
-    rng = np.random.default_rng(0)
-    log = sample_trajectories(mdp, gm.uniform_policy(mdp), 12, rng=rng)
-    result = gm.meg.from_trajectories(mdp, log, resamples=100)
-    low, high = result.interval
-    page = result._repr_html_()
-    assert f"{nats(low)} to {nats(high)} nats" in page and "95% interval" in page
-    assert ">12<" in page and "trajectories" in page
-    assert f"[{low:.6g}, {high:.6g}]" in str(result)
-
-
 def test_causal_results_name_decisions_goal_and_world(mouse: CausalBayesianNetwork) -> None:
     result = gm.meg.targets(mouse, ["D"], ["T"])
     page = result._repr_html_()
@@ -54,23 +40,3 @@ def test_causal_results_name_decisions_goal_and_world(mouse: CausalBayesianNetwo
     seen = {"S": ["left"] * 10, "D": ["left"] * 8 + ["right"] * 2}
     table = gm.meg.from_table(mouse, ["D"], seen, targets=["T"])
     assert "rows of the table" in table._repr_html_() and "interval" in table._repr_html_()
-
-
-def test_causal_tables_are_frames_with_the_numbers_of_their_rows(
-    mouse: CausalBayesianNetwork,
-) -> None:
-    pytest.importorskip("pandas")
-    table = gm.meg.sensitivity(mouse, ["D"], up_to=2)
-    frame = table.to_pandas()
-    assert frame["meg"].tolist() == [row.value for row in table.rows]
-    assert frame["targets"].tolist() == [", ".join(row.targets) for row in table.rows]
-    assert frame["upper_bound"].tolist() == [row.upper_bound for row in table.rows]
-    page = table._repr_html_()
-    assert all(nats(row.value) in page and row.theorem_text() in page for row in table.rows)
-
-    shifted = gm.meg.under_interventions(mouse, ["D"], [{"S": "left"}], targets=["T"])
-    frame = shifted.to_pandas()
-    assert frame["do"].tolist() == ["as it is", "do(S = left)"]
-    assert frame["transferred"].tolist() == [row.transferred for row in shifted.rows]
-    assert frame["gap"].tolist() == [row.gap for row in shifted.rows]
-    assert "do(S = left)" in shifted._repr_html_()

@@ -22,7 +22,7 @@ def test_the_mouse_wants_cheese_and_minds_nothing_else() -> None:
     assert result.utility == pytest.approx([0.5, 1.0, 0.0], abs=1e-6)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("share", [0.5, 0.9])
 def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
     mdp = gm.cliff_world(1)
     policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.3)
@@ -35,36 +35,7 @@ def test_it_explains_the_share_it_is_asked_for(share: float) -> None:
     assert again.evidence == pytest.approx(result.evidence, abs=1e-8)
 
 
-def test_asking_for_less_takes_smaller_weights() -> None:
-    mdp = gm.cliff_world(2)
-    policy = gm.optimal_policy(mdp)
-    half, most = (simplest_utility(mdp, policy, share=s).rationality for s in (0.5, 0.95))
-    assert half < most
-
-
-def test_the_goal_square_stands_out_in_cliff_world() -> None:
-    mdp = gm.cliff_world(1)
-    assert simplest_utility(mdp, gm.optimal_policy(mdp)).utility.argmax() == 9
-
-
-def test_the_uniform_policy_has_no_utility_to_show() -> None:
-    result = simplest_utility(gm.cliff_world(1), gm.uniform_policy(gm.cliff_world(1)))
-    assert result.share == 0.0
-    assert not result.utility.any()
-
-
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, np.nan])
 def test_shares_outside_the_open_interval_are_refused(share: float) -> None:
     with pytest.raises(InvalidParameterError, match="expected a number between 0 and 1"):
         simplest_utility(mouse(), [[1, 0], [1, 0], [1, 0]], share=share)
-
-
-def test_large_classes_have_the_same_simplest_utility(monkeypatch: pytest.MonkeyPatch) -> None:
-    mdp = gm.cliff_world(1)
-    policy = gm.epsilon_greedy(gm.optimal_policy(mdp), 0.3)
-    small = simplest_utility(mdp, policy)
-    monkeypatch.setattr("goalmeter.meg.linear._LARGE_WEIGHTS", 0)
-    large = simplest_utility(mdp, policy)
-    assert large.evidence == pytest.approx(small.evidence, rel=1e-4)
-    assert large.rationality == pytest.approx(small.rationality, rel=1e-3)
-    np.testing.assert_allclose(large.utility, small.utility, atol=2e-3)

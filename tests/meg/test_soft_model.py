@@ -13,10 +13,9 @@ from oracles import soft_policy
 from oracles.paths import occupancy_by_loops
 
 from goalmeter._types import FloatArray
-from goalmeter.meg import soft_model
 from goalmeter.meg.behaviour import LinearClass, PolicyBehaviour, behaviour_of, linear_class
 from goalmeter.meg.soft_model import SoftModel
-from goalmeter.tabular import TabularMDP, transition
+from goalmeter.tabular import TabularMDP
 
 ALL = slice(None)
 CLASSES = ["state", "time-state", "state-action", "features", "action features"]
@@ -151,23 +150,6 @@ def test_gradient_and_information_by_differences(case: Case) -> None:
 
 @given(case=cases)
 @few
-def test_the_gradient_vanishes_at_the_model_itself(case: Case) -> None:
-    policy = np.stack([case.model.step(t)[0].T for t in range(case.mdp.steps)])
-    itself = behaviour_of(case.mdp, [policy[0] if case.mdp.horizon is None else policy])
-    np.testing.assert_allclose(case.model.gradient(itself), 0.0, atol=1e-11)
-
-
-@given(case=cases)
-@few
-def test_the_change_of_occupancy_by_differences(case: Case) -> None:
-    v, h = case.rng.normal(size=case.utilities.n_weights), 1e-5
-    result = case.model.occupancy_change(dict(case.model.tangents(v[:, None])))
-    want = (case.at(case.theta + h * v).states - case.at(case.theta - h * v).states) / (2 * h)
-    np.testing.assert_allclose(result, want, atol=1e-7)
-
-
-@given(case=cases)
-@few
 def test_regrets_are_what_an_action_gives_up(case: Case) -> None:
     direction = case.rng.normal(size=case.utilities.n_weights)
     regrets = case.model.regrets(direction)
@@ -195,76 +177,3 @@ def test_forbidden_actions_stay_forbidden(seed: int, kind: str) -> None:
     np.testing.assert_allclose(model.states.sum(axis=1), 1.0)
     psi = dict(model.tangents(np.eye(case.utilities.n_weights)))
     assert all(np.isfinite(p).all() for p in psi.values())
-
-
-@given(case=cases)
-@few
-def test_policies_that_are_not_kept_are_the_same(case: Case) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(soft_model, "_KEPT_ENTRIES", 0)
-        lean = case.at(case.theta)
-        np.testing.assert_array_equal(
-            lean.gradient(case.behaviour), case.model.gradient(case.behaviour)
-        )
-        # Neither are derivatives, which are worked out again from their means.
-        v = case.rng.normal(size=case.utilities.n_weights)
-        curved = lean.curve(v, lean.states)
-    np.testing.assert_allclose(curved, case.model.curve(v, case.model.states), atol=1e-11)
-    assert lean.evidence(case.behaviour) == case.model.evidence(case.behaviour)
-
-
-@given(case=cases)
-@few
-def test_what_is_let_go_is_worked_out_again(case: Case) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        # Policies are kept, but neither their logarithms nor the plan.
-        patch.setattr(soft_model, "_KEPT_LOGARITHMS", 0)
-        model = case.at(case.theta)
-        for _ in range(2):
-            for t in range(case.mdp.steps):
-                for ours, want in zip(model.step(t), case.model.step(t), strict=True):
-                    np.testing.assert_array_equal(ours, want)
-            assert model.divergence() == case.model.divergence()
-            model.forget()
-            for t in range(case.mdp.steps):
-                np.testing.assert_array_equal(model.policy(t), case.model.policy(t))
-
-
-@given(case=cases, block=st.sampled_from([1, 3]))
-@few
-def test_what_is_measured_while_planning_is_the_evidence(case: Case, block: int) -> None:
-    want = case.model.evidence(case.behaviour)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        world = generic_world(case.seed, discount=0.7)
-        infinite = case.mdp.horizon is None
-        mdp = world.mdp(horizon=None) if infinite else world.mdp()
-        model = SoftModel(mdp, case.utilities, case.theta, case.reference, measured=case.behaviour)
-        for measured in (model, model.at(case.theta)):
-            assert measured.evidence(case.behaviour) == pytest.approx(want, rel=1e-12, abs=1e-12)
-            for t in range(mdp.steps):
-                np.testing.assert_allclose(measured.policy(t), case.model.policy(t), rtol=1e-12)
-        v = case.rng.normal(size=case.utilities.n_weights)
-        np.testing.assert_allclose(
-            model.curve(v, model.states), case.model.curve(v, case.model.states), atol=1e-11
-        )
-
-
-def test_what_is_forbidden_is_found_while_planning() -> None:
-    case = Case(3, "state", infinite=False)
-    closed = np.full((1, 3, 4), -np.log(2.0))
-    closed[0, 0] = -np.inf
-    for measured in (case.behaviour, None):
-        model = SoftModel(case.mdp, case.utilities, case.theta, closed, measured=measured)
-        assert model.evidence(case.behaviour) == -np.inf
-
-
-def test_exact_regrets_keep_what_counts_as_a_tie() -> None:
-    # Two squares to go to, one of which pays a ten-million-millionth more.
-    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
-    mdp = TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], np.zeros(3), horizon=2)
-    direction = np.array([0.0, 1.0, 1.0 - 1e-13])
-    model = SoftModel(mdp, linear_class(mdp), np.zeros(3), None)
-    assert model.regrets(direction)[0][1, 0] == 0.0
-    assert model.regrets(direction, exact=True)[0][1, 0] == pytest.approx(1e-13, rel=1e-2)
-    assert model.regrets(direction, exact=True)[0][0, 0] == 0.0

@@ -1,14 +1,36 @@
-"""What a sample supports: rates of tests and intervals, bias, and samples that are small or cut."""
+"""Samples: rates of tests and intervals, small or cut logs, and fits of large classes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
-from meg.logs import CLIMBER, EXACT, LADDER, PAIR, corridor, quick
-from scipy.stats import chi2, kstest
+from meg.logs import CLIMBER, EXACT, LADDER, corridor, quick
+from meg.test_visit_matching import grid, tilings
+from scipy.stats import kstest
 
-from goalmeter.meg import from_trajectories, known_utility, trajectories, unknown_utility
-from goalmeter.tabular import Trajectories, optimal_policy, sample_trajectories, uniform_policy
+from goalmeter.gridworld import tabular_world
+from goalmeter.gridworld.planner import plan
+from goalmeter.gridworld.world import GridWorld
+from goalmeter.meg import from_trajectories, known_utility, likelihood, trajectories
+from goalmeter.meg.likelihood import (
+    Group,
+    fit_class,
+    group_trajectories,
+    pooled,
+    scores_by_trajectory,
+)
+from goalmeter.meg.trajectories import information_of
+from goalmeter.tabular import (
+    TabularMDP,
+    Trajectories,
+    epsilon_greedy,
+    optimal_policy,
+    sample_trajectories,
+    uniform_policy,
+)
+from goalmeter.tabular import sample_trajectories as sampled
 
 
 @pytest.fixture
@@ -17,9 +39,7 @@ def not_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trajectories, "held_out", lambda *_, **__: float("nan"))
 
 
-# --- Rates ----------------------------------------------------------------------------------------
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("unknown", "length", "samples"), [(None, 40, 150), ("state-action", 80, 60)]
 )
@@ -34,39 +54,7 @@ def test_p_values_are_uniform_under_the_null(
     assert kstest(p_values, "uniform").pvalue > 0.01
 
 
-@pytest.mark.usefixtures("not_held_out")
-def test_p_values_allow_for_discounted_evidence() -> None:
-    # A later decision weighs less than a whole one, in the statistic and in its distribution.
-    mdp = PAIR.replace(horizon=None, discount=0.7)
-    rng = np.random.default_rng(0)
-    logs = [sample_trajectories(mdp, uniform_policy(mdp), 30, rng=rng, steps=8) for _ in range(100)]
-    results = [quick(mdp, log, unknown="state-action") for log in logs]
-    assert kstest([r.p_value for r in results], "uniform").pvalue > 0.01
-    # By hand: information sum g^t / 4, variance of the score sum g^2t / 4.
-    decay = 0.7 ** np.arange(8)
-    scale = (decay**2).sum() / decay.sum()
-    for result in results[:5]:
-        assert result.degrees_of_freedom == pytest.approx(1.0)
-        want = chi2.sf(result.likelihood_ratio / scale, 1)
-        assert result.p_value == pytest.approx(want, rel=1e-6)
-
-
-def test_the_correction_takes_most_of_the_bias_away() -> None:
-    rng = np.random.default_rng(1)
-    truth = unknown_utility(LADDER, CLIMBER, over="state-action").value
-    results = [
-        quick(LADDER, sample_trajectories(LADDER, CLIMBER, 40, rng=rng), unknown="state-action")
-        for _ in range(80)
-    ]
-    means = np.mean([(r.raw, r.corrected, r.held_out) for r in results], axis=0)
-    raw, corrected, held_out = means
-    assert raw > truth
-    assert abs(corrected - truth) < 0.5 * (raw - truth)
-    # What is predicted of others is less than what is fitted, and on average than what is true.
-    assert held_out < truth + 0.01
-    assert held_out < raw
-
-
+@pytest.mark.slow
 @pytest.mark.usefixtures("not_held_out")
 def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(2)
@@ -80,6 +68,7 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     assert covered >= 80
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("not_held_out")
 def test_the_floor_of_the_corrected_estimate_is_said() -> None:
     """Of a uniform policy, whose MEG is 0, many are: their mean is too high, without floor not."""
@@ -96,24 +85,6 @@ def test_the_floor_of_the_corrected_estimate_is_said() -> None:
     means = np.mean([(r.corrected, r.unfloored) for r in measured], axis=0)
     error = np.std([r.unfloored for r in measured]) / np.sqrt(len(measured))
     assert abs(means[1]) < 3 * error < means[0] + 3 * error and means[0] > means[1] + error
-
-
-# --- One sample -----------------------------------------------------------------------------------
-
-
-def test_the_same_seed_gives_the_same_numbers() -> None:
-    log = sample_trajectories(LADDER, CLIMBER, 30, rng=np.random.default_rng(5))
-    first, second, third = (
-        from_trajectories(LADDER, log, rng=np.random.default_rng(seed)) for seed in (7, 7, 8)
-    )
-    assert (first.interval, first.held_out) == (second.interval, second.held_out)
-    assert first.interval != third.interval
-    assert first.raw == third.raw
-    default = [from_trajectories(LADDER, log).interval for _ in range(2)]
-    assert default[0] == default[1]
-    lower, higher = from_trajectories(LADDER, log, confidence=0.99).interval
-    low, high = from_trajectories(LADDER, log, confidence=0.5).interval
-    assert lower <= low <= high <= higher
 
 
 def test_one_trajectory_is_measured_but_not_held_out() -> None:
@@ -138,33 +109,6 @@ def test_few_trajectories_do_not_close_the_interval() -> None:
     assert widths[0] == widths[1]  # of fewer than five nothing is said
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_logs_that_stop_at_the_prize(seed: int) -> None:
-    # Cut there, the evidence is not concave at rationality 0; the best one is reached all the same.
-    mdp = corridor()
-    policy = np.tile([0.15, 0.85], (5, 1))
-    log = sample_trajectories(mdp, policy, 60, rng=np.random.default_rng(seed))
-    at_prize = log.states == 4
-    length = np.where(at_prize.any(axis=1), at_prize.argmax(axis=1) + 1, log.states.shape[1])
-    cut = Trajectories(log.states, log.actions, length)
-    known = quick(mdp, cut)
-    as_class = quick(mdp, cut, unknown=mdp.reward[:, None])
-    assert known.value >= as_class.value - 1e-7
-    assert known.value > 1.0
-    assert 0.1 < known.rationality < 100
-
-
-@pytest.mark.parametrize("unit", [1e-10, 1e10])
-def test_the_units_of_features_change_nothing(unit: float) -> None:
-    mdp = corridor()
-    log = sample_trajectories(mdp, np.tile([0.3, 0.7], (5, 1)), 40, rng=np.random.default_rng(1))
-    plain = quick(mdp, log, unknown=np.eye(5))
-    mixed = quick(mdp, log, unknown=np.eye(5) * [1, unit, 1, 1, 1])
-    assert mixed.value == pytest.approx(plain.value, abs=1e-7)
-    assert mixed.corrected == pytest.approx(plain.corrected, abs=1e-6)
-    assert mixed.degrees_of_freedom == pytest.approx(plain.degrees_of_freedom)
-
-
 def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:
     # All behave optimally, so beta is infinite in every fold, also in the one that holds the
     # second world's only log: its model then has to be made from beta alone.
@@ -174,3 +118,75 @@ def test_a_world_that_is_held_out_whole_is_scored_at_infinity_too() -> None:
     result = from_trajectories([mdp, mdp], logs)
     assert result.rationality == np.inf
     assert 0.9 * result.raw < result.held_out <= result.raw
+
+
+ROOM = GridWorld.from_text(
+    ["#######", "#_____#", "#___#G#", "#___#_#", "#__##_#", "#A____#", "#######"]
+)
+
+
+@pytest.mark.parametrize("alike", [1, 5])
+def test_walks_that_are_all_the_same_are_explained_in_full(alike: int) -> None:
+    """The logs tell hardly anything of most cells, and undamped steps lead nowhere from 0."""
+    result, path = tabular_world(ROOM, horizon=21), plan(ROOM).reference_path()
+    numbers = {state: number for number, state in enumerate(result.states)}
+    states = [numbers[state] for state in path[:-1]]
+    actions = [plan(ROOM).optimal_actions(state)[0] for state in path[:-1]]
+    log = np.array([states] * alike), np.array([actions] * alike)
+    groups = group_trajectories(result.mdp, log, unknown="state")
+    fit = fit_class(pooled(groups))
+    # A utility can make every one of these moves as good as certain.
+    assert len(actions) == 7 and fit.infinite
+    assert fit.value == pytest.approx(7 * np.log(4), abs=1e-3)
+
+
+CLASSES = ("state", "state-action", "time-state", "features")
+
+
+def logs(mdp: TabularMDP, n: int, seed: int = 0, **options: Any) -> Trajectories:
+    policy = epsilon_greedy(optimal_policy(mdp), 0.4)
+    return sampled(mdp, policy, n, rng=np.random.default_rng(seed), **options)
+
+
+def groups_of(mdp: TabularMDP, n: int, over: str, **options: Any) -> list[Group]:
+    unknown: Any = tilings(5, 2) if over == "features" else over
+    return group_trajectories(mdp, logs(mdp, n, **options), unknown=unknown)
+
+
+@pytest.mark.parametrize("over", CLASSES)
+def test_the_same_information_and_scores(over: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mdp = grid(5, horizon=6, slip=0.1)
+    (group,) = groups_of(mdp, 7, over)
+    rng = np.random.default_rng(1)
+    model = group.model(rng.normal(size=group.utilities.n_weights))
+    visits = group.visits()
+    literal, scores = model.information(visits), scores_by_trajectory(group, model)
+    monkeypatch.setattr(trajectories, "LARGE_WEIGHTS", 0)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
+    np.testing.assert_allclose(information_of(model, visits), literal, atol=1e-12)
+    np.testing.assert_allclose(scores_by_trajectory(group, model), scores, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("over", "kind"),
+    [("state", "finite"), ("time-state", "finite"), ("features", "infinite"), ("state", "pooled")],
+)
+def test_both_fits_reach_the_same_likelihood(
+    over: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mdp = grid(5, horizon=6, slip=0.1)
+    options: dict[str, Any] = {}
+    if kind == "infinite":
+        mdp, options = mdp.replace(horizon=None, discount=0.9), {"steps": 8}
+    groups = groups_of(mdp, 60, over, **options)
+    if kind == "pooled":
+        groups += groups_of(grid(5, horizon=6, slip=0.2), 30, over)
+    groups = pooled(groups)
+    small = fit_class(groups)
+    monkeypatch.setattr(likelihood, "LARGE_WEIGHTS", 0)
+    large = fit_class(groups)
+    # Likelihood is not concave, but from 0 both ways lead to one maximum; at infinity, near it.
+    assert large.value == pytest.approx(small.value, abs=1e-6)
+    assert large.value >= small.value - 1e-7
+    gradient = sum(m.gradient(g) for g, m in zip(groups, large.models, strict=True))
+    assert np.abs(gradient).max() < 1e-4

@@ -12,7 +12,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray
 from goalmeter.meg import FitInterrupted, Progress, unknown_utility
-from goalmeter.meg.result import TimeIsUp, Watch, duration, listener, slowly
+from goalmeter.meg.result import duration, listener, slowly
 from goalmeter.tabular import TabularMDP, cliff_world, epsilon_greedy, optimal_policy
 
 CLIFF = cliff_world(1)
@@ -79,6 +79,7 @@ def test_an_interrupt_carries_what_there_is() -> None:
     assert "the best so far is in the attribute `result`" in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["a restart", "the bound"])
 def test_a_network_that_is_stopped(when: str) -> None:
     pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
@@ -95,56 +96,6 @@ def test_a_network_that_is_stopped(when: str) -> None:
     late = unknown_utility(CLIFF, POLICY, network=True, seeds=[0, 1], timeout=1e-6, progress=False)
     holds(late)
     assert late.stopped == "timeout" and late.value == 0
-
-
-def test_a_watch_ends_a_search_only_while_it_lasts() -> None:
-    watch: Watch[int] = Watch(timeout=1e-9)
-    time.sleep(1e-3)
-    with pytest.raises(TimeIsUp):
-        watch.check()
-    watch.end()
-    watch.check()
-
-
-def test_a_bound_on_the_way_is_worth_its_time_where_someone_waits() -> None:
-    assert not Watch[int]().bound_is_due
-    # Nobody is told anything before some seconds are over.
-    assert not Watch[int](lambda progress: None).bound_is_due
-    assert not Watch[int](timeout=1e3).bound_is_due
-    hurried = Watch[int](timeout=1e-3)
-    time.sleep(2e-3)
-    assert hurried.bound_is_due
-
-
-def test_a_search_that_is_stopped_has_a_bound_long_before_it_closes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    mdp, policy = large_world()
-    heard: list[Progress] = []
-
-    def stop(progress: Progress) -> None:
-        heard.append(progress)
-        if progress.step == 12:  # of some forty
-            raise KeyboardInterrupt
-
-    bounds = []
-    for due in (False, True):
-        monkeypatch.setattr(Watch, "bound_is_due", due)
-        with pytest.raises(FitInterrupted) as caught:
-            unknown_utility(mdp, policy, progress=stop)
-        bounds.append(caught.value.result.upper_bound)
-        assert caught.value.result.value <= bounds[-1]
-    ceiling = caught.value.result.ceiling
-    assert bounds[0] == pytest.approx(ceiling) and bounds[1] < 0.6 * ceiling
-
-
-def test_a_search_that_begins_anew_does_not_lose_what_was_reached() -> None:
-    heard: list[Progress] = []
-    watch: Watch[str] = Watch(heard.append)
-    for best, value, upper in [("first", 3.0, 4.0), ("second", 0.0, 3.5), ("third", 3.2, 3.3)]:
-        watch.tell(best, value, upper, stage=best, step=1, of=2)
-    assert [(p.value, p.upper_bound) for p in heard] == [(3.0, 4.0), (3.0, 4.0), (3.2, 3.3)]
-    assert watch.best == "third"
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, np.nan, True, "soon"])

@@ -1,20 +1,32 @@
-"""`TabularMDP`: what it refuses and how it says so, that it never changes, and how it reads."""
+"""Worlds and policies: what is refused, that worlds never change, and CliffWorld."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import cliff_world as oracle
 from tabular.worlds import World, few, random_world, successor_lists, worlds
 
-from goalmeter._errors import InvalidModelError, InvalidParameterError
-from goalmeter.tabular import TabularMDP, transition
+from goalmeter._errors import InvalidModelError, InvalidParameterError, InvalidPolicyError
+from goalmeter.meg import unknown_utility
+from goalmeter.tabular import (
+    TabularMDP,
+    cliff_world,
+    epsilon_greedy,
+    expected_return,
+    optimal_policy,
+    soft_plan,
+    transition,
+)
+from goalmeter.tabular.policies import check_policy
 
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 P = [[[1, 0], [0, 1]], [[0, 1], [0, 1]]]
@@ -27,7 +39,6 @@ def changed(index: tuple[int, ...], value: float) -> Any:
     return array
 
 
-# --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -36,27 +47,15 @@ def changed(index: tuple[int, ...], value: float) -> Any:
             r"transition has shape \[2, 2\], expected \[S, A, S\].*\(next_state, probability\)",
         ),
         (
-            {"transition": np.zeros((2, 2, 3))},
-            r"transition has shape \[2, 2, 3\], expected \[S, A, S\]",
-        ),
-        (
             {"transition": changed((0, 1, 1), 0.97)},
             r"transition\[0, 1\] sums to 0\.97, expected 1 \(tolerance 1e-09\); divide each row",
-        ),
-        (
-            {"transition": ([[[0], [1]], [[1]]], np.ones((2, 2, 1)))},
-            "next_state is not an array of numbers",
         ),
         (
             {"transition": ([[[0], [2]], [[1], [1]]], np.ones((2, 2, 1)))},
             r"next_state\[0, 1, 0\] is 2, expected a state in 0\.\.1",
         ),
         ({"reward": [0, np.nan]}, r"reward\[1\] is nan, expected a finite"),
-        ({"reward": ["a", "b"]}, "reward is not an array of numbers"),
-        ({"initial": 0.5}, r"initial has shape \[\], expected a state"),
         ({"horizon": 0}, "horizon is 0, expected a whole number of dec"),
-        ({"horizon": "many"}, "horizon is 'many', expected a whole number"),
-        ({"discount": 0.0}, r"discount is 0\.0, expected .* \(0, 1\]"),
         (
             {"horizon": None},
             "horizon is missing and discount is 1.*give horizon=H .* or discount < 1",
@@ -68,9 +67,6 @@ def test_bad_input_gets_one_clear_error(arguments: dict[str, Any], message: str)
     is_option = {"horizon", "discount"} & arguments.keys()
     with pytest.raises(InvalidParameterError if is_option else InvalidModelError, match=message):
         TabularMDP(**{**good, **arguments})
-
-
-# --- Immutability ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dense_entries", [0, 10**6])
@@ -91,24 +87,6 @@ def test_changing_the_callers_arrays_changes_nothing(
     matrix = mdp.transition.blocks[0].matrix
     with pytest.raises(ValueError, match="read-only"):
         (matrix if isinstance(matrix, np.ndarray) else matrix.data)[...] = 0
-
-
-def test_replace_makes_a_changed_copy_that_shares_the_rest() -> None:
-    mdp = TabularMDP(P, R, horizon=3)
-    changed_mdp = mdp.replace(horizon=None, discount=0.5, initial=1)
-    assert (mdp.horizon, mdp.discount, mdp.initial.tolist()) == (3, 1.0, [1.0, 0.0])
-    assert (changed_mdp.horizon, changed_mdp.discount) == (None, 0.5)
-    assert changed_mdp.initial.tolist() == [0.0, 1.0]
-    assert changed_mdp.transition is mdp.transition
-    with pytest.raises(InvalidParameterError, match="replace got 'horizn', expected one of trans"):
-        mdp.replace(horizn=4)
-
-
-# --- Reading --------------------------------------------------------------------------------------
-
-
-def test_active_states_are_those_whose_actions_differ() -> None:
-    assert TabularMDP(P, R, horizon=3).active_states().tolist() == [1.0, 0.0]
 
 
 @given(world=worlds(), seed=st.integers(0, 99), block=st.sampled_from([1, 2, 10**6]))
@@ -136,38 +114,6 @@ def test_every_way_of_storing_holds_the_same_transitions(
                 assert stored.actions_differ().tolist() == differ
 
 
-@given(world=worlds(), block=st.sampled_from([1, 2, 10**6]), seed=st.integers(0, 99))
-@few
-def test_products_are_the_sums_they_stand_for(world: World, block: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n_states, n_actions, _ = world.P.shape
-    values, mass = rng.normal(size=(n_states, 2)), rng.random((n_actions, n_states, 2))
-    policy = world.policy[0]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        stored = world.mdp().transition
-        expected = np.einsum("saz,zk->ask", world.P, values)
-        np.testing.assert_allclose(stored.expect_all(values), expected, atol=1e-14)
-        arrived = np.einsum("saz,ask->zk", world.P, mass)
-        np.testing.assert_allclose(stored.push(mass), arrived, atol=1e-14)
-        under = np.einsum("saz,sa->sz", world.P, policy)
-        np.testing.assert_allclose(stored.under(policy.T).toarray(), under, atol=1e-14)
-
-
-def test_a_large_sparse_world_is_never_made_dense() -> None:
-    # Dense, the transitions alone would take 8 * 2 * 10^10 bytes.
-    n_states = 100_000
-    after = np.stack([np.arange(n_states), (np.arange(n_states) + 1) % n_states], axis=1)
-    lists = (after[:, :, None], np.ones((n_states, 2, 1)))
-    mdp = TabularMDP(lists, np.zeros(n_states), horizon=3)
-    assert mdp.transition.n_entries == 2 * n_states
-    assert mdp.transition.nbytes < 64 * n_states
-    assert mdp.active_states().all()
-
-
-# --- Threads --------------------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_can_use_threads_too() -> None:
     # The threads of a pool do not survive a fork; a pool that does would wait for ever.
@@ -188,3 +134,70 @@ assert os.wait()[1] == 0
 """
     environment = {**os.environ, "GOALMETER_THREADS": "2"}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment, timeout=60)
+
+
+FINITE = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
+INFINITE = FINITE.replace(horizon=None, discount=0.5)
+
+
+@pytest.mark.parametrize(
+    ("mdp", "policy", "message"),
+    [
+        (
+            FINITE,
+            [1.0, 0.0],
+            r"policy has shape \[2\], expected \[2, 2\] \(stationary\) or \[3, 2, 2\] \(time-dep",
+        ),
+        (FINITE, [[0.5, 0.5], [0.5, 0.6]], r"policy\[1\] sums to 1\.1, expected 1"),
+    ],
+)
+def test_a_policy_that_does_not_fit_is_refused(mdp: TabularMDP, policy: Any, message: str) -> None:
+    with pytest.raises(InvalidPolicyError, match=message):
+        check_policy(mdp, policy)
+
+
+def test_epsilon_greedy_takes_one_of_the_others() -> None:
+    # With four actions and epsilon = 0.3 each of the three others gets 0.1.
+    greedy = np.array([[0, 0, 1, 0], [1, 0, 0, 0]])
+    expected = [[0.1, 0.1, 0.7, 0.1], [0.7, 0.1, 0.1, 0.1]]
+    np.testing.assert_allclose(epsilon_greedy(greedy, 0.3), expected, rtol=1e-15)
+    np.testing.assert_allclose(epsilon_greedy(greedy, 3 / 4), np.full((2, 4), 1 / 4))
+    np.testing.assert_array_equal(epsilon_greedy(greedy, 0.0), greedy)
+    timed = np.stack([greedy, greedy[::-1]]).astype(float)
+    np.testing.assert_allclose(epsilon_greedy(timed, 0.2), oracle.epsilon_greedy(timed, 0.2))
+    assert epsilon_greedy([[1.0]], 0.5).tolist() == [[1.0]]  # there is no other
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_world_is_the_oracles(k: int) -> None:
+    mdp = cliff_world(k)
+    dense = mdp.transition.to_dense()
+    np.testing.assert_allclose(dense, oracle.transition().astype(float), atol=1e-15)
+    np.testing.assert_array_equal(mdp.reward, oracle.utility(k).astype(float))
+    np.testing.assert_array_equal(mdp.initial, oracle.start())
+    assert (mdp.horizon, mdp.discount) == (oracle.HORIZON, 1.0)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_optimal_policies_agree(k: int) -> None:
+    mdp = cliff_world(k)
+    ours, theirs = optimal_policy(mdp), oracle.optimal_policy(k)
+    np.testing.assert_array_equal(ours, theirs)  # ties go to the lowest action in both
+    assert expected_return(mdp, ours).mean > 0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda huge: TabularMDP(P, R, horizon=3, discount=huge),
+        lambda huge: TabularMDP(P, R, horizon=huge),
+        lambda huge: cliff_world(huge),
+        lambda huge: epsilon_greedy([[1.0, 0.0]], huge),
+        lambda huge: soft_plan(FINITE, huge),
+        lambda huge: unknown_utility(FINITE, [[1.0, 0.0]] * 2, timeout=-huge),
+    ],
+)
+def test_huge_integers_are_shortened_in_messages(call: Callable[[int], object]) -> None:
+    with pytest.raises(InvalidParameterError) as error:
+        call(10**400)
+    assert len(str(error.value)) < 250

@@ -1,4 +1,4 @@
-"""Occupancy: by hand, against all paths, and its mass."""
+"""Occupancy and returns: by hand, and against all paths."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.paths import discounted_occupancy, occupancy_by_loops, occupancy_by_paths
-from tabular.worlds import World, few, random_world, worlds
+from oracles import paths
+from oracles.paths import discounted_occupancy, occupancy_by_paths
+from tabular.worlds import World, few, worlds
 
-from goalmeter.tabular import TabularMDP, occupancy, planning, transition
+from goalmeter.tabular import TabularMDP, expected_return, occupancy, planning, transition
 
 # Action 0 stays, action 1 goes to state 1 (which both keep).
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
@@ -28,16 +29,6 @@ def test_it_is_the_sum_over_all_paths(world: World) -> None:
     np.testing.assert_allclose(occupancy(world.mdp(), world.policy), expected, atol=1e-14)
 
 
-@given(world=worlds(), block=st.sampled_from([1, 2, 10**6]))
-@few
-def test_it_is_the_forward_recursion_in_blocks_of_any_size(world: World, block: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(transition, "BLOCK_STATES", block)
-        visits = occupancy(world.mdp(), world.policy[0])
-    loops = occupancy_by_loops(world.P, world.policy[0], world.mu, world.horizon)
-    np.testing.assert_allclose(visits, loops.sum(axis=2), atol=1e-14)
-
-
 @given(
     world=worlds(max_horizon=1), discount=st.sampled_from([0.1, 0.5, 0.95]), direct=st.booleans()
 )
@@ -53,19 +44,6 @@ def test_the_infinite_problem_is_the_discounted_sum(
     np.testing.assert_allclose(visits, expected, atol=1e-11)
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_mass_is_neither_lost_nor_made(monkeypatch: pytest.MonkeyPatch, direct: bool) -> None:
-    if not direct:
-        monkeypatch.setattr(planning, "DIRECT_STATES", 0)
-    world = random_world(0, n_states=30)
-    finite = occupancy(world.mdp(horizon=5000), world.policy[0])
-    np.testing.assert_allclose(finite.sum(axis=1), 1.0, atol=1e-11)
-    for discount in (0.5, 0.9, 0.999):
-        visits = occupancy(world.mdp(horizon=None, discount=discount), world.policy[0])
-        assert visits.min() >= 0
-        assert visits.sum() * (1 - discount) == pytest.approx(1.0, abs=1e-11)
-
-
 @pytest.mark.parametrize("discount", [0.99, 0.99999])
 def test_a_corridor_too_long_for_krylov_steps(
     monkeypatch: pytest.MonkeyPatch, discount: float
@@ -79,3 +57,35 @@ def test_a_corridor_too_long_for_krylov_steps(
     expected[-1] /= 1 - discount
     error = occupancy(mdp, np.ones((n_states, 1))) - expected
     assert np.abs(error).sum() < 1e-10 * expected.sum()
+
+
+def test_returns_by_hand() -> None:
+    # Leaving with probability 1/2 at each decision, the returns 2, 1, 0 have 1/2, 1/4, 1/4:
+    # mean 1 + 1/4 = 5/4, variance 4/2 + 1/4 - 25/16 = 11/16.
+    assert expected_return(STEP, [[0.5, 0.5], [1.0, 0.0]]) == (5 / 4, 11 / 16)
+
+
+@given(world=worlds(max_states=3, max_horizon=3), block=st.sampled_from([1, 2, 10**6]))
+@few
+def test_they_are_the_sums_over_all_paths(world: World, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(transition, "BLOCK_STATES", block)
+        result = expected_return(world.mdp(), world.policy)
+    arguments = (world.P, world.R, world.policy, world.mu, world.horizon, world.discount)
+    assert result.mean == pytest.approx(paths.expected_return(*arguments), abs=1e-13)
+    assert result.variance == pytest.approx(paths.variance_of_return(*arguments), abs=1e-13)
+
+
+@given(world=worlds(max_horizon=1), discount=st.sampled_from([0.3, 0.5, 0.8]), direct=st.booleans())
+@few
+def test_returns_of_the_infinite_problem_are_those_of_a_long_finite_one(
+    world: World, discount: float, direct: bool
+) -> None:
+    policy = world.policy[0]
+    with pytest.MonkeyPatch.context() as patch:
+        if not direct:
+            patch.setattr(planning, "DIRECT_STATES", 0)
+        result = expected_return(world.mdp(horizon=None, discount=discount), policy)
+    # 0.8^200 is 4e-20.
+    long = expected_return(world.mdp(horizon=200, discount=discount), policy)
+    np.testing.assert_allclose(result, long, atol=1e-12)

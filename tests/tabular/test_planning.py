@@ -1,4 +1,4 @@
-"""Soft planning: by hand, against the literal definitions, at the extremes, and its laws."""
+"""Soft planning: by hand, against the literal definitions, at the extremes, and in batches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracles.soft_policy import soft_policy, soft_policy_discounted
 from tabular.worlds import World, few, random_world, worlds
 
+import goalmeter as gm
 from goalmeter._errors import (
     GoalmeterError,
     InvalidParameterError,
@@ -25,7 +26,10 @@ from goalmeter.tabular import (
     soft_plan,
     transition,
 )
-from goalmeter.tabular.batched import optimal_policies
+from goalmeter.tabular.backup import problem
+from goalmeter.tabular.batched import optimal_policies, soft_optimal_policies
+from goalmeter.tabular.planning import backward, plan
+from goalmeter.tabular.policies import rewards_of
 
 RATIONALITIES = [0.0, 1e-8, 0.5, 1.0, -1.0, 7.0, 1e8, -1e8, np.inf, -np.inf]
 
@@ -35,7 +39,6 @@ def soft(mdp: TabularMDP, rationality: float, **options: Any) -> FloatArray:
     return soft_plan(mdp, rationality, **options).policy()[..., 0]
 
 
-# --- By hand --------------------------------------------------------------------------------------
 # Action 0 stays, action 1 goes to state 1 (which both keep); state 1 pays 1.
 STEP = TabularMDP([[[1, 0], [0, 1]], [[0, 1], [0, 1]]], reward=[0, 1], horizon=3)
 
@@ -51,25 +54,6 @@ def test_three_decisions_by_hand() -> None:
     np.testing.assert_allclose(soft(STEP, np.log(2))[:, 1], np.full((3, 2), 0.5), rtol=1e-14)
 
 
-def test_the_limit_counts_the_ways_of_being_optimal() -> None:
-    # From state 0, action 0 leads to state 1 and action 1 to state 2; action 2 gives up. Only one
-    # of three actions leads from state 1 to the prize, each one does from state 2. Both roads
-    # are optimal; as b grows they are taken as 1 : 3, the numbers of optimal ways to go on.
-    P = np.zeros((5, 3, 5))
-    P[0, 0, 1] = P[0, 1, 2] = P[0, 2, 4] = 1.0
-    P[1, 0, 3] = P[1, 1, 4] = P[1, 2, 4] = 1.0
-    P[2, :, 3] = P[3, :, 3] = P[4, :, 4] = 1.0
-    mdp = TabularMDP(P, [0, 0, 0, 1, 0], horizon=3)
-    for b in (np.inf, 1e8):
-        policy = soft(mdp, b)
-        np.testing.assert_allclose(policy[0, 0], [1 / 4, 3 / 4, 0], atol=1e-15)
-        np.testing.assert_allclose(policy[1, 1], [1, 0, 0], atol=1e-15)
-        np.testing.assert_allclose(policy[1, 2], [1 / 3, 1 / 3, 1 / 3], atol=1e-15)
-    # The worst is to miss the prize: give up (three ways on), or be wrong in state 1 (two).
-    np.testing.assert_allclose(soft(mdp, -np.inf)[0, 0], [2 / 5, 0, 3 / 5], atol=1e-15)
-
-
-# --- Against the definitions ----------------------------------------------------------------------
 @given(world=worlds(), rationality=st.sampled_from(RATIONALITIES))
 @few
 def test_finite_horizons_match_the_definition(world: World, rationality: float) -> None:
@@ -92,18 +76,6 @@ def test_references_match_the_definition(world: World, rationality: float, seed:
         assert (policy[np.broadcast_to(form, policy.shape) == 0] == 0).all()
 
 
-@given(world=worlds(), seed=st.integers(0, 99))
-@few
-def test_utilities_that_change_with_time_match_the_definition(world: World, seed: int) -> None:
-    shape = world.policy.shape
-    utility = np.random.default_rng(seed).integers(-2, 3, size=shape).astype(float)
-    for form in (utility, utility[..., :1]):
-        full = np.broadcast_to(form, shape)
-        expected = soft_policy(world.P, full, world.horizon, 1.5, world.discount)
-        policy = soft(world.mdp(), 1.5, utility=form)
-        np.testing.assert_allclose(policy, expected, atol=1e-12)
-
-
 @given(
     world=worlds(max_horizon=1),
     rationality=st.sampled_from(RATIONALITIES),
@@ -124,44 +96,7 @@ def test_the_infinite_problem_matches_plain_iteration(
     np.testing.assert_allclose(policy, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("direct", [True, False])
-@pytest.mark.parametrize("rationality", [0.0, 2.0, -2.0, np.inf])
-def test_the_infinite_problem_with_a_reference(
-    monkeypatch: pytest.MonkeyPatch, direct: bool, rationality: float
-) -> None:
-    if not direct:
-        monkeypatch.setattr(planning, "DIRECT_STATES", 0)
-    world = random_world(8, n_states=5)
-    reference = world.policy[0].copy()
-    reference[:, 0] = 0.0
-    reference /= reference.sum(axis=1, keepdims=True)
-    expected = soft_policy_discounted(world.P, world.R, rationality, 0.9, reference)
-    policy = soft(world.mdp(horizon=None, discount=0.9), rationality, reference=reference)
-    np.testing.assert_allclose(policy, expected, atol=1e-10)
-
-
-def test_a_discount_close_to_1() -> None:
-    world = random_world(4, n_states=3, n_actions=2)
-    mdp = world.mdp(horizon=None, discount=0.999)
-    expected = soft_policy_discounted(world.P, world.R, 0.5, 0.999)
-    np.testing.assert_allclose(soft(mdp, 0.5), expected, atol=1e-9)
-
-
-@given(world=worlds(max_states=2, max_horizon=3))
-@few
-def test_optimal_policies_are_not_beaten(world: World) -> None:
-    mdp = world.mdp()
-    best = optimal_policy(mdp)
-    assert best.shape == world.policy.shape
-    assert np.isin(best, (0.0, 1.0)).all()
-    top = expected_return(mdp, best).mean
-    n_states, n_actions = world.P.shape[:2]
-    rng = np.random.default_rng(0)
-    for choice in rng.integers(0, n_actions, size=(50, world.horizon, n_states)):
-        assert expected_return(mdp, np.eye(n_actions)[choice]).mean <= top + 1e-12
-    assert expected_return(mdp, soft(mdp, np.inf)).mean == pytest.approx(top, abs=1e-12)
-
-
+@pytest.mark.slow
 def test_ties_depend_neither_on_the_storage_nor_on_the_order_of_states() -> None:
     # A slippery lake of 20 x 20 cells: over 400 decisions many actions become equally good.
     rows = ["S" + "F" * 19, *["F" * 20] * 18, "F" * 19 + "G"]
@@ -182,71 +117,7 @@ def test_ties_depend_neither_on_the_storage_nor_on_the_order_of_states() -> None
         np.testing.assert_array_equal(made, policy)
 
 
-# --- The extremes ---------------------------------------------------------------------------------
-@given(world=worlds(max_horizon=4))
-@few
-def test_a_tiny_rationality_is_the_first_order_expansion(world: World) -> None:
-    # pi_b(a | s) = (1 + b (Q(s, a) - mean_a Q(s, a))) / A + O(b^2), Q the uniform policy's values.
-    b, later = 1e-8, np.zeros(len(world.P))
-    reward = world.R if world.R.ndim == 2 else world.R[:, None]
-    policy = soft(world.mdp(), b)
-    for t in reversed(range(world.horizon)):
-        q = world.discount**t * reward + world.P @ later
-        later = q.mean(axis=1)
-        slope = (policy[t] * q.shape[1] - 1) / b
-        np.testing.assert_allclose(slope, q - later[:, None], atol=1e-6)
-
-
-@given(world=worlds(max_horizon=4), sign=st.sampled_from([1.0, -1.0]))
-@few
-def test_a_huge_rationality_is_the_limit(world: World, sign: float) -> None:
-    limit = soft(world.mdp(), sign * np.inf)
-    np.testing.assert_allclose(soft(world.mdp(), sign * 1e8), limit, atol=1e-12)
-
-
-@pytest.mark.parametrize("rationality", RATIONALITIES)
-def test_two_thousand_decisions(rationality: float) -> None:
-    world = random_world(6, n_states=4, n_actions=2)
-    policy = soft(world.mdp(horizon=2000), rationality)
-    assert np.isfinite(policy).all()
-    np.testing.assert_allclose(policy.sum(axis=-1), 1.0, atol=1e-14)
-    # Far from the end the policy no longer depends on the time; near it, not on the start.
-    np.testing.assert_allclose(policy[0], policy[1000], atol=1e-9)
-    short = soft(world.mdp(horizon=20), rationality)
-    np.testing.assert_allclose(policy[-20:], short, atol=1e-9)
-    if abs(rationality) <= 7:
-        expected = soft_policy(world.P, world.R, 500, rationality)
-        np.testing.assert_allclose(policy[-500:], expected, atol=1e-9)
-
-
-# --- Laws -----------------------------------------------------------------------------------------
 SOME = st.sampled_from([0.7, -2.0, 1e8, np.inf, -np.inf])
-
-
-@given(world=worlds(), rationality=SOME, infinite=st.booleans(), seed=st.integers(0, 99))
-@few
-def test_names_of_states_and_actions_do_not_matter(
-    world: World, rationality: float, infinite: bool, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    changes: dict[str, Any] = {"horizon": None, "discount": 0.8} if infinite else {}
-    n_states, n_actions, _ = world.P.shape
-    s, a = rng.permutation(n_states), rng.permutation(n_actions)
-    P = world.P[s][:, a][:, :, s]
-    R = world.R[s][:, a] if world.R.ndim == 2 else world.R[s]
-    renamed = world.mdp(transition=P, reward=R, **changes)
-    expected = soft(world.mdp(**changes), rationality)[..., s, :][..., a]
-    np.testing.assert_allclose(soft(renamed, rationality), expected, atol=1e-10)
-
-
-@given(world=worlds(), infinite=st.booleans())
-@few
-def test_a_batch_is_its_singles(world: World, infinite: bool) -> None:
-    mdp = world.mdp(**({"horizon": None, "discount": 0.8} if infinite else {}))
-    for batch in (RATIONALITIES, [1.0, 2.0], [-1.0, -np.inf]):
-        together = soft_plan(mdp, batch).policy()
-        alone = np.stack([soft(mdp, b) for b in batch], axis=-1)
-        np.testing.assert_allclose(together, alone, atol=1e-12)
 
 
 @given(world=worlds(), infinite=st.booleans(), block=st.sampled_from([1, 2, 3]))
@@ -279,7 +150,6 @@ def test_the_number_of_threads_does_not_change_a_bit(monkeypatch: pytest.MonkeyP
         np.testing.assert_array_equal(first, second)
 
 
-# --- Refusals -------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("rationality", "options", "error", "message"),
     [
@@ -296,8 +166,69 @@ def test_bad_input_gets_one_clear_error(
         soft_plan(STEP, rationality, **options)
 
 
-def test_late_decisions_of_a_discounted_horizon_still_know_what_is_better() -> None:
-    # 0.5 ** 1500 is 0 in double precision; going to the paying state is better all the same.
-    mdp = STEP.replace(horizon=2000, discount=0.5)
-    policy = soft_plan(mdp, np.inf).policy_at(1500)[..., 0]
-    assert policy[:, 0].tolist() == [0.0, 1.0]
+def world(n_states: int) -> gm.TabularMDP:
+    rng = np.random.default_rng(0)
+    shape = (n_states, 3, 4)
+    probability = rng.dirichlet(np.ones(4), shape[:2])
+    successors = rng.integers(0, n_states, shape)
+    return gm.TabularMDP((successors, probability), rng.random(n_states), horizon=5)
+
+
+# Blocks of 50 states; waves of 100 leave one block for the last, waves of 500 take all at once.
+@pytest.mark.parametrize("wave", [1, 100, 500])
+@pytest.mark.parametrize("threads", ["1", "3"])
+def test_a_column_at_a_time_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, wave: int, threads: str
+) -> None:
+    monkeypatch.setenv("GOALMETER_THREADS", threads)
+    monkeypatch.setattr(transition, "BLOCK_STATES", 50)
+    monkeypatch.setattr(transition, "WAVE_STATES", wave)
+    mdp = world(241)
+    task = problem(mdp, rewards_of(mdp), np.array([0.7]))
+    together = backward(task)
+    planned = plan(task)
+    steps = [planned.backup_at(t) for t in range(5)]
+    monkeypatch.setattr(transition, "GATHER_BYTES", 0)
+    for alone, joint in zip(backward(task), together, strict=True):
+        np.testing.assert_array_equal(alone, joint)
+    again = plan(task)
+    np.testing.assert_array_equal(again.soft, planned.soft)
+    for t, step in enumerate(steps):
+        for alone, joint in zip(again.backup_at(t), step, strict=True):
+            np.testing.assert_array_equal(alone, joint)
+
+
+def worlds() -> list[gm.TabularMDP]:
+    """Worlds of three shapes, one of them without a horizon, in mixed order."""
+    rng = np.random.default_rng(0)
+    out = []
+    for number in range(12):
+        states, horizon = (5, 4) if number % 3 else (7, 3)
+        transition = rng.dirichlet(np.ones(states), size=(states, 3))
+        # Whole rewards have ties, which go to the first action in either way.
+        reward = rng.integers(-1, 2, size=states)
+        endless = number == 5
+        out.append(
+            gm.TabularMDP(
+                transition,
+                reward,
+                horizon=None if endless else horizon,
+                discount=0.9 if endless else 1.0,
+                initial=0,
+            )
+        )
+    return [*out, gm.cliff_world(2), gm.cliff_world(3)]
+
+
+def test_optimal_policies_are_those_of_single_calls() -> None:
+    for world, policy in zip(worlds(), optimal_policies(worlds()), strict=True):
+        np.testing.assert_array_equal(policy, gm.optimal_policy(world))
+
+
+@pytest.mark.parametrize("rationality", [0.0, 0.7, -2.0, np.inf, -np.inf])
+def test_soft_optimal_policies_are_those_of_single_calls(rationality: float) -> None:
+    made = soft_optimal_policies(worlds(), rationality)
+    for world, policy in zip(worlds(), made, strict=True):
+        single = soft_plan(world, rationality).policy()[..., 0]
+        assert policy.shape == single.shape
+        np.testing.assert_allclose(policy, single, atol=1e-12)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from goalmeter._types import FloatArray
 from goalmeter.tabular import TabularMDP
 
-few = settings(max_examples=15, deadline=None, derandomize=True)
+few = settings(max_examples=8, deadline=None, derandomize=True)
 
 
 class World(NamedTuple):

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from goalmeter._types import BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import ROUNDING_SHARE, LinearClass, PolicyBehaviour
 from goalmeter.meg.certificate import BOUND_FACTOR, matching_certificates
-from goalmeter.meg.faces import CLEAR, DYING, TIE
+from goalmeter.meg.faces import exposes, survivors
 from goalmeter.meg.linear import FAR, IDLE_SHARE, IDLE_STEPS, NEAR, POLISHING_STEPS
 from goalmeter.meg.result import TimeIsUp
 from goalmeter.meg.soft_model import ALL, FLOOR, NULL_SHARE, SoftModel
 from goalmeter.tabular.batched import Sums, side_by_side
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Abreast --------------------------------------------------------------------------------------
 # Weights, gradients and steps are kept by world, [W, D]; the model of all worlds has the same
 # numbers in the order of its own class, world by world within each of a utility's axes.
 
@@ -32,7 +31,7 @@ _Any = TypeVar("_Any", np.float64, np.bool_)
 
 
 @dataclass(frozen=True)
-class Abreast:
+class WorldBatch:
     """Policies in W worlds of like shape, and the class of utilities that is searched in each.
 
     Attributes:
@@ -89,37 +88,31 @@ class Abreast:
         """Values of all states [..., W * S] as [..., W, S]."""
         return values.reshape(*values.shape[:-1], self.n_worlds, -1)
 
-    def each(self, values: BoolArray) -> BoolArray:
-        """What holds for each world, [W], for each of its states: [W * S]."""
-        return np.asarray(np.repeat(values, self.space.shape[2]))
-
     @cached_property
     def weights(self) -> list[FloatArray]:
-        """What the behaviour does at each decision, [A, W, S]."""
-        steps = range(self.mdp.steps)
-        return [self.by_world(self.behaviour.weights(t, ALL)[..., 0]) for t in steps]
+        """What the behaviour does at each decision, [A, W * S]."""
+        return [self.behaviour.weights(t, ALL)[..., 0] for t in range(self.mdp.steps)]
 
     @cached_property
     def _impossible(self) -> BoolArray:
         """Whether a world's behaviour takes an action that is forbidden, [W]."""
-        out = np.zeros(self.n_worlds, dtype=bool)
-        if self.log_reference is not None:
-            for t, weights in enumerate(self.weights):
-                prior = self.log_reference[min(t, len(self.log_reference) - 1)]
-                out |= ((weights > 0) & np.isneginf(self.by_world(prior))).any(axis=(0, 2))
-        return out
+        if self.log_reference is None:
+            return np.zeros(self.n_worlds, dtype=bool)
+        taken = np.stack(self.weights) > 0
+        impossible = self.by_world(taken & np.isneginf(self.log_reference))
+        return np.asarray(impossible.any(axis=(0, 1, 3)))
 
     def evidence(self, model: SoftModel) -> FloatArray:
         """The evidence of each world's behaviour for a model: [W], nats."""
         total = np.zeros(self.n_worlds)
-        for t, weights in enumerate(self.weights):
+        for t, weights in enumerate(map(self.by_world, self.weights)):
             total += np.einsum("aws,aws->w", weights, self.by_world(model.step(t)[1]))
         return np.where(self._impossible, -np.inf, total)
 
     def shares(self, model: SoftModel) -> FloatArray:
         """The evidence by decision and state, [T, W, S] nats."""
-        each = [w * self.by_world(model.step(t)[1]) for t, w in enumerate(self.weights)]
-        return np.stack([share.sum(axis=0) for share in each])
+        each = [w * model.step(t)[1] for t, w in enumerate(self.weights)]
+        return self.by_world(np.stack([share.sum(axis=0) for share in each]))
 
     def information(self, model: SoftModel, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[psi psi^T] of each world, [W, D, D]; states [T, W * S]."""
@@ -155,10 +148,7 @@ class Abreast:
 
     @cached_property
     def _parts(self) -> list[tuple[slice, sp.csr_matrix]]:
-        """Some worlds at a time, whose tangents stay in cache, and their rows by world and action.
-
-        The rows are [worlds * A * S, worlds * S].
-        """
+        """Some worlds at a time, whose tangents stay in cache; their rows [W * A * S, W * S]."""
         n_states, n_actions = self.space.shape[2], self.mdp.n_actions
         size = max(1, _TANGENTS // (n_actions * n_states * self.space.n_weights))
         rows = self.mdp.transition.by_action()
@@ -170,7 +160,7 @@ class Abreast:
             parts.append((chosen, rows[order[chosen].ravel()][:, columns]))
         return parts
 
-    def confined(self, allowed: BoolArray) -> Abreast:
+    def confined(self, allowed: BoolArray) -> WorldBatch:
         """The same worlds with only the allowed actions, [T, A, W * S]."""
         free = -np.log(self.mdp.n_actions) if self.log_reference is None else self.log_reference
         confined = replace(self, log_reference=np.where(allowed, free, -np.inf))
@@ -180,7 +170,7 @@ class Abreast:
                 vars(confined)[name] = vars(self)[name]
         return confined
 
-    def take(self, chosen: IntArray) -> Abreast:
+    def take(self, chosen: IntArray) -> WorldBatch:
         """Some of the worlds."""
         worlds = [self.worlds[i] for i in chosen]
         mdp = side_by_side(worlds)
@@ -193,10 +183,10 @@ class Abreast:
         states = some(self.behaviour.states[..., 0])[..., None]
         log_reference = None if self.log_reference is None else some(self.log_reference)
         behaviour = PolicyBehaviour(mdp, policy, states)
-        return Abreast(worlds, self.space, mdp, behaviour, log_reference, self.check)
+        return WorldBatch(worlds, self.space, mdp, behaviour, log_reference, self.check)
 
 
-# --- Abreast newton -------------------------------------------------------------------------------
+# --- Newton steps ---------------------------------------------------------------------------------
 # What keeps a damped system regular where the information is null; its solutions are steps on the
 # way, so they need not be exact.
 _REGULAR = 1e-12
@@ -208,15 +198,6 @@ def scaled(information: FloatArray) -> tuple[FloatArray, FloatArray]:
     matters = diagonal > FLOOR
     unit = np.where(matters, 1.0 / np.sqrt(np.where(matters, diagonal, 1.0)), 0.0)
     return unit, information * unit[:, None, :] * unit[:, :, None]
-
-
-def damped_steps(
-    unit: FloatArray, matrices: FloatArray, right: FloatArray, damping: FloatArray
-) -> FloatArray:
-    """Steps [W, D] with (matrices + damping) . step = right, in scaled weights."""
-    added = np.maximum(damping, _REGULAR)[:, None, None] * np.eye(matrices.shape[1])
-    solution = np.linalg.solve(matrices + added, (unit * right)[..., None])[..., 0]
-    return np.asarray(unit * solution)
 
 
 @dataclass(frozen=True)
@@ -252,13 +233,8 @@ class Spectrum:
         return np.where(matters, kept * self.unit, directions)
 
 
-# --- Abreast face ---------------------------------------------------------------------------------
-# A face is the policies that a diverging utility singles out. It is accepted only where its
-# direction is proven to leave them equally good and to make every action outside worse.
-
-
 class Faces(NamedTuple):
-    """The faces of F of W worlds.
+    """The faces (see `goalmeter.meg.faces`) of F of W worlds.
 
     `places` [F] are the worlds, `allowed` [T, A, F, S] the actions inside, `direction` [F, D] with
     a largest entry of 1, and `value` the evidence of the model inside [F], nats.
@@ -271,7 +247,7 @@ class Faces(NamedTuple):
 
 
 def find_faces(
-    abreast: Abreast,
+    batch: WorldBatch,
     model: SoftModel,
     theta: FloatArray,
     step: FloatArray,
@@ -282,12 +258,12 @@ def find_faces(
 
     `model` is that of the weights theta, `psi` the tangents of the step. None if there are none.
     """
-    everywhere, shrinks = _survivors(abreast, model, psi)
+    everywhere, shrinks = survivors(model, psi, batch.weights, batch.n_worlds)
     places = np.flatnonzero(wanted & shrinks)
     if not places.size:
         return None
-    allowed = abreast.by_world(everywhere)[:, :, places]
-    some, theta, step = abreast.take(places), theta[places], step[places]
+    allowed = batch.by_world(everywhere)[:, :, places]
+    some, theta, step = batch.take(places), theta[places], step[places]
     flat = allowed.reshape(*allowed.shape[:2], -1)
     inside, outside = some.confined(flat), some.model(theta)
     confined = inside.model(theta)
@@ -298,7 +274,9 @@ def find_faces(
         size = np.abs(tried).max(axis=1)
         sound = np.isfinite(size) & (size > 0)
         unit = np.where(sound[:, None], tried / np.where(sound, size, 1.0)[:, None], 0.0)
-        fresh = ~exists & sound & _exposes(some, outside, confined, unit, flat)
+        joined = some.joined(unit)
+        fresh = ~exists & sound
+        fresh &= exposes(outside, confined, joined, flat, some.weights, places.size)
         direction[fresh], exists = unit[fresh], exists | fresh
         if exists.all():
             break
@@ -306,51 +284,11 @@ def find_faces(
     return Faces(places[exists], allowed[:, :, exists], direction[exists], value[exists])
 
 
-def _survivors(
-    abreast: Abreast, model: SoftModel, psi: dict[int, FloatArray]
-) -> tuple[BoolArray, BoolArray]:
-    """Actions [T, A, W * S] that are not dying out, and the worlds where some are [W]."""
-    allowed = np.empty((abreast.mdp.steps, abreast.mdp.n_actions, abreast.mdp.n_states), dtype=bool)
-    shrinks = np.zeros(abreast.n_worlds, dtype=bool)
-    for t in range(abreast.mdp.steps):
-        policy = model.policy(t)
-        unused = abreast.weights[t].reshape(policy.shape) <= 0
-        alive = ~((psi[t][..., 0] < -DYING) & unused)
-        # A state where everything dies is not visited any more; leave it as it is.
-        alive |= ~alive.any(axis=0)
-        dying = ~alive & (policy > 0) & (model.states[t] > 0)
-        shrinks |= abreast.by_world(dying).any(axis=(0, 2))
-        # What the behaviour does stays open, however sure the model is that it does not.
-        allowed[t] = (alive & (policy > 0)) | ~unused
-        allowed[t] |= ~allowed[t].any(axis=0)
-    return allowed, shrinks
-
-
-def _exposes(
-    abreast: Abreast,
-    model: SoftModel,
-    confined: SoftModel,
-    direction: FloatArray,
-    allowed: BoolArray,
-) -> BoolArray:
-    """Whether exactly the allowed actions are optimal for a direction, where it matters: [W]."""
-    regrets = model.regrets(abreast.joined(direction))
-    out = np.ones(abreast.n_worlds, dtype=bool)
-    for t in range(abreast.mdp.steps):
-        # It matters where the face goes, and where the behaviour goes.
-        visited = abreast.weights[t].sum(axis=0).reshape(-1) > 0
-        reached = (confined.states[t] > 0) | visited
-        wrong = np.where(allowed[t], regrets[t] > TIE, regrets[t] < CLEAR) & reached
-        out &= ~abreast.by_world(wrong).any(axis=(0, 2))
-    return out
-
-
-# --- Abreast search -------------------------------------------------------------------------------
+# --- Search ---------------------------------------------------------------------------------------
 # Each world goes through the steps that it would go through alone: damped Newton steps, and near
-# the optimum a certificate after each. What a step costs most of, the interpreter's overhead of
-# hundreds of small passes, is paid once for all worlds. Worlds that are through leave; those
-# whose search is of another kind (an optimum at infinity that is not proven here, a plateau) are
-# left to the single search.
+# the optimum a certificate after each. The interpreter's overhead is paid once for all worlds.
+# Worlds that are through leave; those whose search is of another kind (an optimum at infinity that
+# is not proven here, a plateau) are left to the single search.
 
 # A world that takes more rounds than this is not like the others, and goes on alone.
 MOST_ROUNDS = 60
@@ -365,11 +303,11 @@ _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e12
 class Fits:
     """Where the searches of W worlds are, or were when they ended. All arrays [W] or [W, D].
 
-    `error` is the rounding error of the values, nats.
     `bound` holds for utilities whose weights sum to at most `size` in absolute value (0: for all).
-    `closed` are those whose bound is within the tolerance; `stopped` is whether time was over
-    before the others were through. Of an optimum at infinity `faces` has the actions [T, A, S] of
-    the last face, and `direction` the utility that leads to the first one, 0 elsewhere.
+    `closed` are those whose bound is within the tolerance; `error` is the rounding error of the
+    values, nats; `stopped` is whether time was over before the others were through. Of an optimum
+    at infinity `faces` has the actions [T, A, S] of the last face, and `direction` the utility that
+    leads to the first one, 0 elsewhere.
     """
 
     theta: FloatArray
@@ -383,15 +321,15 @@ class Fits:
     faces: dict[int, BoolArray] = field(default_factory=dict)
     stopped: bool = False
 
-    def groups(self, abreast: Abreast, chosen: IntArray) -> Iterator[tuple[IntArray, Abreast]]:
+    def groups(self, batch: WorldBatch, chosen: IntArray) -> Iterator[tuple[IntArray, WorldBatch]]:
         """Chosen worlds with what is allowed in them: those without a face, then the others."""
         plain = np.array([i for i in chosen if i not in self.faces], dtype=np.int64)
         if plain.size:
-            yield plain, abreast if plain.size == abreast.n_worlds else abreast.take(plain)
+            yield plain, batch if plain.size == batch.n_worlds else batch.take(plain)
         faced = np.array([i for i in chosen if i in self.faces], dtype=np.int64)
         if faced.size:
             allowed = np.stack([self.faces[i] for i in faced], axis=2)
-            yield faced, abreast.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
+            yield faced, batch.take(faced).confined(allowed.reshape(*allowed.shape[:2], -1))
 
 
 @dataclass
@@ -406,54 +344,60 @@ class _Run:
     idle: IntArray
     certificates: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
 
+    def _arrays(self) -> tuple[FloatArray | IntArray, ...]:
+        return self.place, self.theta, self.value, self.damping, self.gain, self.idle
+
     def take(self, chosen: IntArray) -> _Run:
         """Some of the worlds."""
-        return _Run(
-            self.place[chosen],
-            self.theta[chosen],
-            self.value[chosen],
-            self.damping[chosen],
-            self.gain[chosen],
-            self.idle[chosen],
-            [(kl[chosen], residual[chosen]) for kl, residual in self.certificates],
-        )
+        taken = _Run(*(array[chosen] for array in self._arrays()))  # type: ignore[arg-type]
+        taken.certificates = [(kl[chosen], residual[chosen]) for kl, residual in self.certificates]
+        return taken
+
+    @classmethod
+    def joined(cls, runs: Sequence[_Run]) -> _Run:
+        """Worlds of several runs as one, in the order of their places."""
+        arrays = zip(*(run._arrays() for run in runs), strict=True)
+        joined = cls(*map(np.concatenate, arrays))  # type: ignore[arg-type]
+        start = 0
+        for run in runs:
+            slots = slice(start, start + run.place.size)
+            for kl, residual in run.certificates:
+                # What certificates proved of each world stays; of the others they prove nothing.
+                padded = np.full(joined.place.size, np.inf), np.zeros(joined.place.size)
+                padded[0][slots], padded[1][slots] = kl, residual
+                joined.certificates.append(padded)
+            start = slots.stop
+        return joined.take(np.argsort(joined.place))
 
 
-def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
+def search(batch: WorldBatch, tolerance: float, ceiling: FloatArray) -> Fits:
     """The best utility of each world, and the fits of those that closed.
 
     `ceiling` [W] are bounds that are known beforehand, nats.
     """
-    n_worlds, d = abreast.n_worlds, abreast.space.n_weights
+    n = batch.n_worlds
+    theta, zero, none = np.zeros((n, batch.space.n_weights)), np.zeros(n), np.zeros(n, np.int64)
     fits = Fits(
-        np.zeros((n_worlds, d)),
-        np.zeros(n_worlds),
-        ceiling.copy(),
-        np.zeros(n_worlds),
-        np.zeros(n_worlds, dtype=np.int64),
-        ceiling <= tolerance,
-        np.zeros((n_worlds, d)),
-        np.zeros(n_worlds),
+        theta=theta.copy(),
+        value=zero.copy(),
+        bound=ceiling.copy(),
+        size=zero.copy(),
+        steps=none.copy(),
+        closed=ceiling <= tolerance,
+        direction=theta.copy(),
+        error=zero.copy(),
     )
-    run = _Run(
-        np.arange(n_worlds),
-        fits.theta.copy(),
-        fits.value.copy(),
-        np.ones(n_worlds),
-        np.full(n_worlds, np.inf),
-        np.zeros(n_worlds, dtype=np.int64),
-    )
+    run = _Run(np.arange(n), theta, zero, np.ones(n), np.full(n, np.inf), none)
     try:
-        within: Abreast | None = abreast
+        within: WorldBatch | None = batch
         while within is not None:
             faced = _ascend(within, run, fits, tolerance, ceiling)
             # Worlds that came to a face go on inside it, together.
             within = None
             if faced:
-                run = _joined(faced)
-                run = run.take(np.argsort(run.place))
-                ((_, within),) = fits.groups(abreast, run.place)
-        for chosen, closed in fits.groups(abreast, np.flatnonzero(fits.closed)):
+                run = _Run.joined(faced)
+                ((_, within),) = fits.groups(batch, run.place)
+        for chosen, closed in fits.groups(batch, np.flatnonzero(fits.closed)):
             _polish(closed, fits, chosen)
     except TimeIsUp:
         # After every round the fits are what was reached by then.
@@ -461,64 +405,56 @@ def search(abreast: Abreast, tolerance: float, ceiling: FloatArray) -> Fits:
     return fits
 
 
-def _joined(runs: Sequence[_Run]) -> _Run:
-    """Worlds of several runs as one; what certificates proved of each stays, the rest is filled."""
-    size = sum(run.place.size for run in runs)
-    certificates, start = [], 0
-    for run in runs:
-        slots = slice(start, start + run.place.size)
-        for kl, residual in run.certificates:
-            padded = np.full(size, np.inf), np.zeros(size)
-            padded[0][slots], padded[1][slots] = kl, residual
-            certificates.append(padded)
-        start = slots.stop
-    return _Run(
-        np.concatenate([run.place for run in runs]),
-        np.concatenate([run.theta for run in runs]),
-        np.concatenate([run.value for run in runs]),
-        np.concatenate([run.damping for run in runs]),
-        np.concatenate([run.gain for run in runs]),
-        np.concatenate([run.idle for run in runs]),
-        certificates,
-    )
-
-
 def _ascend(
-    abreast: Abreast, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
+    batch: WorldBatch, run: _Run, fits: Fits, tolerance: float, ceiling: FloatArray
 ) -> list[_Run]:
     """Rounds of a step in each world, into `fits`; worlds that are through are left behind.
 
     Returns those that came to a face.
     """
-    model, ends, faced = abreast.model(run.theta), fits.closed[run.place], []
+    model, ends, faced = batch.model(run.theta), fits.closed[run.place], []
     for _ in range(MOST_ROUNDS):
         if ends.all():
             break
         if 3 * ends.sum() >= len(ends):
             kept = np.flatnonzero(~ends)
-            abreast, run = abreast.take(kept), run.take(kept)
-            model, ends = abreast.model(run.theta), np.zeros(len(kept), dtype=bool)
+            batch, run = batch.take(kept), run.take(kept)
+            model, ends = batch.model(run.theta), np.zeros(len(kept), dtype=bool)
         fits.steps[run.place[~ends]] += 1
-        gradient = abreast.apart(model.gradient(abreast.behaviour))
-        far = abreast.each(run.gain > FAR)
-        visited = abreast.behaviour.states[..., 0]
+        gradient = batch.apart(model.gradient(batch.behaviour))
+        far = np.repeat(run.gain > FAR, batch.space.shape[2])
+        visited = batch.behaviour.states[..., 0]
         states = np.where(far, 0.5 * (model.states + visited), model.states)
-        unit, matrices = scaled(abreast.information(model, states))
+        unit, matrices = scaled(batch.information(model, states))
         near = ~ends & (run.gain <= NEAR)
         if near.any():
             step = np.zeros_like(run.theta)
             step[near] = Spectrum.of(unit[near], matrices[near]).solve(gradient[near])
-            psi = dict(model.tangents(abreast.joined(step)[:, None]))
-            run.certificates.append(_certificates(abreast, model, psi, gradient, near))
+            psi = dict(model.tangents(batch.joined(step)[:, None]))
+            # What policies along the steps prove: KL and residual [W]; infinite if nothing.
+            proven = matching_certificates(model, psi, batch.n_worlds)
+            visits = batch.apart(model.utilities.collect(proven.visits)[:, 0])
+            residual = np.abs(gradient - visits).max(axis=1) + proven.lost
+            holds = proven.holds & near
+            kl = np.where(holds, proven.kl, np.inf)
+            run.certificates.append((kl, np.where(holds, residual, 0.0)))
             ends |= _closed(run, fits, ceiling, tolerance)
-            faces = find_faces(abreast, model, run.theta, step, psi, near & ~ends)
+            faces = find_faces(batch, model, run.theta, step, psi, near & ~ends)
             if faces is not None:
-                entered = _enter(run, fits, faces, tolerance)
+                # A face holds the limit of ever better models, so it cannot be worse than this.
+                good = faces.value >= run.value[faces.places] - tolerance
+                entered = faces.places[good]
+                run.value[entered] = faces.value[good]
+                for slot in np.flatnonzero(good):
+                    place = int(run.place[faces.places[slot]])
+                    if place not in fits.faces:
+                        fits.direction[place] = faces.direction[slot]
+                    fits.faces[place] = faces.allowed[:, :, slot]
                 faced.append(run.take(entered))
                 ends[entered] = True
         moving = ~ends
         if moving.any():
-            model, moved = _climb(abreast, run, gradient, unit, matrices, moving)
+            model, moved = _climb(batch, run, gradient, unit, matrices, moving)
             stuck = moving & ~moved
             ends |= stuck & (run.gain <= NEAR)
             run.gain[stuck] = 0.0
@@ -531,78 +467,43 @@ def _ascend(
     return [some for some in faced if some.place.size]
 
 
-def _enter(run: _Run, fits: Fits, faces: Faces, tolerance: float) -> IntArray:
-    """The worlds that go on inside their faces."""
-    # A face holds the limit of ever better models, so it cannot be worse than this one.
-    good = faces.value >= run.value[faces.places] - tolerance
-    entered = faces.places[good]
-    run.value[entered] = faces.value[good]
-    for slot in np.flatnonzero(good):
-        place = int(run.place[faces.places[slot]])
-        if place not in fits.faces:
-            fits.direction[place] = faces.direction[slot]
-        fits.faces[place] = faces.allowed[:, :, slot]
-    return entered
-
-
-def _polish(abreast: Abreast, fits: Fits, closed: IntArray) -> None:
+def _polish(batch: WorldBatch, fits: Fits, closed: IntArray) -> None:
     """More steps of worlds that closed: a certified value leaves the weights half its digits."""
     theta, value = fits.theta[closed], fits.value[closed]
-    model = abreast.model(theta)
-    most = fits.bound[closed] + model.rounding(abreast.behaviour, closed.size)
+    model = batch.model(theta)
+    most = fits.bound[closed] + model.rounding(batch.behaviour, closed.size)
     for step in range(POLISHING_STEPS):
         # So near an optimum the information hardly changes; where it does, the optimum is far out.
         if step == 0 or step >= _SAME_INFORMATION:
-            spectrum = Spectrum.of(*scaled(abreast.information(model, model.states)))
-        trial_theta = theta + spectrum.solve(abreast.apart(model.gradient(abreast.behaviour)))
-        trial = abreast.model(trial_theta)
-        reached = abreast.evidence(trial)
+            spectrum = Spectrum.of(*scaled(batch.information(model, model.states)))
+        trial_theta = theta + spectrum.solve(batch.apart(model.gradient(batch.behaviour)))
+        trial = batch.model(trial_theta)
+        reached = batch.evidence(trial)
         better = (reached >= value) & (reached <= most)
         going = better & (reached - value > _POLISHED)
-        fits.theta[closed[better]], fits.value[closed[better]] = (
-            trial_theta[better],
-            reached[better],
-        )
+        places = closed[better]
+        fits.theta[places], fits.value[places] = trial_theta[better], reached[better]
         if not going.any():
             break
         theta, value, model = trial_theta, reached, trial
         if step + 1 >= _SAME_INFORMATION and not going.all():
             kept = np.flatnonzero(going)
-            abreast, closed, theta, value, most = (
-                abreast.take(kept),
-                closed[kept],
-                theta[kept],
-                value[kept],
-                most[kept],
-            )
-            model = abreast.model(theta)
+            closed, most = closed[kept], most[kept]
+            theta, value = theta[kept], value[kept]
+            batch = batch.take(kept)
+            model = batch.model(theta)
 
 
 def verify(
-    abreast: Abreast, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
+    batch: WorldBatch, model: SoftModel, fits: Fits, chosen: IntArray, tolerance: float
 ) -> None:
     """Evaluate worlds again; reopen those whose value and bound do not agree."""
     value, bound = fits.value[chosen], fits.bound[chosen]
-    rounded = model.rounding(abreast.behaviour, chosen.size)
-    again = model.verified(abreast.behaviour, Sums(chosen.size))
+    rounded = model.rounding(batch.behaviour, chosen.size)
+    again = model.verified(batch.behaviour, Sums(chosen.size))
     fits.error[chosen] = error = np.maximum(rounded, np.abs(again - value))
     resolved = error <= np.maximum(tolerance, ROUNDING_SHARE * bound)
     fits.closed[chosen] &= resolved & (np.abs(bound - value) <= np.maximum(tolerance, error))
-
-
-def _certificates(
-    abreast: Abreast,
-    model: SoftModel,
-    psi: dict[int, FloatArray],
-    gradient: FloatArray,
-    near: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
-    """What policies along exact Newton steps prove: KL and residual [W]; infinite if nothing."""
-    proven = matching_certificates(model, psi, abreast.n_worlds)
-    visits = abreast.apart(model.utilities.collect(proven.visits)[:, 0])
-    residual = np.abs(gradient - visits).max(axis=1) + proven.lost
-    holds = proven.holds & near
-    return np.where(holds, proven.kl, np.inf), np.where(holds, residual, 0.0)
 
 
 def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> BoolArray:
@@ -621,7 +522,7 @@ def _closed(run: _Run, fits: Fits, ceiling: FloatArray, tolerance: float) -> Boo
 
 
 def _climb(
-    abreast: Abreast,
+    batch: WorldBatch,
     run: _Run,
     gradient: FloatArray,
     unit: FloatArray,
@@ -639,12 +540,14 @@ def _climb(
         if not pending.any():
             break
         step = np.zeros_like(run.theta)
-        step[pending] = damped_steps(
-            unit[pending], matrices[pending], gradient[pending], run.damping[pending]
-        )
+        # In scaled weights: (matrices + damping) . step = gradient.
+        damping = np.maximum(run.damping[pending], _REGULAR)[:, None, None]
+        systems = matrices[pending] + damping * np.eye(step.shape[1])
+        right = (unit[pending] * gradient[pending])[..., None]
+        step[pending] = unit[pending] * np.linalg.solve(systems, right)[..., 0]
         promised = (gradient * step).sum(axis=1)
-        trial = abreast.model(run.theta + step)
-        gain = abreast.evidence(trial) - run.value
+        trial = batch.model(run.theta + step)
+        gain = batch.evidence(trial) - run.value
         taken = pending & (gain > 0.1 * promised)
         refused = pending & ~taken
         run.theta = np.where(taken[:, None], run.theta + step, run.theta)
@@ -657,4 +560,4 @@ def _climb(
         # The worlds that stay where they are have the same model in the trial.
         reached = None if refused.any() else trial
         pending = refused
-    return reached or abreast.model(run.theta), moved
+    return reached or batch.model(run.theta), moved

@@ -24,8 +24,7 @@ from goalmeter.tabular.transition import Block
 
 # --- Behaviour ------------------------------------------------------------------------------------
 # Every measure is an expectation over behaviour of log(model / reference). The behaviour is a
-# policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies;
-# the measures see nothing but the weights.
+# policy, whose weights are its occupancy, or logged trajectories, whose weights are frequencies.
 
 # Rounding may widen what counts as certified up to this share of the maximum, and no further.
 ROUNDING_SHARE = 1e-6
@@ -77,6 +76,11 @@ class Yardstick:
     maximum: FloatArray
     ceiling: FloatArray
 
+    def of(self, i: int = 0) -> tuple[float, float]:
+        """Maximum and ceiling of behaviour i, or of one that stands for all."""
+        maximum, ceiling = (each[i % len(each)] for each in (self.maximum, self.ceiling))
+        return float(maximum), float(ceiling)
+
 
 def yardstick(
     behaviour: Behaviour,
@@ -84,16 +88,11 @@ def yardstick(
     tells_apart: FloatArray,
     sums: Sums = ONE_WORLD,
 ) -> Yardstick:
-    """The maximum and the ceiling of a MEG (see `MegResult`).
+    """The maximum and the ceiling of a MEG (see `MegResult`), of W worlds [W] where `sums` says so.
 
     A decision can matter if its actions lead to different distributions over states and it is
-    not the last of a horizon, or if the utility itself tells its actions apart.
-
-    Args:
-        behaviour: the weights.
-        log_reference: [T, A, S] or None for uniform.
-        tells_apart: 1.0 where a utility pays actions differently, else 0.0: [T, S, B or 1].
-        sums: of each world, where W stand side by side: [W] then takes the place of [B].
+    not the last of a horizon, or if the utility itself tells its actions apart (`tells_apart`,
+    [T, S, B or 1]). `log_reference` is [T, A, S], or None for uniform.
     """
     mdp = behaviour.mdp
     maximum: FloatArray | float = 0.0
@@ -106,7 +105,15 @@ def yardstick(
                 log_prior = np.full((1, 1, 1), -np.log(mdp.n_actions))
             else:
                 log_prior = log_reference[min(step, len(log_reference) - 1), :, states, None]
-                _check_reference(weights, log_prior, step, states)
+                bad = (weights > 0) & np.isneginf(log_prior)
+                if bad.any():
+                    action, state, _ = np.argwhere(bad)[0]
+                    raise InvalidPolicyError(
+                        f"reference[{states.start + state}, {action}] is 0 at decision {step}, but "
+                        f"the measured behaviour takes that action there, so the evidence would be "
+                        f"infinite; give every action the agent uses a positive reference "
+                        f"probability"
+                    )
             matters = tells_apart[min(step, len(tells_apart) - 1), states]
             # What the last action of a horizon leads to is never paid.
             if step + 1 != mdp.horizon:
@@ -120,17 +127,6 @@ def yardstick(
     return Yardstick(np.asarray(maximum), np.asarray(ceiling))
 
 
-def _check_reference(weights: FloatArray, log_prior: FloatArray, step: int, states: slice) -> None:
-    bad = (weights > 0) & np.isneginf(log_prior)
-    if bad.any():
-        action, state, _ = np.argwhere(bad)[0]
-        raise InvalidPolicyError(
-            f"reference[{states.start + state}, {action}] is 0 at decision {step}, but the "
-            f"measured behaviour takes that action there, so the evidence would be infinite; "
-            f"give every action the agent uses a positive reference probability"
-        )
-
-
 class Bracket(TypedDict):
     """The fields of a `MegResult` that hold a value between its bounds, all nats."""
 
@@ -140,14 +136,12 @@ class Bracket(TypedDict):
     ceiling: float
 
 
-def bracketed(value: float, bound: float, measure: Yardstick, i: int = 0) -> Bracket:
+def bracketed(value: float, bound: float, maximum: float, ceiling: float) -> Bracket:
     """The value and the bound of a behaviour, neither above what any behaviour could score.
 
-    The bound is a proven one, with what rounding may add to it; the measure is that of B
-    behaviours, of which i is meant, or of one that stands for all.
+    The bound is a proven one, with what rounding may add to it.
     """
-    maximum = float(measure.maximum[i % len(measure.maximum)])
-    ceiling = min(float(measure.ceiling[i % len(measure.ceiling)]), maximum)
+    ceiling = min(ceiling, maximum)
     value = min(max(value, 0.0), maximum)
     # If the value exceeds the bound, one of them is wrong, and only the maximum is a bound.
     bound = min(max(bound, 0.0), maximum)
@@ -279,9 +273,8 @@ def linear_class(
         d = array.shape[-1] if array.ndim else 0
         if array.shape not in ((s, d), (s, a, d)) or d == 0:
             expected = f"[{s}, D] (state features) or [{s}, {a}, D] (state-action features), with "
-            raise wrong_shape(
-                "features", array.shape, f"{expected}D at least 1", InvalidUtilityError
-            )
+            expected += "D at least 1"
+            raise wrong_shape("features", array.shape, expected, InvalidUtilityError)
         # Neither an offset nor the unit of a feature changes the class.
         array = Rewards(array.reshape(1, 1, -1, d), 1.0).normalised()[0].array.reshape(array.shape)
         if array.ndim == 2:
@@ -290,27 +283,29 @@ def linear_class(
         matrix = np.ascontiguousarray(array.transpose(1, 0, 2)).reshape(a * s, d)
         name = f"some utility linear in {d} state-action features"
         return LinearClass((1, a, s), matrix, discount, name)
-    if over == "state":
-        return LinearClass((1, 1, s), None, discount, "some utility over states")
-    if over == "state-action":
-        return LinearClass((1, a, s), None, discount, "some utility over state-action pairs")
-    if over == "time-state":
-        if h is None:
-            raise InvalidParameterError(
-                "over is 'time-state' and the MDP has no horizon, expected a finite horizon; "
-                "stationary policies of the infinite problem have no decision steps"
-            )
-        return LinearClass((h, 1, s), None, discount, "some time-dependent utility over states")
-    raise InvalidParameterError(
-        f"over is {over!r}, expected 'state', 'state-action' or 'time-state'"
-    )
+    if over == "time-state" and h is None:
+        raise InvalidParameterError(
+            "over is 'time-state' and the MDP has no horizon, expected a finite horizon; "
+            "stationary policies of the infinite problem have no decision steps"
+        )
+    shapes: dict[str, tuple[tuple[int, int, int], str]] = {
+        "state": ((1, 1, s), "some utility over states"),
+        "state-action": ((1, a, s), "some utility over state-action pairs"),
+        "time-state": ((h or 1, 1, s), "some time-dependent utility over states"),
+    }
+    if over not in shapes:
+        raise InvalidParameterError(
+            f"over is {over!r}, expected 'state', 'state-action' or 'time-state'"
+        )
+    shape, name = shapes[over]
+    return LinearClass(shape, None, discount, name)
 
 
 # --- Evidence -------------------------------------------------------------------------------------
 # f is concave in b and its slope is M(b) - c, with M(b) > 0 the regret of the model, falling to 0
 # as b grows, and c the regret of the behaviour. If c = 0 the optimum lies at infinity. Otherwise
-# log M(b) = log c is solved by Newton steps: M falls like an exponential, so its log is
-# close to a line, and steps stay good from b = 0 to the largest b. A bracket guards each step.
+# log M(b) = log c is solved by Newton steps, guarded by a bracket: M falls like an exponential, so
+# its log is close to a line.
 
 # Slopes at b = 0 below this share of the regrets are rounding: the optimum is b = 0.
 ZERO_SLOPE = 1e-13
@@ -364,11 +359,8 @@ def model_evidence(task: SoftProblem, loss: FloatArray, sums: Sums = ONE_WORLD) 
     """
     start = backward(task)
     assert start.loss is not None and start.spread is not None
-    initial = task.mdp.initial
-    expected = sums.at_start(initial, start.loss)
-    unknown = np.full_like(expected, np.nan)
-    spread = sums.at_start(initial, start.spread)
-    return Evidence(unknown, expected, loss, -spread, expected)
+    expected, spread = (sums.at_start(task.mdp.initial, x) for x in (start.loss, start.spread))
+    return Evidence(np.full_like(expected, np.nan), expected, loss, -spread, expected)
 
 
 def shared_evidence(
@@ -402,9 +394,8 @@ def evidence(
         assert done.loss is not None and done.next_loss is not None
         assert done.spread is not None and done.next_spread is not None
         weights = behaviour.weights(step, block.states)
-        used = weights > 0
         total = tally[row[block.start]]
-        share = np.where(used, weights * done.log_ratio, 0.0).sum(axis=0)
+        share = np.where(weights > 0, weights * done.log_ratio, 0.0).sum(axis=0)
         total[0] += sums.total(share)
         total[1] += sums.dot(weights, done.loss - done.next_loss)
         total[2] += task.weight(step) * sums.dot(weights, done.gap)
@@ -494,8 +485,7 @@ def mce_plug_in(
 ) -> PlugIn:
     """Predictive accuracy of a utility put straight into the soft-optimal policy.
 
-    Kept for comparison only: it is not invariant to the utility's scale, so twice the same goal
-    scores differently.
+    For comparison only: it is not invariant to the utility's scale.
 
     Args:
         mdp: the world.
@@ -519,8 +509,8 @@ def mce_plug_in(
     """
     log_reference = log_of_reference(mdp, reference)
     behaviour = behaviour_of(mdp, [policy])
-    rewards = rewards_of(mdp, utility)
-    gained = float(evidence(problem(mdp, rewards, np.ones(1), log_reference), behaviour).value[0])
+    task = problem(mdp, rewards_of(mdp, utility), np.ones(1), log_reference)
+    gained = float(evidence(task, behaviour).value[0])
     prior = np.full((1, 1, 1), -np.log(mdp.n_actions)) if log_reference is None else log_reference
     # What the reference itself says of the behaviour: evidence is what the model adds to it.
     base = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import ROUNDING_SHARE, Behaviour, decisions
 from goalmeter.meg.preconditioners import Space
+from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 from goalmeter.tabular.planning import state_occupancy
 
@@ -33,8 +34,8 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
-class LinearFit:
-    """The maximum of the evidence over a linear class, or the best so far of a search for it.
+class Reached:
+    """Where a search ended, or is so far.
 
     `upper_bound` is proven for every utility up to the size `bound_size`; both bound and value are
     in nats.
@@ -44,19 +45,11 @@ class LinearFit:
     upper_bound: float
     bound_size: float  # B of the certificate; 0 where the bound holds for all utilities
     bound_by_range: bool  # whether B is of the utility's range, not of the sum of its weights
-    model: SoftModel  # the best one (inside the last face, if there are faces)
-    # Diverging directions [D], the dominant first; empty for a finite optimum.
-    directions: list[FloatArray] = field(default_factory=list)
     steps: int = 0  # Newton steps taken
     # Whether the weights were still growing where the search ended, so that the optimum may lie at
     # infinity without that being shown.
     growing: bool = False
-    error: float = 0.0  # rounding error of the value, nats; see `checked`
-
-    @property
-    def bracket(self) -> tuple[float, float]:
-        """The value and the bound, nats."""
-        return self.value, self.upper_bound
+    error: float = 0.0  # rounding error of the value, nats; see `UtilitySearch.checked`
 
     @property
     def gap(self) -> float:
@@ -72,6 +65,20 @@ class LinearFit:
         """Whether value and bound agree within the tolerance or a small rounding error."""
         resolved = self.error <= max(tolerance, ROUNDING_SHARE * self.upper_bound)
         return resolved and abs(self.gap) <= max(tolerance, self.error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearFit(Reached):
+    """The maximum of the evidence over a linear class, or the best so far of a search for it."""
+
+    model: SoftModel  # the best one (inside the last face, if there are faces)
+    # Diverging directions [D], the dominant first; empty for a finite optimum.
+    directions: list[FloatArray] = field(default_factory=list)
+
+    @property
+    def shown(self) -> FloatArray:
+        """The weights [D] to show: of an optimum at infinity, the dominant direction."""
+        return self.directions[0] if self.directions else self.model.theta
 
 
 class Certificate(NamedTuple):
@@ -116,7 +123,8 @@ class Bounds:
     def refute(self, model: SoftModel, value: float) -> None:
         """Drop certificates, except the ceiling, that the evidence of a model contradicts."""
         first, *others = self._all
-        self._all = [first, *(c for c in others if c.bound(self._size(c, model)) >= value)]
+        sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
+        self._all = [first, *(c for c in others if c.bound(sizes[c.by_range]) >= value)]
 
     def at(self, model: SoftModel) -> ProvenBound:
         """The least bound for utilities up to a thousand times a model's own size.
@@ -124,31 +132,64 @@ class Bounds:
         The size grows with the model: a bound for small utilities says nothing of a large one that
         was found later.
         """
+        sizes = [bounded_size(model, by_range=by_range) for by_range in (False, True)]
 
         def proven(certificate: Certificate) -> ProvenBound:
-            size = self._size(certificate, model)
+            size = sizes[certificate.by_range]
             needed = size if certificate.residual > 0 else 0.0
             return ProvenBound(certificate.bound(size), needed, certificate.by_range)
 
         return min(map(proven, self._all), key=lambda bound: bound.upper)
 
-    @staticmethod
-    def _size(certificate: Certificate, model: SoftModel) -> float:
-        """The size of utilities that a certificate is used for beside a model."""
-        theta = model.theta
-        own = np.ptp(theta) if certificate.by_range else np.abs(theta).sum()
-        return BOUND_FACTOR * max(1.0, float(own))
+
+def bounded_size(model: SoftModel, *, by_range: bool) -> float:
+    """The size of utilities that a certificate is used for beside a model."""
+    own = np.ptp(model.theta) if by_range else np.abs(model.theta).sum()
+    return BOUND_FACTOR * max(1.0, float(own))
 
 
-def checked(fit: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
-    """Return a fit with the rounding error of its value.
+@dataclass(frozen=True)
+class UtilitySearch:
+    """A search for the best utility of a class that explains a behaviour.
 
-    Certificates that the value contradicts by more than that error are dropped.
+    `tolerance` is in nats, `bounds` are all that is proven so far, and `watch` is told of every
+    step; it raises what ends the search.
     """
-    error = float(fit.model.rounding(behaviour)[0])
-    bounds.refute(fit.model, fit.value - 2.0 * error)
-    upper, size, by_range = bounds.at(fit.model)
-    return replace(fit, upper_bound=upper, bound_size=size, bound_by_range=by_range, error=error)
+
+    behaviour: Behaviour
+    tolerance: float
+    bounds: Bounds
+    watch: Watch[LinearFit] = field(default_factory=Watch)
+
+    def fit(
+        self,
+        model: SoftModel,
+        value: float | None = None,
+        steps: int = 0,
+        directions: Sequence[FloatArray] = (),
+    ) -> LinearFit:
+        """The fit that a model is, under all that is proven; by default its value is worked out."""
+        value = model.evidence(self.behaviour) if value is None else value
+        bound = self.bounds.at(model)
+        return LinearFit(value, *bound, steps, model=model, directions=list(directions))
+
+    def checked(self, fit: LinearFit) -> LinearFit:
+        """A fit with the rounding error of its value.
+
+        Certificates that the value contradicts by more than that error are dropped.
+        """
+        error = float(fit.model.rounding(self.behaviour)[0])
+        self.bounds.refute(fit.model, fit.value - 2.0 * error)
+        upper, size, by_range = self.bounds.at(fit.model)
+        return replace(
+            fit, upper_bound=upper, bound_size=size, bound_by_range=by_range, error=error
+        )
+
+    def better(self, first: LinearFit, second: LinearFit) -> LinearFit:
+        """The fit of two searches whose value and bound are closer, under all that both proved."""
+        steps = first.steps + second.steps
+        fits = [self.checked(replace(fit, steps=steps)) for fit in (second, first)]
+        return min(fits, key=lambda fit: fit.doubt)
 
 
 def model_certificate(model: SoftModel, gradient: FloatArray) -> Certificate:
@@ -190,7 +231,7 @@ class MatchingPolicies(NamedTuple):
 def matching_certificates(
     model: SoftModel, psi: dict[int, FloatArray], n_worlds: int
 ) -> MatchingPolicies:
-    """What `matching_certificate` rests on, for each of the worlds that a model's states are of."""
+    """What `matching_certificate` rests on, for each of W worlds."""
 
     def by_world(values: FloatArray) -> FloatArray:
         return values.reshape(*values.shape[:-1], n_worlds, -1)
@@ -225,19 +266,15 @@ def matching_certificates(
 
 
 # --- Tilted ---------------------------------------------------------------------------------------
-# Any policy x bounds the evidence of any utility u* of the class by KL(x) + u* . (a - visits of x),
-# with a the behaviour's visits (see `goalmeter.meg.certificate`). The policy tried here is the
-# model's, moved along the Newton direction v, information . v = a - m: the occupancy of each state
-# and action changes by its derivative,
+# The policy tried here is the model's, moved along the Newton direction v, information . v = a - m,
+# with a the behaviour's visits and m the model's: the occupancy of each state and action changes by
+# its derivative,
 #
 #     x_t(a | s)  is proportional to  pi_t(a | s) max(0, 1 + psi_t(s, a) + e_t(s) / d_t(s)),
 #
 # d the occupancy of the model, e its derivative and psi that of log pi. Where nothing is cut off
 # at 0 the visits of x are a exactly, up to rounding; where something is, x is still a policy,
-# whose visits are counted by running it. So nothing that the bound rests on is refused or
-# assumed.
-#
-# Source: weak duality of maximum causal entropy (Ziebart 2010).
+# whose visits are counted by running it.
 
 # The direction is wanted to rounding at most; so much damping only keeps the system regular.
 _ACCURACY, _CG_STEPS = 1e-10, 400
@@ -249,19 +286,15 @@ _DAMPING, _DAMPING_FLOOR = 1e-13, 1e-3
 
 def price(model: SoftModel, missed: FloatArray) -> float:
     """What features [D] that a policy misses cost the bound beside a model, nats."""
-    size = BOUND_FACTOR * max(1.0, float(np.ptp(model.theta)))
     if model.utilities.matrix is None:
-        return 0.5 * size * float(np.abs(missed).sum())
-    size = BOUND_FACTOR * max(1.0, float(np.abs(model.theta).sum()))
-    return size * float(np.abs(missed).max())
+        return 0.5 * bounded_size(model, by_range=True) * float(np.abs(missed).sum())
+    return bounded_size(model, by_range=False) * float(np.abs(missed).max())
 
 
 class _Closest:
-    """The solution whose residual costs the least of those that conjugate gradients go through.
+    """The solution whose residual costs the least of those that conjugate gradients go through."""
 
-    Where rounding has its say, residuals grow again: the system is singular, and its right side
-    only nearly in its range.
-    """
+    # Rounding makes residuals grow again: the system is singular, its right side nearly in range.
 
     def __init__(self, price: Callable[[FloatArray], float], wanted: float) -> None:
         self.weights: FloatArray | None = None
@@ -280,11 +313,11 @@ class _Closest:
 
 
 class NewtonDirection:
-    """The Newton direction of a model, in weights and in what it does to the policy.
+    """The Newton direction of a model.
 
     `visits` are the model's [D], `gradient` what the behaviour's exceed them by, and `least` what
-    counts as hardly visited. What the policy along the direction misses may cost the bound so many
-    nats as are `missed`, and the system is solved no more exactly than that.
+    counts as hardly visited. What the policy along the direction misses may cost the bound `missed`
+    nats; the system is solved no more exactly than that.
     """
 
     def __init__(
@@ -313,12 +346,7 @@ class NewtonDirection:
         self.weights = last if closest.weights is None else closest.weights
 
 
-def tilted_certificate(direction: NewtonDirection, target: FloatArray) -> Certificate:
-    """What the policy along a Newton direction proves; `target` are the behaviour's visits [D]."""
-    return policy_certificate(direction.model, _tilted(direction), target)
-
-
-def _tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
+def tilted(direction: NewtonDirection) -> Iterator[FloatArray]:
     """The policy along a Newton direction, one decision [A, S] after the other."""
     model, psi = direction.model, direction.model.tangent(direction.weights)
     push, states = model.mdp.transition.push, model.states

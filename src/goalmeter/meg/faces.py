@@ -6,7 +6,7 @@ linear program over all utilities under which the behaviour is optimal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,20 +16,17 @@ from goalmeter._types import BoolArray, FloatArray
 from goalmeter.meg.behaviour import Behaviour
 from goalmeter.meg.soft_model import ALL, NewtonSystem, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
+from goalmeter.tabular.planning import StationarySolver
 from goalmeter.tabular.policies import rewards_of
 
-# --- Face -----------------------------------------------------------------------------------------
-# Behaviour that never takes certain actions may be predicted ever better by ever larger
-# utilities. The supremum is then the best evidence among models that are confined to the actions
-# which are optimal for the diverging direction, and those models have a finite optimum (or
-# diverge again, inside the face). The direction is read off a Newton step: far out, a step
-# lowers the log-probability of each action that is dying out by about one.
+# Behaviour that never takes certain actions may be predicted ever better by ever larger utilities.
+# The supremum is then the best evidence among models that are confined to the actions which are
+# optimal for the diverging direction (and these may diverge again, inside the face). The direction
+# is read off a Newton step: far out, a step lowers the log-probability of each action that is dying
+# out by about one. A face is accepted only when its direction is proven to leave all its policies
+# equally good, and to make every action outside worse.
 #
-# A face is accepted only when it is proven: a direction for which all its policies are equally
-# good, and every action outside is worse.
-#
-# Source: the multi-dimensional form of the limit rationality -> infinity (see
-# `goalmeter.tabular.backup`); facial reduction of the maximum-entropy dual.
+# Source: facial reduction of the maximum-entropy dual.
 
 # A Newton step that lowers the log-probability of an unused action by this much is killing it.
 DYING = 0.3
@@ -52,127 +49,104 @@ def find_face(
 
     `psi` are the step's tangents, t -> [A, S, 1]; the behaviour must stay inside the face.
     """
-    allowed = _survivors(model, psi, behaviour)
-    if allowed is None:
+    weights = [behaviour.weights(t, ALL)[..., 0] for t in range(model.mdp.steps)]
+    allowed, shrinks = survivors(model, psi, weights)
+    if not shrinks[0]:
         return None
     confined = model.confined(allowed)
     system = NewtonSystem([(confined, confined.states)])
     for candidate in (step, model.theta):
         direction = system.ignored(candidate)
-        if _exposes(model, confined, direction, allowed, behaviour):
-            return Face(confined, direction / np.abs(direction).max())
+        scale = float(np.abs(direction).max())
+        if not (np.isfinite(scale) and scale > 0):
+            continue
+        direction = direction / scale
+        if exposes(model, confined, direction, allowed, weights)[0]:
+            return Face(confined, direction)
     return None
 
 
-def _survivors(
-    model: SoftModel, psi: dict[int, FloatArray], behaviour: Behaviour
-) -> BoolArray | None:
-    """Actions [T, A, S] that are not dying out, or None if all survive."""
-    steps = model.mdp.steps
-    allowed = np.ones((steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
-    shrinks = False
-    for t in range(steps):
-        policy, _ = model.step(t)
-        unused = behaviour.weights(t, ALL)[..., 0] <= 0
+def survivors(
+    model: SoftModel, psi: dict[int, FloatArray], weights: Sequence[FloatArray], n_worlds: int = 1
+) -> tuple[BoolArray, BoolArray]:
+    """Actions [T, A, W * S] that are not dying out, and in which of W worlds some do: [W].
+
+    `weights` are those of the behaviour at each decision, [A, W * S].
+    """
+    allowed = np.empty((model.mdp.steps, model.mdp.n_actions, model.mdp.n_states), dtype=bool)
+    shrinks = np.zeros(n_worlds, dtype=bool)
+    for t, used in enumerate(weights):
+        policy, unused = model.policy(t), used <= 0
         alive = ~((psi[t][..., 0] < -DYING) & unused)
         # A state where everything dies is not visited any more; leave it as it is.
         alive |= ~alive.any(axis=0)
-        shrinks |= bool((~alive & (policy > 0) & (model.states[t] > 0)).any())
+        dying = ~alive & (policy > 0) & (model.states[t] > 0)
+        shrinks |= dying.reshape(len(dying), n_worlds, -1).any(axis=(0, 2))
         # What the behaviour does stays open, however little of it and however sure the model is
         # that it does not: ruling it out would cost everything.
         allowed[t] = (alive & (policy > 0)) | ~unused
         allowed[t] |= ~allowed[t].any(axis=0)
-    return allowed if shrinks else None
+    return allowed, shrinks
 
 
-def _exposes(
+def exposes(
     model: SoftModel,
     confined: SoftModel,
     direction: FloatArray,
     allowed: BoolArray,
-    behaviour: Behaviour,
-) -> bool:
-    """Whether exactly the allowed actions are optimal for a direction, where it matters."""
-    scale = float(np.abs(direction).max())
-    if not np.isfinite(scale) or scale <= 0:
-        return False
-    regrets = model.regrets(direction / scale)
-    for t in range(model.mdp.steps):
+    weights: Sequence[FloatArray],
+    n_worlds: int = 1,
+) -> BoolArray:
+    """Whether exactly the allowed actions are optimal for a direction, where it matters: [W]."""
+    regrets = model.regrets(direction)
+    out = np.ones(n_worlds, dtype=bool)
+    for t, used in enumerate(weights):
         # It matters where the face goes, and where the behaviour goes: small chances may be too
         # small for the face's own numbers.
-        visited = behaviour.weights(t, ALL)[..., 0].sum(axis=0) > 0
-        reached = (confined.states[t] > 0) | visited
-        regret, inside = regrets[t][:, reached], allowed[t][:, reached]
-        if (regret[inside] > TIE).any() or (regret[~inside] < CLEAR).any():
-            return False
-    return True
+        reached = (confined.states[t] > 0) | (used.sum(axis=0) > 0)
+        wrong = np.where(allowed[t], regrets[t] > TIE, regrets[t] < CLEAR) & reached
+        out &= ~wrong.reshape(len(wrong), n_worlds, -1).any(axis=(0, 2))
+    return out
 
 
 # --- Confinement ----------------------------------------------------------------------------------
 # What a behaviour never visits, a utility may make ever less attractive: along the direction that
 # pays -1 for it and 0 elsewhere, all policies that surely stay inside what is visited are equally
-# good, and all others are worse. So the evidence of the class is at most, and in the limit, that of
-# models which are confined to the first: a face, proven by its direction (see
-# `goalmeter.meg.faces`). The actions that surely stay inside are found from the last decision
-# backwards; in the infinite problem as a greatest fixed point. Nothing is compared but zeros.
+# good, and all others are worse: a face. The actions that surely stay inside are found from the
+# last decision backwards; in the infinite problem as a greatest fixed point. Nothing is compared
+# but zeros.
 
 
 def staying_inside(mdp: TabularMDP, visits: FloatArray) -> BoolArray | None:
     """Actions that surely lead to nothing but what is visited, [T, A, S]; None if any may be taken.
 
-    Args:
-        mdp: the world.
-        visits: expected visits of a behaviour, 0 where there are none, [T, A or 1, S].
-
-    Where a state is not visited itself, or none of its actions stays inside, all are allowed: no
-    policy that stays inside gets there.
+    `visits` are those expected of a behaviour, [T, A or 1, S]. Where a state is not visited itself,
+    or none of its actions stays inside, all are allowed: no policy that stays inside gets there.
     """
-    if (visits > 0).all():
-        return None
     visited = visits > 0
-    n_steps = mdp.steps
-    allowed = np.empty((n_steps, mdp.n_actions, mdp.n_states), dtype=bool)
-    if mdp.horizon is None:
-        inside = np.ones(mdp.n_states, dtype=bool)
-        while True:
-            # Ever fewer states are inside, so this ends.
-            stays, fewer = _step(mdp, visited[0], inside)
-            if (fewer == inside).all():
-                break
-            inside = fewer
-        allowed[0] = stays
-        return _binding(mdp, _with_outside(allowed, visited))
-    # What the last action leads to is never paid.
+    if visited.all():
+        return None
+    allowed = np.empty((mdp.steps, mdp.n_actions, mdp.n_states), dtype=bool)
+    # What the last action of a horizon leads to is never paid.
     inside = np.ones(mdp.n_states, dtype=bool)
-    for t in reversed(range(n_steps)):
-        allowed[t], inside = _step(mdp, visited[min(t, len(visited) - 1)], inside)
-    return _binding(mdp, _with_outside(allowed, visited))
-
-
-def _step(mdp: TabularMDP, visited: BoolArray, inside: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Actions that stay [A, S], and states that have one [S], before being `inside` [S]."""
-    leaves = mdp.transition.expect_all((~inside).astype(np.float64)) > 0
-    stays: BoolArray = ~leaves & visited
-    return stays, np.asarray(stays.any(axis=0))
-
-
-def _with_outside(stays: BoolArray, visited: BoolArray) -> BoolArray:
-    """The actions that stay, and all actions of states that have none."""
-    return np.asarray(stays | ~stays.any(axis=1, keepdims=True))
-
-
-def _binding(mdp: TabularMDP, allowed: BoolArray) -> BoolArray | None:
-    """The allowed actions, or None if no policy that stays inside ever gets to any other.
-
-    What is out of reach altogether is never visited by any policy, and leads nowhere.
-    """
+    while True:
+        after = inside
+        for t in reversed(range(mdp.steps)):
+            leaves = mdp.transition.expect_all((~inside).astype(np.float64)) > 0
+            allowed[t] = ~leaves & visited[min(t, len(visited) - 1)]
+            inside = allowed[t].any(axis=0)
+        # In the infinite problem ever fewer states are inside, so this ends.
+        if mdp.horizon is not None or (inside == after).all():
+            break
+    allowed |= ~allowed.any(axis=1, keepdims=True)
+    # What no policy that stays inside ever gets to, or out of, restricts nothing.
     reached = np.asarray(mdp.initial > 0)
     while True:
         for now in allowed:
             if not now[:, reached].all():
                 return allowed
-            after = np.asarray(mdp.transition.push((now & reached).astype(np.float64)) > 0)
-            before, reached = reached, (after | reached if mdp.horizon is None else after)
+            moved = np.asarray(mdp.transition.push((now & reached).astype(np.float64)) > 0)
+            before, reached = reached, (moved | reached if mdp.horizon is None else moved)
         if mdp.horizon is not None or (before == reached).all():
             return None
 
@@ -182,23 +156,19 @@ def _binding(mdp: TabularMDP, allowed: BoolArray) -> BoolArray | None:
 #
 #     max over x of  sum min(1, G x)     subject to  G x >= 0
 #
-# makes as many inequalities strict as can be, all at once: x may be scaled up, so in exact
-# arithmetic every row that some feasible x makes positive reaches 1. An interior-point method is
-# wanted for that, since it ends in the middle of all solutions and not in a corner, where rows
-# are zero that need not be. What it finds is a suggestion: `goalmeter.meg.faces` proves what it
-# uses of it.
+# makes as many inequalities strict as can be, all at once: x may be scaled up, so every row that
+# some feasible x makes positive reaches 1. An interior-point method ends in the middle of all
+# solutions and not in a corner, where rows are zero that need not be. What it finds is a
+# suggestion, of which nothing is used unproven.
 #
 # Source: Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992); strict
 # complementarity of linear programs (Goldman and Tucker 1956).
 
-# The largest ratio of a multiplier to its slack that a step is taken with.
-_LARGEST = 1e150
 _ITERATIONS = 400
-# Rounding ends the method where those products are so many times the least that was reached, and
-# so does standing still: neither of the two is halved in so many iterations.
-_LOST, _IDLE = 1e2, 40
-# The method ends where products of slacks and multipliers are this small, and all residuals too.
-_ACCURATE, _FEASIBLE = 1e-10, 1e-8
+# The method ends where products of slacks and multipliers are this small, and all residuals too;
+# where rounding makes the products so many times the least that was reached; where neither of the
+# two is halved in so many iterations; and at this ratio of a multiplier to its slack.
+_ACCURATE, _FEASIBLE, _LOST, _IDLE, _LARGEST = 1e-10, 1e-8, 1e2, 40, 1e150
 # Of the way to the nearest constraint.
 _STEP = 0.995
 # A share of x' x / 2 that is taken off, because x may otherwise grow for ever; and what is added to
@@ -374,21 +344,18 @@ def _factorised(rows: Rows, weight: FloatArray) -> Callable[[FloatArray], FloatA
 # --- Recession ------------------------------------------------------------------------------------
 # The evidence of a behaviour grows for ever along a utility v exactly if the behaviour is optimal
 # for v, and somewhere gives up something else: an action with a regret. In the limit that action
-# is never taken, so the supremum is that of models confined to actions without regret (see
-# `goalmeter.meg.faces`). Which actions can have one is a linear program over v and the values
-# that v gives rise to. With W the values, one for each state and decision,
+# is never taken. Which actions can have a regret is a linear program over v and the values W that v
+# gives rise to, one for each state and decision:
 #
 #     W_t(s) - v(s) - E[W_(t+1)(s')]  is  0 for what the behaviour does,  and >= 0 for all else,
 #
-# and a solution in the middle of all makes as many as can be positive (`goalmeter.meg.faces`).
-# Where the behaviour goes, W follows from v alone: only in states that others may reach W is
-# unknown.
+# and a solution in the middle of all makes as many as can be positive. Where the behaviour goes, W
+# follows from v alone: only in states that others may reach W is unknown.
 #
-# The program is solved with rounding, and nothing is believed of it. Its v is projected on what
-# ties all that is to be tied, and planned for. A face is accepted if the planner finds that all
-# that the behaviour does is optimal, to rounding, and that every action outside is clearly worse:
-# these regrets are the proof. What one direction closes is left out of the program for the next,
-# inside the face; so directions of very different sizes come one after another.
+# The program is solved with rounding. Its v is projected on what ties all that is to be tied, and
+# planned for. A face is accepted if the planner finds that all that the behaviour does is optimal,
+# to rounding, and that every action outside is clearly worse: these regrets are the proof. What one
+# direction closes is left out of the program for the next, inside the face.
 #
 # Source: the cone of rewards under which a policy is optimal (Ng and Russell 2000); facial
 # reduction.
@@ -413,31 +380,23 @@ def recession_faces(
 ) -> Iterator[Face]:
     """The faces at infinity that a behaviour lies in, each inside the one before.
 
-    Args:
-        model: any model of the class, which may be confined already; the world's own reward is
-            tried as a direction first.
-        behaviour: what is to be predicted, by the actions that the model is allowed.
-        check: called now and then; it raises what ends the search.
+    `model` is any of the class, which may be confined already; `check` is called now and then, and
+    raises what ends the search.
     """
     used = np.stack([behaviour.weights(t, ALL)[..., 0] > 0 for t in range(model.mdp.steps)])
-    reward = _reward(model)
-    if reward is not None and (face := _exposed(model, reward, used)) is not None:
-        yield face
-        model = face.model
+    # The world's own reward is tried first, if it is a utility of the class.
+    array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
+    if utilities.matrix is None and array.shape[1] <= utilities.shape[1]:
+        reward = np.broadcast_to(array, utilities.shape).ravel().copy()
+        if (face := _exposed(model, reward, used)) is not None:
+            yield face
+            model = face.model
     for _ in range(_MOST_FACES):
         face = _next_face(model, behaviour, used, check)
         if face is None:
             return
         yield face
         model = face.model
-
-
-def _reward(model: SoftModel) -> FloatArray | None:
-    """The world's own reward as weights of the class, if it is a utility of the class."""
-    array, utilities = rewards_of(model.mdp).array[..., 0], model.utilities
-    if utilities.matrix is not None or array.shape[1] > utilities.shape[1]:
-        return None
-    return np.broadcast_to(array, utilities.shape).ravel().copy()
 
 
 def _exposed(model: SoftModel, direction: FloatArray, used: BoolArray) -> Face | None:
@@ -480,8 +439,10 @@ def _next_face(
         if k + len(bound) > _MOST_PROJECTED:
             return None
         joined = np.hstack([within.dense, within.sparse[:, bound].toarray()])
-        weights = _tying(joined, np.concatenate([x[:k], x[k + bound]]))[:k]
-        face = _exposed(model, basis @ weights, used)
+        # The part of x that the tied rows send to 0.
+        part = np.concatenate([x[:k], x[k + bound]])
+        null = _null_space(joined, len(part))
+        face = _exposed(model, basis @ (null @ (null.T @ part))[:k], used)
         if face is not None:
             return face
     return None
@@ -561,8 +522,6 @@ def _advantages(
         return np.asarray(np.where(visited[t], weights / np.where(total > 0, total, 1.0), 0.0))
 
     if mdp.horizon is None:
-        from goalmeter.tabular.planning import StationarySolver
-
         policy, now = followed(0), rewards.at(0, ALL)
         shape = (*policy.shape, d)
         paid = np.einsum("as,asd->sd", policy, np.broadcast_to(now, shape))
@@ -607,9 +566,3 @@ def _null_space(rows: FloatArray, d: int) -> FloatArray:
     _, sizes, directions = np.linalg.svd(np.linalg.qr(rows, mode="r"), full_matrices=True)
     rank = int((sizes > _NULL_SHARE * sizes[0]).sum())
     return np.asarray(directions[rank:].T)
-
-
-def _tying(rows: FloatArray, x: FloatArray) -> FloatArray:
-    """The part of x that rows [N, n] send to 0."""
-    basis = _null_space(rows, len(x))
-    return np.asarray(basis @ (basis.T @ x))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -26,10 +27,10 @@ from goalmeter.meg.behaviour import (
     shared_evidence,
     yardstick,
 )
-from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress
+from goalmeter.meg.result import PESSIMISES, Listener, MegResult, Progress, reference_name
 from goalmeter.tabular.arrays import naming
 from goalmeter.tabular.backup import SoftProblem, problem
-from goalmeter.tabular.batched import MOST_STATES, ONE_WORLD, Sums, column, side_by_side, spread_out
+from goalmeter.tabular.batched import MOST_STATES, Sums, column, side_by_side, spread_out
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import (
     DIRECT_STATES,
@@ -49,7 +50,6 @@ from goalmeter.tabular.policies import (
 )
 from goalmeter.tabular.transition import map_all
 
-# --- Influence ------------------------------------------------------------------------------------
 # Proposition 3.3 of the MEG paper (a utility that no decision influences has MEG 0) needs more than
 # a difference that rounding hides: a tiny difference is told apart by a large enough rationality.
 # Here nothing is compared but numbers that were given: two states are alike if they pay exactly the
@@ -67,27 +67,19 @@ def has_no_influence(mdp: TabularMDP, utility: FloatArray) -> bool:
     False may also mean that sums of probabilities that ought to be equal differ by rounding.
     """
     same = ~mdp.transition.actions_differ(by_more_than=0.0)
-    if mdp.horizon is None:
-        return _stationary(mdp, utility[0], same, _closure(mdp))
-    labels = np.zeros(mdp.n_states, dtype=np.int64)
     reached = _reached(mdp)
-    for t in reversed(range(mdp.horizon)):
-        # The labels of what cannot be reached at this decision are never looked up.
+    labels = np.zeros(mdp.n_states, dtype=np.int64)
+    for t in count() if mdp.horizon is None else reversed(range(mdp.horizon)):
+        before = labels.max()
         labels, alike = _labels(mdp, utility[min(t, len(utility) - 1)], same, labels)
-        if not alike[reached[min(t, len(reached) - 1)]].all():
+        # The labels of what cannot be reached at this decision are never looked up.
+        all_alike = bool(alike[reached[min(t, len(reached) - 1)]].all())
+        if mdp.horizon is None and labels.max() == before:
+            # The coarsest partition of states that is its own refinement.
+            return all_alike
+        if mdp.horizon is not None and not all_alike:
             return False
     return True
-
-
-def _stationary(mdp: TabularMDP, utility: FloatArray, same: BoolArray, reached: BoolArray) -> bool:
-    # Of the infinite problem: the coarsest partition of states that is its own refinement.
-    labels = np.zeros(mdp.n_states, dtype=np.int64)
-    count = 1
-    while True:
-        labels, alike = _labels(mdp, utility, same, labels)
-        if int(labels.max()) + 1 == count:
-            return bool(alike[reached].all())
-        count = int(labels.max()) + 1
 
 
 def _labels(
@@ -112,31 +104,24 @@ def _labels(
 
 def _reached(mdp: TabularMDP) -> list[BoolArray]:
     """States that some policy can be in at each decision; one set for all in a large world."""
-    assert mdp.horizon is not None
-    if mdp.horizon * mdp.n_states > _KEPT_ENTRIES:
-        return [_closure(mdp)]
+
+    def after(states: BoolArray) -> BoolArray:
+        mass = np.broadcast_to(states.astype(np.float64), (mdp.n_actions, mdp.n_states))
+        return np.asarray(mdp.transition.push(np.ascontiguousarray(mass)) > 0)
+
     out = [mdp.initial > 0]
-    for _ in range(mdp.horizon - 1):
-        out.append(_next(mdp, out[-1]))
-    return out
-
-
-def _closure(mdp: TabularMDP) -> BoolArray:
-    """States that some policy can ever be in."""
-    reached = mdp.initial > 0
+    if mdp.horizon is not None and mdp.horizon * mdp.n_states <= _KEPT_ENTRIES:
+        for _ in range(mdp.horizon - 1):
+            out.append(after(out[-1]))
+        return out
     while True:
-        more = reached | _next(mdp, reached)
-        if (more == reached).all():
-            return reached
-        reached = more
+        more = out[0] | after(out[0])
+        if (more == out[0]).all():
+            return out
+        out = [more]
 
 
-def _next(mdp: TabularMDP, states: BoolArray) -> BoolArray:
-    mass = np.broadcast_to(states.astype(np.float64), (mdp.n_actions, mdp.n_states))
-    return np.asarray(mdp.transition.push(np.ascontiguousarray(mass)) > 0)
-
-
-# --- Many -----------------------------------------------------------------------------------------
+# --- Batches of worlds ----------------------------------------------------------------------------
 _T = TypeVar("_T")
 
 
@@ -148,11 +133,6 @@ class Case(NamedTuple):
     policy: ArrayLike
     utility: ArrayLike | None
     reference: ArrayLike | None
-
-    @property
-    def shape(self) -> tuple[int, int, int | None, float]:
-        """What worlds that are worked on together have in common."""
-        return self.mdp.n_states, self.mdp.n_actions, self.mdp.horizon, self.mdp.discount
 
 
 def cases_of(
@@ -168,7 +148,6 @@ def cases_of(
             "reference and references are both given, expected one of them: reference is shared "
             "by all, references are one for each"
         )
-    alone = isinstance(mdp, TabularMDP)
     worlds = [mdp] if isinstance(mdp, TabularMDP) else list(mdp)
     for i, world in enumerate(worlds):
         if not isinstance(world, TabularMDP):
@@ -184,16 +163,22 @@ def cases_of(
             f"{len(habits)} references, expected as many of each, or a single one that is used "
             f"for all"
         )
+    name = "policies" if isinstance(mdp, TabularMDP) else "worlds"
     return [
         Case(
-            f"{'policies' if alone else 'worlds'}[{i}]",
-            worlds[i % len(worlds)],
-            policies[i % len(policies)],
-            compared[i % len(compared)],
-            habits[i % len(habits)],
+            f"{name}[{i}]",
+            _of(worlds, i),
+            _of(policies, i),
+            _of(compared, i),
+            _of(habits, i),
         )
         for i in range(max(counts))
     ]
+
+
+def _of(each: Sequence[_T], i: int) -> _T:
+    """Member i of what there is one for each of, or one for all."""
+    return each[i % len(each)]
 
 
 def measure_parts(
@@ -204,14 +189,14 @@ def measure_parts(
 ) -> list[_T]:
     """The results of all cases in order: of those of like shape together, of the others alone.
 
-    Cases that are measured together are `alike` as far as possible. Parts are shared out among
-    threads. What is measured together or alone is the same however many there are, and so are the
-    numbers.
+    Cases that are measured together are `alike` as far as possible, and what is measured together
+    does not depend on the number of threads that parts are shared out among.
     """
     groups: dict[object, list[int]] = {}
-    for i, case in enumerate(cases):
-        key = (case.shape, case.reference is None) if _joins(case.mdp) else i
-        groups.setdefault(key, []).append(i)
+    for i, (_, mdp, _, _, reference) in enumerate(cases):
+        shape = mdp.n_states, mdp.n_actions, mdp.horizon, mdp.discount, reference is None
+        joins = _room(mdp) > 1 and not is_nearly_endless(mdp)
+        groups.setdefault(shape if joins else i, []).append(i)
     parts, single = [], []
     for members in groups.values():
         if len(members) == 1:
@@ -220,27 +205,24 @@ def measure_parts(
         size = _room(cases[members[0]].mdp)
         members.sort(key=lambda i: alike(cases[i]))
         parts += [members[start : start + size] for start in range(0, len(members), size)]
-    results: dict[int, _T] = {}
+
+    def by_itself(i: int) -> _T:
+        with naming(cases[i].name):
+            return alone(cases[i])
 
     def work(part: list[int]) -> Sequence[_T]:
-        chosen = [cases[i] for i in part]
         try:
-            return together(chosen)
+            return together([cases[i] for i in part])
         except GoalmeterError:
             # Which of them it was is known by asking each.
-            return [_named(case, alone) for case in chosen]
+            return [by_itself(i) for i in part]
 
+    results: dict[int, _T] = {}
     if parts:
         for part, done in zip(parts, map_all(work, parts), strict=True):
             results.update(zip(part, done, strict=True))
-    for i in single:
-        results[i] = _named(cases[i], alone)
+    results.update((i, by_itself(i)) for i in single)
     return [results[i] for i in range(len(cases))]
-
-
-def _named(case: Case, alone: Callable[[Case], _T]) -> _T:
-    with naming(case.name):
-        return alone(case)
 
 
 def _room(mdp: TabularMDP) -> int:
@@ -249,12 +231,29 @@ def _room(mdp: TabularMDP) -> int:
     return (MOST_STATES if mdp.horizon is not None else DIRECT_STATES) // mdp.n_states
 
 
-def _joins(mdp: TabularMDP) -> bool:
-    """Whether a world may stand beside others."""
-    return _room(mdp) > 1 and not is_nearly_endless(mdp)
+def joined_worlds(
+    cases: Sequence[Case],
+) -> tuple[TabularMDP, PolicyBehaviour, FloatArray | None]:
+    """Put the worlds of cases side by side; all have a reference, or none has one.
+
+    Returns the world of all states, the behaviour in it, and the log reference [T, A, W * S].
+    """
+    mdp = side_by_side([case.mdp for case in cases])
+    policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
+    logs = [log_of_reference(case.mdp, case.reference) for case in cases]
+    present = [log for log in logs if log is not None]
+    behaviour = PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
+    return mdp, behaviour, _joined(present) if present else None
 
 
-# --- Known batch ----------------------------------------------------------------------------------
+def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
+    """Arrays [T or 1, A, S] of W worlds as one [T, A, W * S]."""
+    shape = (max(map(len, arrays)), *arrays[0].shape[1:])
+    stacked = np.stack([np.broadcast_to(array, shape) for array in arrays], axis=2)
+    return stacked.reshape(*stacked.shape[:2], -1)
+
+
+# --- Measurement ----------------------------------------------------------------------------------
 TOLERANCE = 1e-8
 # Half-width, relative to beta, of the bracket that proves the bound on a finite optimum.
 _BRACKET = 1e-4
@@ -276,50 +275,25 @@ TIES = (
 
 
 @dataclass(frozen=True)
-class Lot:
-    """B behaviours and utilities that are measured at once.
+class _Batch:
+    """B behaviours and utilities that are measured at once, in one world or in B side by side.
 
-    In one world, or in B worlds of like shape whose states stand side by side in `mdp`; `sums` says
-    which. Policies, utilities and references that all share are given once.
-
-    Attributes:
-        worlds: the only world, or B.
-        mdp: the world of all states.
-        behaviour: in `mdp`.
-        rewards: the utilities in their own units, [T, A or 1, S, B or 1].
-        shown: the utilities as results show them.
-        log_reference: in `mdp`, [T, A, n], or None for uniform.
-        sums: over the states of each world.
-        policies, utilities, references: as they were given, for the notes.
+    `worlds`, `policies`, `utilities` and `references`, as they were given, have B members, or one
+    for all; `mdp` is the world of all states, and `log_reference` [T, A, n] is None for uniform.
     """
 
     worlds: Sequence[TabularMDP]
-    mdp: TabularMDP
-    behaviour: Behaviour
-    rewards: Rewards
-    shown: Sequence[FloatArray]
-    log_reference: FloatArray | None
-    sums: Sums
     policies: Sequence[ArrayLike]
     utilities: Sequence[ArrayLike | None]
     references: Sequence[ArrayLike | None]
-
-    @property
-    def size(self) -> int:
-        """B, the number of results."""
-        return max(len(self.worlds), len(self.policies), len(self.utilities))
+    mdp: TabularMDP
+    behaviour: Behaviour
+    log_reference: FloatArray | None
 
     def task(self, rewards: Rewards, rationality: FloatArray) -> SoftProblem:
         """The planning problems of B rationalities for utilities [T, A or 1, S, B or 1]."""
         task = resolved(problem(self.mdp, rewards, rationality, self.log_reference))
-        if self.sums.n_worlds == 1:
-            return task
-        return spread_out(task, self.worlds[0].n_states)
-
-    def tells_apart(self, rewards: Rewards) -> FloatArray:
-        """Where a utility pays actions differently, [T, n, B or 1]."""
-        apart = rewards.tells_apart()
-        return apart if self.sums.n_worlds == 1 else column(apart)
+        return task if len(self.worlds) == 1 else spread_out(task, self.worlds[0].n_states)
 
 
 def measure_known(
@@ -334,31 +308,22 @@ def measure_known(
 
     `reference` is that policy as it was given, for the notes; `progress` is called at each pass.
     """
-    each = [rewards_of(mdp, u) for u in utilities]
-    rewards = stack_rewards(each)
-    check_resolved(rewards)
-    return measure_lot(
-        Lot(
-            worlds=[mdp],
-            mdp=mdp,
-            behaviour=behaviour_of(mdp, policies),
-            rewards=rewards,
-            shown=[utility.shown(0) for utility in each],
-            log_reference=log_reference,
-            sums=ONE_WORLD,
-            policies=policies,
-            utilities=utilities,
-            references=[reference],
-        ),
-        progress,
-    )
+    behaviour = behaviour_of(mdp, policies)
+    batch = _Batch([mdp], policies, utilities, [reference], mdp, behaviour, log_reference)
+    return _measure(batch, progress)
 
 
-def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
-    """The results of a lot, in order."""
-    mdp, behaviour, sums = lot.mdp, lot.behaviour, lot.sums
-    rewards, unit = lot.rewards.normalised()
-    measure = yardstick(behaviour, lot.log_reference, lot.tells_apart(rewards), sums)
+def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]:
+    behaviour, log_reference = batch.behaviour, batch.log_reference
+    sums = Sums(len(batch.worlds))
+    size = max(len(batch.worlds), len(batch.policies), len(batch.utilities))
+    each = [rewards_of(_of(batch.worlds, i), u) for i, u in enumerate(batch.utilities)]
+    given = stack_rewards(each)
+    check_resolved(given)
+    rewards, unit = given.normalised()
+    apart = rewards.tells_apart()
+    apart = apart if sums.n_worlds == 1 else column(apart)
+    measure = yardstick(behaviour, log_reference, apart, sums)
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
 
@@ -370,7 +335,7 @@ def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
             top = float(measure.ceiling.max())
             progress(Progress("fitting the rationality", passes, 0.0, top, gone, left))
         passes += 1
-        task = lot.task(rewards, b)
+        task = batch.task(rewards, b)
         if regret is not None:
             return model_evidence(task, regret, sums)
         at_b = evidence(task, behaviour, sums=sums)
@@ -381,61 +346,51 @@ def measure_lot(lot: Lot, progress: Listener | None = None) -> list[MegResult]:
         return at_b
 
     # At 0 every model is the reference, and the slope there says which sign is worth trying.
-    at_zero = evaluate(np.zeros(lot.size))
+    at_zero = evaluate(np.zeros(size))
     best = best_rationality(evaluate, at_zero)
-    at_best, shares = shared_evidence(lot.task(rewards, best), behaviour, sums)
+    at_best, shares = shared_evidence(batch.task(rewards, best), behaviour, sums)
     value = np.maximum(at_best.value, 0.0)
     bound = _upper_bound(best, value, at_best, evaluate)
-    error = rounding(mdp)
-    doubtful = doubtful_ties(lot.task(rewards, np.ones(lot.size)))
+    error = rounding(batch.mdp)
+    doubtful = doubtful_ties(batch.task(rewards, np.ones(size)))
     by_state = shares.by_state
     if sums.n_worlds > 1:
         by_state = by_state.reshape(sums.n_worlds, -1).T
+    with np.errstate(over="ignore"):
+        # What is beyond a double is infinite.
+        rationality = np.broadcast_to(best / unit, size)
     results = []
-    for i in range(lot.size):
-        policy, reference = _of(lot.policies, i), _of(lot.references, i)
-        notes = [*normalised_notes(policy=policy, reference=reference)]
+    for i in range(size):
+        notes = normalised_notes(policy=_of(batch.policies, i), reference=_of(batch.references, i))
         top = float(bound[i]) + error
         if at_zero.start_loss[i] <= 0.0:
-            array = lot.rewards.array
-            nothing = has_no_influence(_of(lot.worlds, i), array[..., i % array.shape[-1]])
-            notes.append(NO_INFLUENCE if nothing else UNRESOLVED)
+            nothing = has_no_influence(
+                _of(batch.worlds, i), given.array[..., i % given.array.shape[-1]]
+            )
+            notes += (NO_INFLUENCE if nothing else UNRESOLVED,)
             top = 0.0 if nothing else np.inf
         elif doubtful[i % len(doubtful)]:
-            notes.append(TIES)
+            notes += (TIES,)
             top = np.inf
         if best[i] < 0:
-            notes.append(PESSIMISES)
-        named = "the reward" if _of(lot.utilities, i) is None else "the given utility"
-        top = min(top, float(measure.ceiling[i % len(measure.ceiling)]) + error)
-        fields = bracketed(float(value[i]), top, measure, i)
-        uniform = lot.log_reference is None
+            notes += (PESSIMISES,)
+        maximum, ceiling = measure.of(i)
+        fields = bracketed(float(value[i]), min(top, ceiling + error), maximum, ceiling)
         results.append(
             MegResult(
                 **fields,
-                rationality=_in_units(float(best[i]), float(unit[i % len(unit)])),
-                target=named,
+                rationality=float(rationality[i]),
+                target="the reward" if _of(batch.utilities, i) is None else "the given utility",
                 method="optimum over the rationality, by Newton steps with exact derivatives",
-                tolerance=certifying(TOLERANCE, error, fields["maximum"]),
+                tolerance=certifying(TOLERANCE, error, maximum),
                 by_step=shares.by_step[:, i],
                 by_state=by_state[:, i],
-                utility=_of(lot.shown, i).copy(),
-                reference="uniform policy" if uniform else "given reference policy",
-                notes=tuple(notes),
+                utility=_of(each, i).shown(0),
+                reference=reference_name(log_reference is not None),
+                notes=notes,
             )
         )
     return results
-
-
-def _of(each: Sequence[_T], i: int) -> _T:
-    """Member i of what there is one for each of, or one for all."""
-    return each[i % len(each)]
-
-
-def _in_units(rationality: float, unit: float) -> float:
-    """A rationality in inverse units of the utility; what is beyond a double is infinite."""
-    with np.errstate(over="ignore"):
-        return float(np.float64(rationality) / unit)
 
 
 def _upper_bound(
@@ -460,64 +415,17 @@ def _upper_bound(
     return bound
 
 
-# --- Known worlds ---------------------------------------------------------------------------------
-def measure_cases(cases: Sequence[Case]) -> list[MegResult]:
-    """The MEG of each case with respect to its utility, in order."""
-    return measure_parts(cases, _together, _alone)
-
-
 def _alone(case: Case) -> MegResult:
-    log_reference = log_of_reference(case.mdp, case.reference)
-    (result,) = measure_known(
-        case.mdp, [case.policy], [case.utility], log_reference, case.reference
-    )
-    return result
+    _, mdp, policy, utility, reference = case
+    log_reference = log_of_reference(mdp, reference)
+    return measure_known(mdp, [policy], [utility], log_reference, reference)[0]
 
 
 def _together(cases: Sequence[Case]) -> list[MegResult]:
-    each = [rewards_of(case.mdp, case.utility) for case in cases]
-    rewards = stack_rewards(each)
-    check_resolved(rewards)
-    mdp = side_by_side([case.mdp for case in cases])
-    return measure_lot(
-        Lot(
-            worlds=[case.mdp for case in cases],
-            mdp=mdp,
-            behaviour=behaviour_side_by_side(mdp, cases),
-            rewards=rewards,
-            shown=[utility.shown(0) for utility in each],
-            log_reference=reference_side_by_side(cases),
-            sums=Sums(len(cases)),
-            policies=[case.policy for case in cases],
-            utilities=[case.utility for case in cases],
-            references=[case.reference for case in cases],
-        )
-    )
+    _, worlds, policies, utilities, references = zip(*cases, strict=True)
+    return _measure(_Batch(worlds, policies, utilities, references, *joined_worlds(cases)))
 
 
-def behaviour_side_by_side(mdp: TabularMDP, cases: Sequence[Case]) -> PolicyBehaviour:
-    """What the policies of W cases do, in the world `mdp` of their worlds side by side."""
-    policy = _joined([check_policy(case.mdp, case.policy) for case in cases])[..., None]
-    return PolicyBehaviour(mdp, policy, state_occupancy(mdp, policy))
-
-
-def reference_side_by_side(cases: Sequence[Case]) -> FloatArray | None:
-    """The log references of W cases, which all have one or none: [T, A, W * S] or None."""
-    logs = [log_of_reference(case.mdp, case.reference) for case in cases]
-    present = [log for log in logs if log is not None]
-    return _joined(present) if present else None
-
-
-def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
-    """Arrays [T or 1, A, S] of W worlds as one [T, A, W * S]."""
-    steps = max(map(len, arrays))
-    out = np.empty((steps, arrays[0].shape[1], len(arrays), arrays[0].shape[2]))
-    for i, array in enumerate(arrays):
-        out[:, :, i] = array
-    return out.reshape(*out.shape[:2], -1)
-
-
-# --- Known ----------------------------------------------------------------------------------------
 # Actions times states times problems of one world that are worked on together.
 _PART_ENTRIES = 2**17
 
@@ -580,8 +488,7 @@ def known_utility_many(
     """`known_utility` of many policies, utilities or worlds, or of all of these, in one batch.
 
     Results are those of single calls, up to rounding, in the order given. Worlds of like shape
-    (numbers of states and actions, horizon, discount) are worked on together, whatever else they
-    differ in; a small world then costs a tenth of what it costs alone.
+    (numbers of states and actions, horizon, discount) are measured together, which is faster.
 
     Args:
         mdp: the world, or B worlds.
@@ -606,25 +513,19 @@ def known_utility_many(
         0.1927 0.6931
         0.1927 -0.6931
     """
+    cases = cases_of(mdp, policies, utilities, reference, references)
     if not isinstance(mdp, TabularMDP) or references is not None:
-        return measure_cases(cases_of(mdp, policies, utilities, reference, references))
+        return measure_parts(cases, _together, _alone)
     compared: list[ArrayLike | None] = [None] if utilities is None else list(utilities)
-    counts = {len(policies), len(compared)}
-    if 0 in counts or len(counts - {1}) > 1:
-        raise InvalidParameterError(
-            f"got {len(policies)} policies and {len(compared)} utilities, expected as many of one "
-            f"as of the other, or a single one that is used for all"
-        )
     log_reference = log_of_reference(mdp, reference)
-    batch = max(len(policies), len(compared))
     # A part of the batch whose arrays stay in cache costs less than the whole at once.
     part = max(1, _PART_ENTRIES // (mdp.n_actions * mdp.n_states))
     results = []
-    for start in range(0, batch, part):
+    for start in range(0, len(cases), part):
         members = slice(start, start + part)
         results += measure_known(
             mdp,
-            list(policies) if len(policies) == 1 else list(policies[members]),
+            list(policies if len(policies) == 1 else policies[members]),
             compared if len(compared) == 1 else compared[members],
             log_reference,
             reference,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from threading import Lock
 from typing import Any, NamedTuple, get_args
@@ -47,12 +47,16 @@ TrajectoriesLike = (
 )
 # Stands for minus infinity where averages are taken with weights that may be 0.
 _RULED_OUT = -1e30
+# Classes of more weights are climbed by products with their information alone, but for utilities
+# over actions: most actions of a log's states are hardly ever seen, and the products too many.
+LARGE_WEIGHTS = 100
 
 
 @dataclass(frozen=True)
 class Group:
-    """Trajectories of one MDP with the class of utilities that is fitted to them.
+    """Trajectories of one MDP, as a `Behaviour`, with the class of utilities fitted to them.
 
+    `weight` is what each trajectory counts: 1 / n of all that are pooled, see `pooled`.
     `levels` [L] are the decision steps of the log's columns where they are not 0, 1, 2, ...: in a
     process with branches several decisions belong to one step.
     """
@@ -62,6 +66,7 @@ class Group:
     utilities: LinearClass
     log_reference: FloatArray | None
     levels: tuple[int, ...] | None = None
+    weight: float = 1.0
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -75,9 +80,19 @@ class Group:
         """The columns of the log that belong to a decision step."""
         return [t for t, at in enumerate(self.steps) if at == step]
 
-    def behaviour(self, weight: FloatArray) -> SampledBehaviour:
-        """The behaviour with a weight for each trajectory, [N] (1 / N of all that are pooled)."""
-        return SampledBehaviour(self, weight)
+    @property
+    def utility(self) -> Rewards:
+        """The utility of a class of one weight."""
+        return self.utilities.rewards(np.ones((1, 1)))
+
+    def weights(self, step: int, states: slice) -> FloatArray:
+        """Weight that lies on each action and state: [A, n, 1]."""
+        log = self.trajectories
+        out = np.zeros((self.mdp.n_actions, self.mdp.n_states))
+        for t in self.columns(step):
+            at = log.length > t
+            np.add.at(out, (log.actions[at, t], log.states[at, t]), self.decay(t) * self.weight)
+        return out[:, states, None]
 
     def model(self, theta: FloatArray) -> SoftModel:
         """The soft-optimal model of weights [D]."""
@@ -87,13 +102,13 @@ class Group:
         """The group with some of its trajectories."""
         return replace(self, trajectories=self.trajectories.subset(index))
 
-    def visits(self, weight: FloatArray, *, power: int = 1) -> FloatArray:
+    def visits(self, *, power: int = 1) -> FloatArray:
         """Weight of each state at each decision [T, S], decays raised to a power."""
         log = self.trajectories
         out = np.zeros((self.mdp.steps, self.mdp.n_states))
         for t, row in enumerate(self.steps):
             at = log.length > t
-            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * weight[at])
+            np.add.at(out[row], log.states[at, t], self.decay(t) ** power * self.weight)
         return out
 
     def decay(self, t: int) -> float:
@@ -101,28 +116,10 @@ class Group:
         return 1.0 if self.mdp.horizon is not None else self.mdp.discount**t
 
 
-@dataclass(frozen=True)
-class SampledBehaviour:
-    """How often each pair is used at each decision: sums of the trajectories' weights [N]."""
-
-    group: Group
-    weight: FloatArray
-
-    @property
-    def mdp(self) -> TabularMDP:
-        """The world that the log comes from."""
-        return self.group.mdp
-
-    def weights(self, step: int, states: slice) -> FloatArray:
-        """Weight that lies on each action and state: [A, n, 1]."""
-        group, log = self.group, self.group.trajectories
-        out = np.zeros((group.mdp.n_actions, group.mdp.n_states))
-        for t in group.columns(step):
-            at = log.length > t
-            np.add.at(
-                out, (log.actions[at, t], log.states[at, t]), group.decay(t) * self.weight[at]
-            )
-        return out[:, states, None]
+def pooled(groups: Sequence[Group]) -> list[Group]:
+    """Groups whose trajectories all count alike."""
+    n = sum(len(g.trajectories) for g in groups)
+    return [replace(g, weight=1.0 / n) for g in groups]
 
 
 def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) -> FloatArray:
@@ -142,14 +139,14 @@ def evidence_by_trajectory(group: Group, model: SoftModel, *, mix: float = 0.0) 
     return out
 
 
-def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray) -> FloatArray:
-    """Evidence of each trajectory for a utility at G rationalities, nats: [N, G].
+def curves_by_trajectory(group: Group, rationality: FloatArray) -> FloatArray:
+    """Evidence of each trajectory for a known utility at G rationalities, nats: [N, G].
 
     Where a rationality rules an action out, a loss that no average can make good.
     """
     log = group.trajectories
     out = np.zeros((len(log), len(rationality)))
-    task = problem(group.mdp, utility, rationality, group.log_reference)
+    task = problem(group.mdp, group.utility, rationality, group.log_reference)
     # A branching process has a trajectory in several blocks at a time, and blocks are threads'.
     writing = Lock()
 
@@ -168,12 +165,24 @@ def curves_by_trajectory(group: Group, utility: Rewards, rationality: FloatArray
 def scores_by_trajectory(group: Group, model: SoftModel) -> FloatArray:
     """Gradient in the weights of each trajectory's evidence: [N, D]."""
     log, d = group.trajectories, group.utilities.n_weights
-    out = np.zeros((len(log), d))
-    for step, psi in model.tangents(np.eye(d)):
+    n = len(log)
+    out = np.zeros((n, d))
+    if d <= LARGE_WEIGHTS or n >= d:
+        for step, psi in model.tangents(np.eye(d)):
+            for t in group.columns(step):
+                at = log.length > t
+                out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
+        return out
+
+    # One pass forwards for each trajectory, instead of one backwards for each weight.
+    def weights(step: int) -> FloatArray:
+        used = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
         for t in group.columns(step):
-            at = log.length > t
-            out[at] += group.decay(t) * psi[log.actions[at, t], log.states[at, t]]
-    return out
+            at = np.flatnonzero(log.length > t)
+            np.add.at(used, (log.actions[at, t], log.states[at, t], at), group.decay(t))
+        return used
+
+    return model.adjoint(weights).T
 
 
 def group_trajectories(
@@ -192,12 +201,18 @@ def group_trajectories(
         raise InvalidParameterError(
             "reference is given with several MDPs, expected None: a policy fits one MDP only"
         )
-    groups = []
     classes = _classes(worlds, utility, unknown, many)
+    groups = []
     for world, log, utilities in zip(worlds, logs, classes, strict=True):
-        checked = check_trajectories(world, _as_trajectories(log))
-        log_reference = log_of_reference(world, reference)
-        groups.append(Group(world, checked, utilities, log_reference))
+        if isinstance(log, (tuple, list)) and len(log) in (2, 3):
+            log = Trajectories(*log)
+        if not isinstance(log, Trajectories):
+            raise InvalidParameterError(
+                f"trajectories is {type(log).__name__}, expected Trajectories, or a tuple "
+                f"(states, actions) or (states, actions, length)"
+            )
+        checked = check_trajectories(world, log)
+        groups.append(Group(world, checked, utilities, log_of_reference(world, reference)))
     counts = {g.utilities.n_weights for g in groups}
     if len(counts) > 1:
         raise InvalidParameterError(
@@ -207,28 +222,18 @@ def group_trajectories(
     return groups
 
 
-def _as_trajectories(log: Any) -> Trajectories:
-    if isinstance(log, Trajectories):
-        return log
-    if isinstance(log, (tuple, list)) and len(log) in (2, 3):
-        return Trajectories(*log)
-    raise InvalidParameterError(
-        f"trajectories is {type(log).__name__}, expected Trajectories, or a tuple "
-        f"(states, actions) or (states, actions, length)"
-    )
-
-
 def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -> list[LinearClass]:
     """The class of utilities of each world; a known utility is a class of one weight."""
     if utility is not None and unknown is not None:
         raise InvalidParameterError("utility and unknown are both given, expected one of them")
-    if isinstance(unknown, str) and unknown not in get_args(Over):
-        raise InvalidParameterError(
-            f"unknown is {unknown!r}, expected one of {', '.join(map(repr, get_args(Over)))}, or "
-            f"features [S, D] or [S, A, D]"
-        )
     if isinstance(unknown, str):
-        return [linear_class(world, None, unknown) for world in worlds]  # type: ignore[arg-type]
+        if unknown not in get_args(Over):
+            raise InvalidParameterError(
+                f"unknown is {unknown!r}, expected one of {', '.join(map(repr, get_args(Over)))}, "
+                f"or features [S, D] or [S, A, D]"
+            )
+        over: Any = unknown
+        return [linear_class(world, None, over) for world in worlds]
     shared = utility if unknown is None else unknown
     each = list(shared) if many and shared is not None else [shared] * len(worlds)
     if len(each) != len(worlds):
@@ -237,9 +242,9 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
             f"for each MDP"
         )
     if unknown is not None:
-        return [linear_class(world, features) for world, features in zip(worlds, each, strict=True)]
+        return list(map(linear_class, worlds, each))
     name = "the reward" if utility is None else "the given utility"
-    rewards = [rewards_of(world, u) for world, u in zip(worlds, each, strict=True)]
+    rewards = list(map(rewards_of, worlds, each))
     for unscaled in rewards:
         check_resolved(unscaled)
     normalised = [unscaled.normalised() for unscaled in rewards]
@@ -252,212 +257,12 @@ def _classes(worlds: list[TabularMDP], utility: Any, unknown: Any, many: bool) -
     return out
 
 
-# --- Likelihood climb -----------------------------------------------------------------------------
-# The information of logged decisions is that of the states that the log visits, and damped steps
-# with it (Fisher's scoring) lead to a maximum, taking a share of what is missing away each. Where
-# nothing is left to chance and all logs are whole, the evidence of a log is that of a policy: it is
-# concave, its second derivative is the information of the states that the *model* visits, and steps
-# with that square what is missing. They go first, and scoring has the last word. A step counts only
-# if the likelihood rises.
-#
-# Systems are solved by conjugate gradients with the preconditioners of `meg.preconditioners`;
-# of several worlds that share their weights the information adds
-# up.
-
-_MAX_STEPS = 200
-_LEAST = 1e-14
-_ACCURACY, _LAST_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 1e-2, 1e-6, 200, 60
-# As in `goalmeter.meg.visit_matching`.
-_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55
-_ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
-# Damping below which a step promises what there is to gain, and a range of weights beyond which
-# digits are lost.
-_UNDAMPED, _WIDEST = 1e-3, 1e6
-
-
-class Climbed(NamedTuple):
-    """Weights [D], the average evidence there (nats), and the last step [D]."""
-
-    theta: FloatArray
-    value: float
-    step: FloatArray
-
-
-def climb_likelihood(
-    groups: Sequence[Group], weights: Sequence[FloatArray], done: float
-) -> Climbed:
-    """Weights of the highest likelihood, from 0, to where a step promises less than `done` nats."""
-    pool = _Pool(groups, weights)
-    theta = np.zeros(groups[0].utilities.n_weights)
-    models, value = pool.at(theta)
-    step = np.zeros_like(theta)
-    damping, by_log, accuracy = 1.0, not pool.telescopes, _ACCURACY
-    for _ in range(_MAX_STEPS):
-        step, rise = pool.step(models, damping, by_log, accuracy)
-        better = pool.better(theta, models, value, step, rise)
-        if better is None or rise <= done:
-            if damping > _UNDAMPED and better is not None:
-                damping *= 0.1
-            elif better is None and rise > done and damping < _MOST_DAMPED:
-                damping = 8.0 * max(damping, 1e-6)
-            elif not by_log:
-                by_log, damping = True, 1e-6
-            elif accuracy == _ACCURACY:
-                # A rough solution may miss the little that there is to gain where little is known.
-                accuracy = _LAST_ACCURACY
-            else:
-                break
-            continue
-        theta, models, after, length = better
-        gain, value = after - value, after
-        if length < 1.0:
-            damping = 2.0 * max(damping, 1e-6)
-        else:
-            damping = max((0.1 if gain > _GOOD_SHARE * rise else 0.5) * damping, _LEAST_DAMPED)
-    return Climbed(theta, value, step)
-
-
-class _Pool:
-    """Worlds that share their weights, with logs in each."""
-
-    def __init__(self, groups: Sequence[Group], weights: Sequence[FloatArray]) -> None:
-        one = len(groups) == 1
-        starts = [counted(_start(g if one else _with_features(g))) for g in groups]
-        self._groups = [
-            replace(g, utilities=m.utilities) for g, m in zip(groups, starts, strict=True)
-        ]
-        pairs = list(zip(self._groups, weights, strict=True))
-        self._behaviours = [g.behaviour(w) for g, w in pairs]
-        self._seen = [g.visits(w) for g, w in pairs]
-        # What a model visits is weighted like the trajectories that it stands for.
-        self._shares = [float(w.sum()) for w in weights]
-        self._target = [
-            behaviour_entries(g.utilities, b)
-            for g, b in zip(self._groups, self._behaviours, strict=True)
-        ]
-        self._spaces: list[Space] = [
-            space_of(m, target) for m, target in zip(starts, self._target, strict=True)
-        ]
-
-    def at(self, theta: FloatArray) -> tuple[list[SoftModel], float]:
-        """The models of weights, and their average evidence."""
-        models = [g.model(theta) for g in self._groups]
-        pairs = zip(models, self._behaviours, strict=True)
-        return models, float(sum(m.evidence(b) for m, b in pairs))
-
-    @property
-    def telescopes(self) -> bool:
-        """Whether the logs' evidence is that of a policy, but for where they start."""
-        return all(
-            g.mdp.horizon is not None
-            and g.levels is None
-            and g.mdp.transition.n_entries == g.mdp.n_actions * g.mdp.n_states
-            and bool((g.trajectories.length == g.mdp.horizon).all())
-            for g in self._groups
-        )
-
-    def step(
-        self, models: list[SoftModel], damping: float, by_log: bool, accuracy: float
-    ) -> tuple[FloatArray, float]:
-        """A damped step [D], and what its slope promises, nats."""
-        pairs = zip(models, self._behaviours, strict=True)
-        gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
-        states = self._seen
-        if not by_log:
-            states = [m.states * share for m, share in zip(models, self._shares, strict=True)]
-        scale = self._scale(models)
-        added = damping * (scale + _LEAST) + _LEAST
-        products = 0
-
-        def product(v: FloatArray) -> FloatArray:
-            nonlocal products
-            products += 1
-            parts = zip(models, states, strict=True)
-            felt: FloatArray = np.sum([m.curve(v, now) for m, now in parts], axis=0)
-            return felt + added * v
-
-        nearly = self._preconditioner(models, scale, added, states)
-        step = conjugate_gradients(product, gradient, accuracy, nearly, _CG_STEPS)
-        if products > _MANY_PRODUCTS and len(models) == 1:
-            self._spaces[0].give_up()
-        return step, float(gradient @ step)
-
-    def better(
-        self,
-        theta: FloatArray,
-        models: list[SoftModel],
-        value: float,
-        step: FloatArray,
-        rise: float,
-    ) -> tuple[FloatArray, list[SoftModel], float, float] | None:
-        """Weights, models, evidence and length of the longest part of a step that gains."""
-        for length in (1.0, 0.5, 0.25):
-            trial, reached = self.at(theta + length * step)
-            if reached - value <= _LEAST_SHARE * length * rise - _ROUNDING * max(1.0, abs(value)):
-                continue
-            while reached - value > _HALF * length * rise and length >= 1.0:
-                longer = theta + 2.0 * length * step
-                if np.ptp(longer) > _WIDEST:
-                    break
-                further, more = self.at(longer)
-                if not more > reached:
-                    break
-                trial, reached, length = further, more, 2.0 * length
-            return theta + length * step, trial, reached, length
-        return None
-
-    def _scale(self, models: list[SoftModel]) -> FloatArray:
-        """How much each weight may be felt by the models and by the logs, [D]."""
-        total = np.zeros(self._groups[0].utilities.n_weights)
-        for model, target, space, share in zip(
-            models, self._target, self._spaces, self._shares, strict=True
-        ):
-            visits = share * model_visits(model)
-            total += space.scale(model, visits, model.utilities.collect(target)[:, 0])
-        return total
-
-    def _preconditioner(
-        self,
-        models: list[SoftModel],
-        scale: FloatArray,
-        added: FloatArray,
-        states: list[FloatArray],
-    ) -> Operator:
-        if len(models) == 1:
-            visits = model_visits(models[0]) + _LEAST
-            return self._spaces[0].preconditioner(models[0], visits, added, states[0])
-        formed = [s for s in self._spaces if isinstance(s, FeatureSpace) and s.forms]
-        if len(formed) < len(models):
-            return lambda right: right / (scale + added)
-        parts = zip(formed, models, states, strict=True)
-        system = np.sum([space.nearly(m, now) for space, m, now in parts], axis=0)
-        system[np.diag_indices_from(system)] += added
-        return by_cholesky(system)
-
-
-def _start(group: Group) -> SoftModel:
-    return group.model(np.zeros(group.utilities.n_weights))
-
-
-def _with_features(group: Group) -> Group:
-    """The group with a feature for every entry of a utility that does not depend on time."""
-    utilities = group.utilities
-    if utilities.matrix is not None or utilities.shape[0] > 1:
-        return group
-    every: Any = sp.identity(utilities.n_weights, format="csr")
-    return replace(group, utilities=replace(utilities, matrix=every))
-
-
 # --- Likelihood -----------------------------------------------------------------------------------
 # With sampled transitions the evidence is the average log-likelihood of the logged actions. It is
-# no longer exactly concave (sampled successors differ from expected ones), so the known utility's
-# rationality is checked against a scan, and a class's weights are a local maximum, reached
-# from 0. A maximum at infinity is reached to within `_DONE` nats.
+# not exactly concave (sampled successors differ from expected ones), so the known utility's
+# rationality is checked against a scan, and a class's weights are a local maximum, reached from 0.
 
 _DONE = 1e-9
-# Classes of more weights are climbed by products with their information alone, but for utilities
-# over actions: most actions of a log's states are hardly ever seen, and the products too many.
-_LARGE_WEIGHTS = 100
 _LIKELIHOOD_MAX_STEPS = 120
 # Fractions of a step that are tried before it is damped, and by how much: in scaled weights, whose
 # own information is 1.
@@ -481,43 +286,38 @@ class Fit:
     curves: FloatArray | None = None
 
 
-def fit_known(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+def fit_known(groups: Sequence[Group]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
 
     def evaluate(b: FloatArray) -> Evidence:
-        tasks = [problem(g.mdp, _utility(g), b, g.log_reference) for g in groups]
-        pairs = zip(tasks, groups, weights, strict=True)
-        return reduce(add, [evidence(task, g.behaviour(w)) for task, g, w in pairs])
+        tasks = [problem(g.mdp, g.utility, b, g.log_reference) for g in groups]
+        return reduce(add, map(evidence, tasks, groups))
 
     at_zero = evaluate(np.zeros(1))
     best = best_rationality(evaluate, at_zero)
     value = float(evaluate(best).value[0])
-    grid = _grid(best[0], at_zero)
-    curves = np.concatenate([curves_by_trajectory(g, _utility(g), grid) for g in groups])
+    # Rationalities of both signs, wide apart far out and close around the best one: [G].
+    near = best[0] if np.isfinite(best[0]) and best[0] != 0 else float(first_size(at_zero)[0])
+    wide = np.concatenate([_SCAN * abs(near), _ANYWHERE])
+    grid = np.unique(np.concatenate([[-np.inf, 0.0, np.inf], -wide, wide, near * _CLOSE]))
+    curves = np.concatenate([curves_by_trajectory(g, grid) for g in groups])
     best, value = _highest(evaluate, best, value, grid, curves)
     models = [fitted_model(g, best) for g in groups]
     return Fit(best, models, value, bool(np.isinf(best[0])), curves)
 
 
-def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
+def fit_class(groups: Sequence[Group]) -> Fit:
     """Weights of a class that predict trajectories best, by damped scoring steps."""
     utilities = groups[0].utilities
-    if utilities.n_weights > _LARGE_WEIGHTS and not utilities.on_actions:
-        return _fit_large(groups, weights)
-    behaviours = [g.behaviour(w) for g, w in zip(groups, weights, strict=True)]
-    visits = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
-
-    def evaluate(theta: FloatArray) -> tuple[list[SoftModel], float]:
-        models = [g.model(theta) for g in groups]
-        pairs = zip(models, behaviours, strict=True)
-        return models, float(sum([m.evidence(b) for m, b in pairs]))
-
+    if utilities.n_weights > LARGE_WEIGHTS and not utilities.on_actions:
+        return _fit_large(groups)
+    visits = [g.visits() for g in groups]
     theta = np.zeros(groups[0].utilities.n_weights)
-    models, value = evaluate(theta)
+    models, value = _models_at(groups, theta)
     damping = 0.0
     for _ in range(_LIKELIHOOD_MAX_STEPS):
-        pairs = zip(models, behaviours, strict=True)
-        gradient = np.sum([m.gradient(b) for m, b in pairs], axis=0)
+        pairs = zip(models, groups, strict=True)
+        gradient = np.sum([m.gradient(g) for m, g in pairs], axis=0)
         system = NewtonSystem(list(zip(models, visits, strict=True)), exact=False)
         step = system.solve(gradient, damping=damping)
         rise = float(gradient @ step)
@@ -525,7 +325,7 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
             break
         size, better = 1.0, None
         while better is None and damping <= _LIKELIHOOD_MOST_DAMPED:
-            trial, reached = evaluate(theta + size * step)
+            trial, reached = _models_at(groups, theta + size * step)
             if reached >= value + 1e-4 * size * rise:
                 better = (theta + size * step, trial, reached)
             elif size > _SHORTEST:
@@ -544,14 +344,6 @@ def fit_class(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
     return Fit(theta, models, value, _diverges(models, visits, step))
 
 
-def _fit_large(groups: Sequence[Group], weights: Sequence[FloatArray]) -> Fit:
-    climbed = climb_likelihood(groups, weights, _DONE)
-    models = [g.model(climbed.theta) for g in groups]
-    visits = [g.visits(w) for g, w in zip(groups, weights, strict=True)]
-    diverges = _diverges(models, visits, climbed.step)
-    return Fit(climbed.theta, models, climbed.value, diverges)
-
-
 def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArray) -> bool:
     """Whether a step at the optimum still changes log-probabilities where the data are."""
     for model, seen in zip(models, visits, strict=True):
@@ -559,13 +351,6 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
             if (np.abs(psi[..., 0]) * (seen[t] > 0)).max() > 0.3:
                 return True
     return False
-
-
-def _grid(best: float, at_zero: Evidence) -> FloatArray:
-    """Rationalities of both signs, wide apart far out and close around the best one: [G]."""
-    near = best if np.isfinite(best) and best != 0 else float(first_size(at_zero)[0])
-    wide = np.concatenate([_SCAN * abs(near), _ANYWHERE])
-    return np.unique(np.concatenate([[-np.inf, 0.0, np.inf], -wide, wide, near * _CLOSE]))
 
 
 def _highest(
@@ -602,5 +387,156 @@ def fitted_model(group: Group, theta: FloatArray) -> SoftModel:
     return model.confined(model.regrets(np.sign(theta)) <= 0)
 
 
-def _utility(group: Group) -> Rewards:
-    return group.utilities.rewards(np.ones((1, 1)))
+# --- Large classes --------------------------------------------------------------------------------
+# Damped steps with the information of the states that the log visits (Fisher's scoring) lead to a
+# maximum. Where nothing is left to chance and all logs are whole, the evidence of a log is that of
+# a policy: it is concave, and its second derivative is the information of the states that the
+# *model* visits. Steps with that go first. Systems are solved by conjugate gradients with the
+# preconditioners of `meg.preconditioners`; the information of several worlds adds up.
+
+_MAX_STEPS = 200
+_LEAST = 1e-14
+_ACCURACY, _LAST_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 1e-2, 1e-6, 200, 60
+# As in `goalmeter.meg.visit_matching`.
+_LEAST_SHARE, _GOOD_SHARE, _HALF = 0.1, 0.3, 0.55
+_ROUNDING, _LEAST_DAMPED, _MOST_DAMPED = 1e-14, 1e-14, 1e3
+# Damping below which a step promises what there is to gain, and a range of weights beyond which
+# digits are lost.
+_UNDAMPED, _WIDEST = 1e-3, 1e6
+
+
+def _fit_large(groups: Sequence[Group]) -> Fit:
+    """The weights of the highest likelihood, from 0, to where a step promises next to nothing."""
+    parts = [_Part.of(g, alone=len(groups) == 1) for g in groups]
+    theta = np.zeros(groups[0].utilities.n_weights)
+    evaluate = partial(_models_at, [part.group for part in parts])
+    models, value = evaluate(theta)
+    step = np.zeros_like(theta)
+    damping, by_log, accuracy = 1.0, not all(part.telescopes for part in parts), _ACCURACY
+    for _ in range(_MAX_STEPS):
+        step, rise = _damped_step(parts, models, damping, by_log, accuracy)
+        better = _longest_gain(evaluate, theta, value, step, rise)
+        if better is None or rise <= _DONE:
+            if damping > _UNDAMPED and better is not None:
+                damping *= 0.1
+            elif better is None and rise > _DONE and damping < _MOST_DAMPED:
+                damping = 8.0 * max(damping, 1e-6)
+            elif not by_log:
+                by_log, damping = True, 1e-6
+            elif accuracy == _ACCURACY:
+                # A rough solution may miss the little that there is to gain where little is known.
+                accuracy = _LAST_ACCURACY
+            else:
+                break
+            continue
+        theta, models, after, length = better
+        gain, value = after - value, after
+        if length < 1.0:
+            damping = 2.0 * max(damping, 1e-6)
+        else:
+            damping = max((0.1 if gain > _GOOD_SHARE * rise else 0.5) * damping, _LEAST_DAMPED)
+    fitted = [g.model(theta) for g in groups]
+    seen = [g.visits() for g in groups]
+    return Fit(theta, fitted, value, _diverges(fitted, seen, step))
+
+
+class _Part(NamedTuple):
+    """One of the worlds that share their weights, with its log."""
+
+    group: Group
+    seen: FloatArray  # the weight of each state at each decision, [T, S]
+    share: float  # of all weight: what a model visits is weighted like what it stands for
+    target: FloatArray  # visits of the log, [T, A or 1, S, 1]
+    space: Space
+
+    @classmethod
+    def of(cls, group: Group, *, alone: bool) -> _Part:
+        utilities = group.utilities
+        if not alone and utilities.matrix is None and utilities.shape[0] == 1:
+            # A feature for every entry of a utility that does not depend on time.
+            every: Any = sp.identity(utilities.n_weights, format="csr")
+            group = replace(group, utilities=replace(utilities, matrix=every))
+        start = counted(group.model(np.zeros(utilities.n_weights)))
+        group = replace(group, utilities=start.utilities)
+        target = behaviour_entries(group.utilities, group)
+        share = float(np.full(len(group.trajectories), group.weight).sum())
+        return cls(group, group.visits(), share, target, space_of(start, target))
+
+    @property
+    def telescopes(self) -> bool:
+        """Whether the log's evidence is that of a policy, but for where it starts."""
+        mdp = self.group.mdp
+        return (
+            mdp.horizon is not None
+            and self.group.levels is None
+            and mdp.transition.n_entries == mdp.n_actions * mdp.n_states
+            and bool((self.group.trajectories.length == mdp.horizon).all())
+        )
+
+
+def _models_at(groups: Sequence[Group], theta: FloatArray) -> tuple[list[SoftModel], float]:
+    """The models of weights, and their average evidence."""
+    models = [group.model(theta) for group in groups]
+    pairs = zip(models, groups, strict=True)
+    return models, float(sum(model.evidence(group) for model, group in pairs))
+
+
+def _damped_step(
+    parts: Sequence[_Part], models: list[SoftModel], damping: float, by_log: bool, accuracy: float
+) -> tuple[FloatArray, float]:
+    """A damped step [D], and what its slope promises, nats."""
+    pairs = list(zip(models, parts, strict=True))
+    gradient = np.sum([m.gradient(part.group) for m, part in pairs], axis=0)
+    states = [part.seen if by_log else m.states * part.share for m, part in pairs]
+    scale = np.zeros_like(gradient)
+    for m, part in pairs:
+        wanted = m.utilities.collect(part.target)[:, 0]
+        scale += part.space.scale(m, part.share * model_visits(m), wanted)
+    added = damping * (scale + _LEAST) + _LEAST
+    products = 0
+
+    def product(v: FloatArray) -> FloatArray:
+        nonlocal products
+        products += 1
+        felt = [m.curve(v, now) for m, now in zip(models, states, strict=True)]
+        return np.asarray(np.sum(felt, axis=0) + added * v)
+
+    spaces = [part.space for part in parts]
+    formed = [s for s in spaces if isinstance(s, FeatureSpace) and s.forms]
+    nearly: Operator = lambda right: right / (scale + added)  # noqa: E731
+    if len(parts) == 1:
+        visits = model_visits(models[0]) + _LEAST
+        nearly = spaces[0].preconditioner(models[0], visits, added, states[0])
+    elif len(formed) == len(parts):
+        each = zip(formed, models, states, strict=True)
+        system = np.sum([space.nearly(m, now) for space, m, now in each], axis=0)
+        system[np.diag_indices_from(system)] += added
+        nearly = by_cholesky(system)
+    step = conjugate_gradients(product, gradient, accuracy, nearly, _CG_STEPS)
+    if products > _MANY_PRODUCTS and len(models) == 1:
+        spaces[0].give_up()
+    return step, float(gradient @ step)
+
+
+def _longest_gain(
+    evaluate: Callable[[FloatArray], tuple[list[SoftModel], float]],
+    theta: FloatArray,
+    value: float,
+    step: FloatArray,
+    rise: float,
+) -> tuple[FloatArray, list[SoftModel], float, float] | None:
+    """Weights, models, evidence and length of the longest part of a step that gains."""
+    for length in (1.0, 0.5, 0.25):
+        trial, reached = evaluate(theta + length * step)
+        if reached - value <= _LEAST_SHARE * length * rise - _ROUNDING * max(1.0, abs(value)):
+            continue
+        while reached - value > _HALF * length * rise and length >= 1.0:
+            longer = theta + 2.0 * length * step
+            if np.ptp(longer) > _WIDEST:
+                break
+            further, more = evaluate(longer)
+            if not more > reached:
+                break
+            trial, reached, length = further, more, 2.0 * length
+        return theta + length * step, trial, reached, length
+    return None

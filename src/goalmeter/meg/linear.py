@@ -5,9 +5,8 @@ Small classes are solved along a path of penalties, others by damped Newton step
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,27 +17,31 @@ from goalmeter.meg.behaviour import (
     LinearClass,
     Over,
     behaviour_of,
+    bracketed,
+    certifying,
     linear_class,
+    rounding,
     yardstick,
 )
 from goalmeter.meg.certificate import (
     Bounds,
     LinearFit,
-    checked,
+    Reached,
+    UtilitySearch,
     matching_certificate,
     model_certificate,
 )
 from goalmeter.meg.faces import find_face, recession_faces, staying_inside
 from goalmeter.meg.preconditioners import behaviour_entries, can_be_dense, met, tabular
 from goalmeter.meg.result import (
+    STOPPED_BY,
     FitInterrupted,
     Listener,
     MegResult,
-    Reached,
-    Shown,
     TimeIsUp,
     Watch,
-    class_result,
+    duration,
+    reference_name,
 )
 from goalmeter.meg.soft_model import ALL, DIRECT_WEIGHTS, NewtonSystem, SoftModel, newton_step
 from goalmeter.meg.visit_matching import match_visits
@@ -48,28 +51,23 @@ from goalmeter.tabular.policies import normalised_notes
 
 # --- Penalised ------------------------------------------------------------------------------------
 # Far-out optima defeat plain Newton steps: utilities may have to grow without bound, in directions
-# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed
-# whatever the behaviour is, and so is its dual, a search among policies x:
+# whose sizes lie many powers of ten apart. With a penalty on their size the problem is well posed,
+# and so is its dual, a search among policies x:
 #
 #     max over theta of  f(theta) - e/2 |theta|^2   =   min over x of  KL(x) + |r(x)|^2 / (2 e),
 #
-# with r(x) what the behaviour's features exceed those of x by. Both are solved by one pair: the
-# optimal x is the model of the optimal theta, and r = e theta. As e falls, f(theta) rises to the
-# maximum of the evidence, KL(x) falls short of it by ever less, and r vanishes: value and bound
-# close on each other. Each e takes a few Newton steps from the solution of the one before.
-#
-# The bound that is reported does not trust the solver: it is weak duality at whatever policy the
-# search has come to (`goalmeter.meg.certificate`).
+# with r(x) what the behaviour's features exceed those of x by. The optimal x is the model of the
+# optimal theta, and r = e theta. As e falls, f(theta) rises to the maximum of the evidence, and r
+# vanishes: value and bound close on each other. Each e takes a few Newton steps from the solution
+# of the one before. The bound that is reported is weak duality at whatever policy the search has
+# come to (`goalmeter.meg.certificate`).
 
 # The path is for classes of up to this many weights, where forming the information takes no more
 # than this many multiplications: about a second for each of a hundred Newton steps.
-PATH_WEIGHTS = 400
-PATH_WORK = 2e9
+PATH_WEIGHTS, PATH_WORK = 400, 2e9
 # Each penalty is this part of the one before, from 1 down to 1e-24, far below what rounding
 # leaves of the information's smallest eigenvalues.
-_PART = 10**-0.5
-_STAGES = 48
-_STEPS_A_STAGE = 25
+_PART, _STAGES, _STEPS_A_STAGE = 10**-0.5, 48, 25
 # A stage is over when a Newton step would gain less than this share of the penalty's own value.
 _SETTLED = 1e-4
 # Gain of evidence over KL (nats) below which it is worth moving the model's policy to match.
@@ -78,8 +76,7 @@ _NEAR = 1e-2
 # by more than this, they are still on their way, perhaps to infinity.
 _GROWING = 0.6
 # So many stages that improve neither value nor bound by this share of the tolerance end the path.
-_IDLE_STAGES = 6
-_IDLE_SHARE = 1e-2
+_IDLE_STAGES, _IDLE_SHARE = 6, 1e-2
 
 
 def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
@@ -89,20 +86,14 @@ def is_small(mdp: TabularMDP, utilities: LinearClass) -> bool:
     return d <= PATH_WEIGHTS and (rows + d) * d**2 <= PATH_WORK
 
 
-def penalised_path(
-    start: SoftModel,
-    behaviour: Behaviour,
-    tolerance: float,
-    bounds: Bounds,
-    watch: Watch[LinearFit],
-) -> LinearFit:
+def penalised_path(search: UtilitySearch, start: SoftModel) -> LinearFit:
     """The best utility of a class and a bound, by Newton steps along falling penalties.
 
-    It leads from the model of weights 0 to where value and bound are within the tolerance; the path
-    adds to the bounds that are proven already, and tells the watch of every stage.
+    It leads from the model of weights 0 to where value and bound are within the tolerance.
     """
+    behaviour = search.behaviour
     at = _Point(start, start.evidence(behaviour), start.gradient(behaviour))
-    fit = checked(LinearFit(at.value, *bounds.at(start), start), behaviour, bounds)
+    fit = search.checked(search.fit(start, at.value))
     penalty, idle, steps, highest, moves = 1.0, 0, 0, at.value, (np.inf, np.inf)
     for stage in range(1, _STAGES + 1):
         penalty, last = penalty * _PART, at
@@ -112,9 +103,9 @@ def penalised_path(
             if after is None:
                 break
             at = after
-        _certify(at, bounds)
+        _certify(at, search.bounds)
         before, highest = fit.gap, max(highest, last.value)
-        now = checked(LinearFit(at.value, *bounds.at(at.model), at.model), behaviour, bounds)
+        now = search.checked(search.fit(at.model, at.value))
         if now.error > before:
             # Weights grow as the penalty falls, and so does rounding.
             break
@@ -123,12 +114,21 @@ def penalised_path(
         if now.doubt < fit.doubt:
             fit = replace(now, growing=moves[1] > _GROWING * moves[0])
         fit = replace(fit, steps=steps)
-        watch.tell(fit, *fit.bracket, stage="falling penalties", step=stage, of=_STAGES)
+        search.watch.tell(fit, stage="falling penalties", step=stage, of=_STAGES)
         gained = max(before - fit.gap, at.value - highest)
-        idle = idle + 1 if gained < _IDLE_SHARE * tolerance else 0
-        if fit.closes(tolerance) or idle == _IDLE_STAGES:
+        idle = idle + 1 if gained < _IDLE_SHARE * search.tolerance else 0
+        if fit.closes(search.tolerance) or idle == _IDLE_STAGES:
             break
-    return _limit_of_path(fit, behaviour, tolerance)
+    # The exact limit, where the path's end shows the face that the limit's policies form.
+    model = fit.model
+    face = find_face(model, *newton_step(model, model.gradient(behaviour)), behaviour)
+    if face is None:
+        return fit
+    value = face.model.evidence(behaviour)
+    if not fit.value - search.tolerance <= value <= fit.upper_bound:
+        return fit
+    value, directions = max(value, fit.value), [face.direction]
+    return replace(fit, value=value, model=face.model, directions=directions, growing=False)
 
 
 class _Point(NamedTuple):
@@ -173,51 +173,25 @@ def _certify(at: _Point, bounds: Bounds) -> None:
             bounds.add(matching)
 
 
-def _limit_of_path(fit: LinearFit, behaviour: Behaviour, tolerance: float) -> LinearFit:
-    """The exact limit, where the path's end shows the face that the limit's policies form."""
-    model = fit.model
-    face = find_face(model, *newton_step(model, model.gradient(behaviour)), behaviour)
-    if face is None:
-        return fit
-    value = face.model.evidence(behaviour)
-    if not fit.value - tolerance <= value <= fit.upper_bound:
-        return fit
-    return replace(
-        fit,
-        value=max(value, fit.value),
-        model=face.model,
-        directions=[face.direction],
-        growing=False,
-    )
-
-
 # --- Linear ---------------------------------------------------------------------------------------
 # The evidence is concave in the weights, so damped Newton steps find its global maximum, faces at
-# infinity included. The certificate comes from the other side, the maximum-entropy problem: any
-# policy pi' whose feature expectations equal the behaviour's bounds the evidence of *every*
-# utility of the class by  E_pi'[sum log pi' / reference].  Such a policy is one linear step away
-# from the last model (`goalmeter.meg.certificate`).
+# infinity included. The certificate comes from the other side, the maximum-entropy problem.
 #
 # Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4; weak duality of maximum causal entropy
 # (Ziebart 2010).
 
-# Classes of more weights are fitted by matching visits. Measured on grids, that is the quicker way
-# from there on; below, dense systems also reach optima that lie further out.
-_LARGE_WEIGHTS = 100
-# With features, where forming the information takes more multiplications than this.
-_LARGE_WORK = 1e8
-_MAX_STEPS = 200
-_GRADIENT_STEPS = 500
+# Classes of more weights are fitted by matching visits, and with features those where forming the
+# information takes more multiplications. Measured on grids, that is quicker from there on; below,
+# dense systems also reach optima that lie further out.
+_LARGE_WEIGHTS, _LARGE_WORK = 100, 1e8
+_MAX_STEPS, _GRADIENT_STEPS = 200, 500
 # So many steps in a row that gain less than this share of the tolerance end the search.
-IDLE_STEPS = 4
-IDLE_SHARE = 1e-2
-# Gain of the last step (nats) below which a certificate or a face is worth looking for.
-NEAR = 1e-2
-# Above this gain the optimum is far away, and full Newton steps are not to be trusted.
-FAR = 0.3
+IDLE_STEPS, IDLE_SHARE = 4, 1e-2
+# Gain of the last step (nats) below which a certificate or a face is worth looking for, and above
+# which the optimum is far away, and full Newton steps are not to be trusted.
+NEAR, FAR = 1e-2, 0.3
 # Steps that follow a certificate, until one gains less than this (nats).
-POLISHING_STEPS = 30
-_POLISHED = 1e-14
+POLISHING_STEPS, _POLISHED = 30, 1e-14
 
 
 def fit_linear(
@@ -235,46 +209,41 @@ def fit_linear(
     `ceiling` is a bound that is known beforehand (see `MegResult`), nats. `watch` is told of every
     step; it has the best so far where it, or the keyboard, ends the search from within.
     """
-    watch = watch or Watch()
+    search = UtilitySearch(behaviour, tolerance, Bounds(ceiling), watch or Watch())
     zero = np.zeros(utilities.n_weights)
-    start = SoftModel(behaviour.mdp, utilities, zero, log_reference, watch.check, behaviour)
-    bounds = Bounds(ceiling)
+    start = SoftModel(behaviour.mdp, utilities, zero, log_reference, search.watch.check, behaviour)
     large = is_large(behaviour.mdp, utilities)
     inside, directions = _confined(start, behaviour) if large else (start, [])
     if large:
-        fit = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=False)
+        fit = match_visits(search, inside, directions, dense=False)
     else:
-        fit = _ascend(start, behaviour, tolerance, bounds, watch, "Newton steps")
-    fit = checked(fit, behaviour, bounds)
+        fit = _ascend(search, start, "Newton steps")
+    fit = search.checked(fit)
     if fit.closes(tolerance):
         return fit if large else _polished(fit, behaviour)
-    limit = _at_infinity(fit, inside, directions, behaviour, tolerance, bounds, watch)
+    limit = _at_infinity(search, fit, inside, directions)
     if limit is not None and limit.value >= fit.value - max(tolerance, fit.error):
-        return _better(fit, limit, behaviour, bounds)
+        return search.better(fit, limit)
     if large and can_be_dense(utilities):
         # Steps that were solved too roughly may have settled where there was still far to go.
-        again = match_visits(inside, behaviour, tolerance, bounds, watch, directions, dense=True)
-        fit = _better(fit, again, behaviour, bounds)
+        fit = search.better(fit, match_visits(search, inside, directions, dense=True))
     if fit.closes(tolerance):
         return fit
     if large and utilities.n_weights <= DIRECT_WEIGHTS:
-        second_fit = _ascend(start, behaviour, tolerance, bounds, watch, "second Newton steps")
-        fit = _better(fit, second_fit, behaviour, bounds)
+        fit = search.better(fit, _ascend(search, start, "second Newton steps"))
         if fit.closes(tolerance):
             return _polished(fit, behaviour)
     if is_small(behaviour.mdp, utilities):
-        path = penalised_path(start, behaviour, tolerance, bounds, watch)
-        fit = _better(fit, path, behaviour, bounds)
+        fit = search.better(fit, penalised_path(search, start))
         if fit.closes(tolerance):
             return fit
     if utilities.n_weights > DIRECT_WEIGHTS and large:
         return fit
     # Newton steps can strand on a plateau, where actions are certain and curvature is a rounded
     # zero. Gradients know no curvature: where they end is one more start.
-    watch.tell(fit, *fit.bracket, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
-    second = _by_gradients(start, behaviour)
-    second_fit = _ascend(second, behaviour, tolerance, bounds, watch, "second Newton steps")
-    return _better(fit, second_fit, behaviour, bounds)
+    search.watch.tell(fit, stage="gradient steps", step=0, of=_GRADIENT_STEPS)
+    second = climb_gradients(start, behaviour, options={"maxiter": _GRADIENT_STEPS})
+    return search.better(fit, _ascend(search, second, "second Newton steps"))
 
 
 def is_large(mdp: TabularMDP, utilities: LinearClass) -> bool:
@@ -299,46 +268,29 @@ def _confined(start: SoftModel, behaviour: Behaviour) -> tuple[SoftModel, list[F
 
 
 def _at_infinity(
-    fit: LinearFit,
-    model: SoftModel,
-    directions: list[FloatArray],
-    behaviour: Behaviour,
-    tolerance: float,
-    bounds: Bounds,
-    watch: Watch[LinearFit],
+    search: UtilitySearch, fit: LinearFit, model: SoftModel, directions: list[FloatArray]
 ) -> LinearFit | None:
     """The best utility inside the faces at infinity that a linear program finds; None without.
 
     `fit` is the best so far, `model` the start of the class, and `directions` what it is confined
     by already.
     """
-    watch.tell(fit, *fit.bracket, stage="faces at infinity", step=0, of=1)
+    behaviour = search.behaviour
+    search.watch.tell(fit, stage="faces at infinity", step=0, of=1)
     found = list(directions)
-    for face in recession_faces(model, behaviour, watch.check):
+    for face in recession_faces(model, behaviour, search.watch.check):
         model = face.model
         found.append(face.direction)
     if len(found) == len(directions):
         return None
-    searches: list[Callable[[], LinearFit]] = [
-        lambda: _ascend(model, behaviour, tolerance, bounds, watch, "Newton steps inside the face")
-    ]
+    limit = search.fit(model)
     if model.utilities.matrix is None or is_large(behaviour.mdp, model.utilities):
-        searches = [lambda: match_visits(model, behaviour, tolerance, bounds, watch, found)]
-    if is_small(behaviour.mdp, model.utilities):
-        searches.append(lambda: penalised_path(model, behaviour, tolerance, bounds, watch))
-    limit = LinearFit(model.evidence(behaviour), *bounds.at(model), model)
-    for search in searches:
-        limit = _better(limit, search(), behaviour, bounds)
-        if limit.closes(tolerance):
-            break
+        limit = search.better(limit, match_visits(search, model, found))
+    else:
+        limit = search.better(limit, _ascend(search, model, "Newton steps inside the face"))
+    if is_small(behaviour.mdp, model.utilities) and not limit.closes(search.tolerance):
+        limit = search.better(limit, penalised_path(search, model))
     return replace(limit, directions=found)
-
-
-def _better(first: LinearFit, second: LinearFit, behaviour: Behaviour, bounds: Bounds) -> LinearFit:
-    """The fit of two searches whose value and bound are closer, under all that both proved."""
-    steps = first.steps + second.steps
-    fits = [checked(replace(fit, steps=steps), behaviour, bounds) for fit in (second, first)]
-    return min(fits, key=lambda fit: fit.doubt)
 
 
 def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
@@ -357,78 +309,68 @@ def _polished(fit: LinearFit, behaviour: Behaviour) -> LinearFit:
     return fit
 
 
-def _by_gradients(start: SoftModel, behaviour: Behaviour) -> SoftModel:
+def climb_gradients(
+    start: SoftModel, behaviour: Behaviour, penalty: float = 0.0, options: Any = None
+) -> SoftModel:
+    """The model of max f(theta) - penalty / 2 |theta|^2, by gradients alone."""
     from scipy.optimize import minimize
 
     def cost(theta: FloatArray) -> tuple[float, FloatArray]:
         model = start.at(theta)
-        return -model.evidence(behaviour), -model.gradient(behaviour)
+        value = model.evidence(behaviour) - 0.5 * penalty * float(theta @ theta)
+        return -value, penalty * theta - model.gradient(behaviour)
 
-    options = {"maxiter": _GRADIENT_STEPS}
     return start.at(minimize(cost, start.theta, method="L-BFGS-B", jac=True, options=options).x)
 
 
-def _ascend(
-    model: SoftModel,
-    behaviour: Behaviour,
-    tolerance: float,
-    bounds: Bounds,
-    watch: Watch[LinearFit],
-    stage: str,
-) -> LinearFit:
-    """Damped Newton steps from a model, with faces and certificates on the way.
-
-    `bounds` is what is proven already; the search adds to it.
-    """
-    mdp = behaviour.mdp
-    value = model.evidence(behaviour)
-    directions: list[FloatArray] = []
-    bound = bounds.at(model)
-    visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in range(mdp.steps)])
-    damping, gain, steps, idle = 1.0, np.inf, 0, 0
-    while steps < _MAX_STEPS and idle < IDLE_STEPS and bound.upper - value > tolerance:
-        reached = LinearFit(value, *bound, model, list(directions), steps)
-        watch.tell(reached, *reached.bracket, stage=stage, step=steps, of=_MAX_STEPS)
-        steps += 1
+def _ascend(search: UtilitySearch, model: SoftModel, stage: str) -> LinearFit:
+    """Damped Newton steps from a model, with faces and certificates on the way."""
+    behaviour, tolerance = search.behaviour, search.tolerance
+    decisions = range(behaviour.mdp.steps)
+    visited = np.stack([behaviour.weights(t, ALL)[..., 0].sum(axis=0) for t in decisions])
+    fit = search.fit(model)
+    damping, gain, idle = 1.0, np.inf, 0
+    while fit.steps < _MAX_STEPS and idle < IDLE_STEPS and fit.gap > tolerance:
+        search.watch.tell(fit, stage=stage, step=fit.steps, of=_MAX_STEPS)
+        model, value, steps = fit.model, fit.value, fit.steps + 1
         gradient = model.gradient(behaviour)
         if gain <= NEAR:
             step, psi = newton_step(model, gradient)
             certificate = matching_certificate(model, psi, gradient)
             if certificate is not None:
-                bounds.add(certificate)
-            bound = bounds.at(model)
-            if bound.upper - value <= tolerance:
+                search.bounds.add(certificate)
+            fit = search.fit(model, value, steps, fit.directions)
+            if fit.gap <= tolerance:
                 break
             face = find_face(model, step, psi, behaviour)
             inside = -np.inf if face is None else face.model.evidence(behaviour)
             # A face holds the limit of ever better models, so it cannot be worse than this one.
             if face is not None and inside >= value - tolerance:
-                model, value = face.model, inside
-                directions.append(face.direction)
-                bound = bounds.at(model)
+                directions = [*fit.directions, face.direction]
+                fit = search.fit(face.model, inside, steps, directions)
                 continue
         # Where the model hardly goes yet and the behaviour does, Newton steps are wild; counting
         # the behaviour's own visits tames them, as long as there is far to go.
         states = 0.5 * (model.states + visited) if gain > FAR else model.states
         system = NewtonSystem([(model, states)], exact=False)
-        better = _climb(system, model, behaviour, value, gradient, damping)
+        better = _climb(system, fit, behaviour, gradient, damping)
         if better is None:
+            fit = replace(fit, steps=steps)
             if gain <= NEAR:
                 break
             gain = 0.0  # no step gains, so this is the optimum: it remains to be certified
             continue
-        gain = better[1] - value
+        model, reached, damping = better
+        gain = reached - value
         idle = idle + 1 if gain < IDLE_SHARE * tolerance else 0
-        model, value, damping = better
-        bound = bounds.at(model)
-    return LinearFit(value, *bound, model, directions, steps)
+        fit = search.fit(model, reached, steps, fit.directions)
+    return fit
 
 
 def _climb(
     system: NewtonSystem,
-    model: SoftModel,
+    fit: LinearFit,
     behaviour: Behaviour,
-    value: float,
     gradient: FloatArray,
     damping: float,
 ) -> tuple[SoftModel, float, float] | None:
@@ -439,12 +381,12 @@ def _climb(
     while damping < 1e12:
         step = system.solve(gradient, damping=damping)
         promised = float(gradient @ step)
-        trial = model.at(model.theta + step)
-        gain = trial.evidence(behaviour) - value
+        trial = fit.model.at(fit.model.theta + step)
+        gain = trial.evidence(behaviour) - fit.value
         if gain > 0.1 * promised:
             factor = 0.1 if gain > 0.4 * promised else 0.5
             # Below this, damping no longer touches what is not null.
-            return trial, value + gain, max(damping * factor, 1e-14)
+            return trial, fit.value + gain, max(damping * factor, 1e-14)
         damping = 4.0 * max(damping, 1e-10)
     return None
 
@@ -474,18 +416,19 @@ def linear_utility(
     if is_large(mdp, utilities):
         utilities = tabular(utilities)
     log_reference = log_of_reference(mdp, reference)
-    result, _ = measure_class(
-        behaviour_of(mdp, [policy]),
-        utilities,
-        log_reference,
-        tolerance,
-        watch=Watch(progress, timeout),
-        notes=(
-            *((ACTION_WARNING,) if utilities.on_actions else ()),
-            *normalised_notes(policy=policy, reference=reference),
-        ),
-    )
-    return result
+    watch, notes = Watch[LinearFit](progress, timeout), class_notes(utilities, policy, reference)
+    behaviour = behaviour_of(mdp, [policy])
+    return measure_class(behaviour, utilities, log_reference, tolerance, watch=watch, notes=notes)[
+        0
+    ]
+
+
+def class_notes(
+    utilities: LinearClass, policy: ArrayLike, reference: ArrayLike | None
+) -> tuple[str, ...]:
+    """What the notes of a class's result begin with."""
+    warned = (ACTION_WARNING,) if utilities.on_actions else ()
+    return warned + normalised_notes(policy=policy, reference=reference)
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -505,18 +448,12 @@ def measure_class(
 ) -> tuple[MegResult, LinearFit]:
     """The best utility of a class for a policy's behaviour, and the fit that it comes from.
 
-    Args:
-        behaviour: a policy's behaviour.
-        utilities: the class.
-        log_reference: [T, A, S], or None for uniform.
-        tolerance: nats between value and bound at which the optimum counts as certified.
-        watch: told of every step; its timeout ends the search with what was reached by then.
-        notes: what the result's notes begin with.
+    `log_reference` is [T, A, S], or None for uniform; `tolerance` counts as certified, nats; the
+    timeout of the `watch` ends the search with what was reached by then; `notes` come first.
     """
     watch = watch or Watch()
     check_tolerance(tolerance)
-    measure = yardstick(behaviour, log_reference, utilities.tells_apart())
-    ceiling = float(measure.ceiling[0])
+    maximum, ceiling = yardstick(behaviour, log_reference, utilities.tells_apart()).of()
     near = 0.1 * tolerance  # the rest is room for the value's own rounding
     stopped = None
     try:
@@ -527,40 +464,119 @@ def measure_class(
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # Before the first step: the utility that is 0 everywhere, and the ceiling.
         zero = SoftModel(behaviour.mdp, utilities, np.zeros(utilities.n_weights), log_reference)
-        fit = watch.best or LinearFit(0.0, ceiling, 0.0, False, zero)
+        fit = watch.best or LinearFit(0.0, ceiling, 0.0, False, model=zero)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
     watch.end()
-    # Of an optimum at infinity, the dominant direction is the utility that can be shown.
-    weights = fit.directions[0] if fit.directions else fit.model.theta
-    utility, scale = normalised_utility(utilities, weights)
-    by_step, by_state = model_shares(fit.model, behaviour)
     again = float(fit.model.verified(behaviour)[0])
     error = max(float(fit.model.rounding(behaviour)[0]), abs(again - fit.value))
-    reached = Reached(
-        fit.value,
-        fit.upper_bound,
-        fit.bound_size,
-        fit.bound_by_range,
-        fit.steps,
-        bool(fit.directions),
-        fit.growing,
-        error,
-    )
     result = class_result(
-        reached,
-        Shown(utility, scale, by_step, by_state),
-        measure,
-        mdp=behaviour.mdp,
-        target=utilities.name,
-        uniform=log_reference is None,
-        tolerance=tolerance,
-        notes=notes,
-        stopped=stopped,
-        elapsed=watch.elapsed,
+        replace(fit, error=error),
+        ClassOptions(behaviour.mdp, utilities, log_reference is None, tolerance, notes),
+        (maximum, ceiling),
+        fit.shown,
+        model_shares(fit.model, behaviour),
+        infinite=bool(fit.directions),
+        ended=None if stopped is None else (stopped, watch.elapsed),
     )
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
     return result, fit
+
+
+class ClassOptions(NamedTuple):
+    """What is measured: the best utility of a class in a world, against a reference."""
+
+    mdp: TabularMDP
+    utilities: LinearClass
+    uniform: bool
+    tolerance: float
+    notes: tuple[str, ...] = ()
+
+
+def class_result(
+    reached: Reached,
+    options: ClassOptions,
+    scale: tuple[float, float],
+    weights: FloatArray,
+    shares: tuple[FloatArray, FloatArray],
+    *,
+    infinite: bool,
+    ended: tuple[str, float] | None = None,
+) -> MegResult:
+    """The result of a search for the best utility of a class.
+
+    `scale` are maximum and ceiling of the behaviour, `weights` [D] those of the utility to show,
+    `shares` the evidence by decision step [H] and by state [S], all nats; `infinite` says that the
+    value is the limit of ever larger utilities, and `ended` what stopped the search, if anything
+    did, and after how many seconds.
+    """
+    mdp, utilities, uniform, tolerance, notes = options
+    maximum, ceiling = scale
+    error = max(rounding(mdp), reached.error)
+    tolerance = certifying(tolerance, error, maximum)
+    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
+    doubtful = reached.error > tolerance
+    value = reached.value - reached.error if doubtful else reached.value
+    fields = bracketed(value, reached.upper_bound + error, maximum, ceiling)
+    utility, rationality = normalised_utility(utilities, weights)
+    size, steps = reached.bound_size, reached.steps
+    open_gap = fields["upper_bound"] - fields["value"]
+    said = [*notes]
+    if doubtful:
+        said.append(
+            f"the value has a rounding error of up to {reached.error:.2g} nats, because the "
+            f"utility found is too large or the discount too close to 1 for double precision; the "
+            f"value reported is lower by that much, and it is not certified"
+        )
+    if ended is not None:
+        said.append(
+            f"stopped by {STOPPED_BY[ended[0]]} after {duration(ended[1])} and {steps} steps: the "
+            f"value is the best so far, a lower bound, and the upper bound is what was proven by "
+            f"then"
+        )
+    if infinite:
+        said.append(
+            "the supremum is approached by ever larger utilities; the value is its exact limit"
+        )
+    elif reached.growing:
+        said.append(
+            "the weights were still growing where the search ended: the optimum may lie at "
+            "infinity, and the rationality is that of the utility that was reached"
+        )
+    if open_gap > tolerance and ended is None:
+        said.append(
+            f"the certificate did not close: after {steps} Newton steps the bound is "
+            f"{open_gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
+            f"lower bound"
+        )
+    if size and reached.bound_by_range:
+        said.append(
+            f"the bound holds for all utilities of the class whose range (largest less smallest "
+            f"entry) times the rationality is at most {size:.2g}, a thousand times that of the "
+            f"best one reached"
+        )
+    elif size:
+        said.append(
+            f"the bound holds for all utilities of the class whose weights times the rationality "
+            f"sum to at most {size:.2g} in absolute value, a thousand times those of the best one "
+            f"reached"
+        )
+    measure = "range" if reached.bound_by_range else "weights"
+    return MegResult(
+        **fields,
+        rationality=np.inf if infinite else rationality,
+        target=utilities.name,
+        method=f"concave maximisation, {steps} Newton steps",
+        tolerance=tolerance,
+        by_step=shares[0],
+        by_state=shares[1],
+        utility=utility,
+        reference=reference_name(not uniform),
+        notes=tuple(said),
+        stopped=None if ended is None else ended[0],
+        bound_size=size or np.inf,
+        bound_measure=measure if size else "none",
+    )
 
 
 def normalised_utility(utilities: LinearClass, weights: FloatArray) -> tuple[FloatArray, float]:

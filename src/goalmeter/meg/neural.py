@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -64,10 +64,9 @@ def neural_utility(
 ) -> MegResult:
     """MEG towards utilities over states that a torch module computes: Algorithm 2.
 
-    Each seed initialises the module anew and climbs the evidence with exact gradients
-    (L-BFGS); the rationality of the utility it ends with is then optimised exactly, infinity
-    included. The problem is not convex, so the best seed is a lower bound; `upper_bound` is the
-    certified bound of the class of all utilities over states, which contains the network's.
+    Each seed initialises the module anew and climbs the evidence with exact gradients (L-BFGS); the
+    rationality of the utility it ends with is then optimised exactly, infinity included. The best
+    seed is a lower bound; `upper_bound` is that of the class of all utilities over states.
 
     Args:
         mdp: the world.
@@ -79,10 +78,8 @@ def neural_utility(
         seeds: one restart for each.
         iterations: L-BFGS iterations a restart.
         reference: the policy that scores 0; default uniform.
-        progress: called at every iteration, and every step of the search for the bound, with a
-            `Progress`; default silence.
-        timeout: seconds after which the search ends with what it has; the restarts may take half
-            of them, the rest is for the bound.
+        progress: called at every step with a `Progress`; default silence.
+        timeout: seconds after which the search ends; half of them are for the bound.
 
     Raises:
         FitInterrupted: interrupted at the keyboard; its attribute `result` is the best so far.
@@ -93,29 +90,24 @@ def neural_utility(
     Source: MEG paper (NeurIPS 2024), section 5, Algorithm 2; section 6 for the network.
     """
     chosen = list(seeds)
-    behaviour = behaviour_of(mdp, [policy])
+    class_, behaviour = linear_class(mdp), behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
-    ceiling = float(yardstick(behaviour, log_reference, linear_class(mdp).tells_apart()).ceiling[0])
+    _, ceiling = yardstick(behaviour, log_reference, class_.tells_apart()).of()
     # Loading torch takes seconds, which are not to be taken from the time for the search.
     require("torch", extra="neural", feature="a neural utility")
-    watch = Watch[list[FloatArray]](progress, None if timeout is None else 0.5 * timeout)
-    watch.best = []
+    watch = Watch[_SoFar](progress, None if timeout is None else 0.5 * timeout)
 
-    def hear(restart: int, iteration: int, value: float, so_far: list[FloatArray]) -> None:
-        watch.tell(
-            so_far,
-            value,
-            ceiling,
-            stage=f"network: restart {restart + 1} of {len(chosen)}",
-            step=iteration + 1,
-            of=iterations * (len(chosen) - restart),
-        )
+    def hear(restart: int, iteration: int, value: float, utilities: list[FloatArray]) -> None:
+        stage = f"network: restart {restart + 1} of {len(chosen)}"
+        most = iterations * (len(chosen) - restart)
+        so_far = _SoFar(value, ceiling, utilities)
+        watch.tell(so_far, stage=stage, step=iteration + 1, of=most)
 
     stopped: str | None = None
     try:
         utilities = climb(
             behaviour,
-            linear_class(mdp),
+            class_,
             log_reference,
             _inputs(mdp, inputs),
             module=module,
@@ -127,7 +119,7 @@ def neural_utility(
     except (TimeIsUp, KeyboardInterrupt) as cause:
         stopped = "timeout" if isinstance(cause, TimeIsUp) else "interrupt"
         # A restart that had not begun to climb leaves the utility that is 0 everywhere.
-        utilities = watch.best or [np.zeros(mdp.n_states)]
+        utilities = watch.best.utilities if watch.best else [np.zeros(mdp.n_states)]
     # The network's scale is arbitrary, so each utility gets its own best rationality.
     fits = [known_utility(mdp, policy, utility=u, reference=reference) for u in utilities]
     best = max(fits, key=lambda fit: fit.value)
@@ -166,6 +158,12 @@ def neural_utility(
     if stopped == "interrupt":
         raise FitInterrupted(result) from None
     return result
+
+
+class _SoFar(NamedTuple):
+    value: float
+    upper_bound: float
+    utilities: list[FloatArray]
 
 
 def neural_values(
@@ -230,18 +228,10 @@ def climb(
 ) -> list[FloatArray]:
     """Algorithm 2: for each seed the best utility [D] that a module reaches, scaled to 0..1.
 
-    Args:
-        behaviour: what is to be predicted.
-        utilities: the class whose D weights are what the module computes.
-        log_reference: what scores 0, [T, A, S] or None for uniform.
-        inputs: what the module reads of each weight, [D, F].
-        module: from [D, F] to [D] or [D, 1]; None for the paper's MLP.
-        seeds: one restart for each.
-        iterations: L-BFGS iterations a restart.
-        heard: told of every iteration; its last utility is that of the restart under way.
-        check: called in every pass; it raises what ends the search.
-
-    Raises errors as `neural_utility`.
+    The module computes the D weights of the class from inputs [D, F]; None is the paper's MLP.
+    `heard` is told of every iteration (its last utility is that of the restart under way), and
+    `check`, called in every pass, raises what ends the search. Errors are those of
+    `neural_utility`.
     """
     require("torch", extra="neural", feature="a neural utility")
     import torch
@@ -251,22 +241,25 @@ def climb(
             f"got {len(seeds)} seeds and {iterations} iterations, expected at least one of each"
         )
 
-    def model_of(utility: FloatArray) -> SoftModel:
-        return SoftModel(behaviour.mdp, utilities, utility, log_reference, check)
+    def evidence(utility: FloatArray) -> tuple[float, FloatArray]:
+        model = SoftModel(behaviour.mdp, utilities, utility, log_reference, check)
+        return model.evidence(behaviour), model.gradient(behaviour)
 
     features = torch.from_numpy(inputs)
     # New layers draw from torch's randomness; the caller's is left as it was, here and below.
     with torch.random.fork_rng(devices=[]):
-        network = _default_network(features.shape[1]) if module is None else copy.deepcopy(module)
-    # A fresh copy for each seed: the caller's module is neither trained nor moved to doubles.
+        if module is None:
+            hidden = torch.nn.Linear(features.shape[1], HIDDEN)
+            module = torch.nn.Sequential(hidden, torch.nn.ReLU(), torch.nn.Linear(HIDDEN, 1))
     results: list[FloatArray] = []
     best = -np.inf
     for restart, seed in enumerate(seeds):
+        # A fresh copy for each seed: the caller's module is neither trained nor moved to doubles.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            fresh = copy.deepcopy(network).double()
+            fresh = copy.deepcopy(module).double()
             fresh.apply(_reset)
-        ascent = _Ascent(behaviour, model_of, fresh, features)
+        ascent = _Ascent(evidence, fresh, features)
         for iteration in range(iterations):
             more = ascent.step()
             if heard is not None:
@@ -289,15 +282,13 @@ class _Ascent:
 
     def __init__(
         self,
-        behaviour: Behaviour,
-        model_of: Callable[[FloatArray], SoftModel],
+        evidence: Callable[[FloatArray], tuple[float, FloatArray]],
         module: nn.Module,
         features: torch.Tensor,
     ) -> None:
         import torch
 
-        self._behaviour, self._model_of = behaviour, model_of
-        self._module, self._features = module, features
+        self._evidence, self._module, self._features = evidence, module, features
         self.best, self.utility = -np.inf, np.zeros(len(features))
         self._optimiser = torch.optim.LBFGS(
             module.parameters(),
@@ -327,19 +318,12 @@ class _Ascent:
             )
         flat = output.reshape(-1)
         utility = flat.detach().numpy().copy()
-        model = self._model_of(utility)
-        value = model.evidence(self._behaviour)
+        value, gradient = self._evidence(utility)
         if value > self.best:
             self.best, self.utility = value, utility
         # The evidence is planned in NumPy; its gradient enters the network's chain rule here.
-        flat.backward(-torch.from_numpy(model.gradient(self._behaviour)))
+        flat.backward(-torch.from_numpy(gradient))
         return torch.tensor(-value, dtype=torch.float64)
-
-
-def _default_network(n_inputs: int) -> nn.Module:
-    from torch import nn
-
-    return nn.Sequential(nn.Linear(n_inputs, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
 
 
 def _reset(layer: nn.Module) -> None:

@@ -16,30 +16,24 @@ from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.tabular.mdp import TabularMDP
 
 # --- Value space ----------------------------------------------------------------------------------
-# The information of a class is a badly conditioned matrix in the utility, because a utility that is
-# paid in one state changes what all states before it are worth. In the values W it is nearly local.
-# For a utility v let W be the expected sum of v under the model's policy pi from each state on, and
-# suppose that it hardly depended on the decision step. Then v = B W, with the sparse matrix
-# B = I - g P_pi (g the discount), and the information is a sum of variances of one action each,
+# The information of a class is a badly conditioned matrix in the utility; in the values W that a
+# utility gives rise to it is nearly local. Let W be the expected sum of a utility v under the
+# model's policy pi from each state on, nearly the same at all decision steps. Then v = B W, with
+# the sparse matrix B = I - g P_pi (g the discount), and
 #
 #     v . (information) v  =  sum_t E_pi[psi psi]  =  W . L W,     L = P^T C P,
 #     C(s) = sum_t d_t(s) (diag pi_t(s) - pi_t(s) pi_t(s)^T),
 #
 # so that (information + E)^-1 is nearly B (L + B^T E B)^-1 B^T, E diagonal. In the infinite problem
-# W does not depend on time, L = g^2 P^T C P, and the formula is exact. With a finite horizon P_pi
-# is the average over decision steps, each weighted by how often it is in a state, and what follows
-# the last decision counts as 0.
+# L = g^2 P^T C P, and the formula is exact. With a finite horizon P_pi is the average over decision
+# steps, each weighted by how often it is in a state, and what follows the last decision counts as
+# 0. Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each
+# decision: exact too.
 #
-# Utilities over state-action pairs are a sum of two parts. What tells the actions of a state apart
-# has the information C itself, one small block a state. Payments w(s) - g E[w(s')] add up to what
-# is
-# paid first and last, so that with a finite horizon little is felt of them, and in the infinite
-# problem nothing: their information is nearly that of one decision, P^T C P divided by the number
-# of
-# decisions. The two inverses are added up.
-#
-# Utilities of time and state have W_t - g P_pi W_(t+1) for B, and one matrix L for each decision:
-# nothing is averaged, and the formula is exact here too.
+# Utilities over state-action pairs are a sum of two parts, whose inverses are added up. What tells
+# the actions of a state apart has the information C itself, one small block a state. Payments
+# w(s) - g E[w(s')] add up to what is paid first and last: their information is nearly P^T C P
+# divided by the number of decisions, and 0 in the infinite problem.
 #
 # Where behaviour is all but certain in a world with chance, all of this is far from it. Classes
 # of some hundred weights are then solved with the matrix itself.
@@ -52,10 +46,8 @@ Operator = Callable[[FloatArray], FloatArray]
 _RIDGE, _BLOCK_RIDGE = 1e-9, 1e-13
 # A smaller entry of a diagonal is a rounded zero.
 _LEAST_DIAGONAL = 1e-60
-# A factorisation takes about states * bandwidth^2 multiplications at most (in the order of reverse
-# Cuthill and McKee, which is worse than the one that is used). Above this many, or where the
-# states of a large world are so entangled that the band is a good part of the matrix, diagonals
-# do better.
+# A factorisation takes about states * bandwidth^2 multiplications at most. Above this many, or
+# where the band is a good part of the matrix of a large world, diagonals do better.
 _BAND_WORK = 3e11
 _ENTANGLED, _SMALL = 0.25, 1000
 # Up to this many weights the information itself is formed where the above does badly: by products
@@ -101,13 +93,10 @@ class Space(ABC):
         damping: FloatArray,
         states: FloatArray | None = None,
     ) -> Operator:
-        """What nearly solves (information + damping) v = right.
+        """What nearly solves (information + damping) v = right, damping diagonal [D].
 
-        Args:
-            model: the model whose information is meant.
-            visits: expected features of the model, [D], all positive.
-            damping: the diagonal that is added, [D].
-            states: whose information, [T, S]; default the model's own.
+        `visits` are expected features of the model, [D], all positive; `states` [T, S] are whose
+        information is meant, by default the model's own.
         """
         states = model.states if states is None else states
         if self._dense:
@@ -132,7 +121,7 @@ class ValueSpace(Space):
         self._timed = model.utilities.shape[0] > 1
 
     def scale(self, model: SoftModel, visits: FloatArray, wanted: FloatArray) -> FloatArray:
-        """How much a weight may be felt by a model, and by one that visits what is wanted: [D]."""
+        """The larger of both visits, as `Space.scale`."""
         return visits + np.maximum(wanted, 0.0)
 
     def _formed(
@@ -193,7 +182,11 @@ class ValueSpace(Space):
         policy = uses / np.maximum(uses.sum(axis=0), np.finfo(float).tiny)
         potentials = None
         if model.mdp.horizon is not None:
-            potentials = self._potentials(spread / model.mdp.steps, damping)
+            # Utilities w(s) - g E[w(s')], of which only the end is felt.
+            pays = sp.vstack([sp.identity(n_states, format="csr")] * n_actions, format="csr")
+            pays = pays - g * self._rows
+            system = self._rows.T @ (blocks_of(spread / model.mdp.steps) @ self._rows)
+            potentials = _factorised(system + pays.T @ sp.diags(damping) @ pays)
 
         def solve(right: FloatArray) -> FloatArray:
             paid = right.reshape(n_actions, n_states)
@@ -232,12 +225,6 @@ class ValueSpace(Space):
 
         return solve
 
-    def _potentials(self, spread: FloatArray, damping: FloatArray) -> Operator:
-        """What nearly solves for utilities w(s) - g E[w(s')], of which only the end is felt."""
-        pays = _repeated(len(spread), spread.shape[-1]) - self._discount * self._rows
-        system = self._rows.T @ (blocks_of(spread) @ self._rows)
-        return _factorised(system + pays.T @ sp.diags(damping) @ pays)
-
 
 def gathered(weights: FloatArray) -> Any:
     """What adds up the actions of each state, weighted [A, S]: [S, A S], action-major."""
@@ -256,11 +243,6 @@ def add_spread(spread: FloatArray, policy: FloatArray, states: FloatArray) -> No
     for a, mass in enumerate(policy * states):
         spread[a, a] += mass
         spread[a] -= mass * policy
-
-
-def _repeated(n_actions: int, n_states: int) -> Any:
-    """What takes a number for each state to one for each action and state, [A S, S]."""
-    return sp.vstack([sp.identity(n_states, format="csr")] * n_actions, format="csr")
 
 
 def _factorised(system: Any) -> Operator:
@@ -324,14 +306,11 @@ def _has_narrow_band(rows: Any, mdp: TabularMDP) -> bool:
 
 # --- Counted --------------------------------------------------------------------------------------
 # A constant added to a feature changes no policy, so every feature is counted from its least value:
-# expectations are then positive, as visits are, and changes of their logarithms make sense. The
-# weights mean what they meant. A class with a feature for every state is that of all utilities over
-# states, in other words.
+# expectations are then positive, as visits are, and changes of their logarithms make sense.
 #
 # What a behaviour never does is a face of its own (`goalmeter.meg.faces`): where it only ever
-# meets the least value of a feature, or only ever the largest, a utility may make that feature ever
-# less, or more, attractive. All policies that surely meet nothing else are equally good for it, all
-# others are worse.
+# meets the least value of a feature, or the largest, a utility may make that feature ever less, or
+# more, attractive, for which all policies that surely meet nothing else are equally good.
 #
 # Source: generalised iterative scaling (Darroch and Ratcliff 1972) for changes of logarithms.
 
@@ -362,15 +341,10 @@ def counted(model: SoftModel) -> SoftModel:
 
 
 def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArray]:
-    """What entries a behaviour may meet, as far as single features tell, and the direction.
+    """The entries that a behaviour may meet, as far as single features tell, [T, A or 1, S].
 
-    Args:
-        utilities: the class.
-        visits: of a behaviour, in the entries of a utility, [T, A or 1, S, 1].
-
-    Returns:
-        The entries that are not ruled out, [T, A or 1, S]; and the weights [D] of a utility that
-        is at its largest there, and nowhere else.
+    Also the weights [D] of a utility that is at its largest there, and nowhere else. `visits` are
+    the behaviour's, in the entries of a utility, [T, A or 1, S, 1].
     """
     if utilities.matrix is None:
         return visits[..., 0] > 0, np.where(visits.ravel() > 0, 0.0, -1.0)
@@ -387,9 +361,8 @@ def met(utilities: LinearClass, visits: FloatArray) -> tuple[BoolArray, FloatArr
 def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
     """How much a model's features [D] change where their logarithms are to change by `change` [D].
 
-    Only what policies can change may be asked for, or no weights bring it about. So the changes are
-    made in the visits, each of which takes the average of what its features ask for, and the sum of
-    all visits is held.
+    Each visit takes the average of what its features ask for, and the sum of all visits is held:
+    policies cannot bring about anything else.
     """
     matrix: Any = model.utilities.matrix
     visits = model_entries(model).ravel()
@@ -402,10 +375,7 @@ def features_moved(model: SoftModel, change: FloatArray) -> FloatArray:
 def entry_visits(
     utilities: LinearClass, mdp: TabularMDP, mass: Callable[[int], FloatArray]
 ) -> FloatArray:
-    """Visits in the entries of a class's utilities, of a mass [A, S, 1] at each decision.
-
-    As a tally, [T, A or 1, S, 1].
-    """
+    """Visits in the entries of utilities, [T, A or 1, S, 1], of a mass [A, S, 1] at each step."""
     visits = utilities.visits(1)
     for t in range(mdp.steps):
         utilities.tally(visits, t, mass(t))
@@ -428,25 +398,17 @@ def model_visits(model: SoftModel) -> FloatArray:
     return model.utilities.collect(model_entries(model))[:, 0]
 
 
-def expected_visits(utilities: LinearClass, behaviour: Behaviour) -> FloatArray:
-    """What a behaviour is expected to visit, in the weights of a class: [D]."""
-    return utilities.collect(behaviour_entries(utilities, behaviour))[:, 0]
-
-
 # --- Feature space --------------------------------------------------------------------------------
 # With features Phi and the information H of utilities, the information of weights is Phi^T H Phi.
-# In the values that utilities give rise to H is nearly local (`goalmeter.meg.preconditioners`),
-# and the values of features are what is still to be expected of each: with P_pi averaged over
-# decision steps,
+# The values of features are what is still to be expected of each: with P_pi averaged over decision
+# steps,
 #
 #     W = (I - g P_pi)^-1 (features, averaged over pi),     Y(s, a) = features(s, a) + g E[W(s')],
 #     Phi^T H Phi  is nearly  sum over s of Y(s)^T C(s) Y(s),  C(s) = sum_t d_t (diag pi - pi pi^T),
 #
 # because psi(s, a) is Y(s, a) less its mean over actions. What the last decision leads to is
 # never paid, so its C(s) meets the features alone. Where the features of a state are alike for
-# all actions, they drop out. In the infinite problem nothing is nearly. The matrix has an entry
-# for two weights, no more than the features themselves where there are no more weights than
-# states.
+# all actions, they drop out. In the infinite problem this is exact.
 #
 # Source: `docs/mathematics.md`.
 

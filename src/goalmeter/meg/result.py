@@ -7,16 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from goalmeter._errors import InvalidParameterError
+import numpy as np
+
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import FloatArray
-from goalmeter.meg.behaviour import Yardstick, bracketed, certifying, rounding
 from goalmeter.report.numbers import gap, general, nats, number, percent, rationality
 from goalmeter.report.tables import html_table, one_row
-from goalmeter.tabular.mdp import TabularMDP
 
-# --- Result ---------------------------------------------------------------------------------------
 PESSIMISES = (
     "the rationality is negative: the behaviour does worse than the reference at this utility, "
     "so MEG is shown with a minus sign (`signed`); `value` is the absolute value"
@@ -30,6 +29,12 @@ FLOORED = (
 CERTIFIED_SHARE = 1e-3
 # Longer arrays are left out of JSON; Python has them.
 _JSON_ENTRIES = 10_000
+# Fields and properties in JSON, after "meg".
+_IN_JSON: tuple[str, ...] = (
+    *("upper_bound", "maximum", "fraction", "rationality", "method", "target", "reference"),
+    *("signed", "ceiling", "certified", "bound_size", "bound_measure", "stopped"),
+    *("by_step", "by_state", "utility", "notes"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,9 +48,7 @@ class MegResult:
             lower bound.
         maximum: nats that a fully predictable agent would score: the expected sum of
             log |A| over the decisions that can matter (of -log of the least likely action's
-            reference probability where the reference is not uniform). Decisions that influence
-            no utility of the class, such as the last one of a horizon for utilities over
-            states, do not count.
+            reference probability where the reference is not uniform).
         ceiling: nats that no utility of any class could exceed for this behaviour: `maximum`
             less the behaviour's own entropy in those decisions.
         rationality: beta, in inverse units of `utility`; +-inf for an optimum at infinity.
@@ -61,13 +64,14 @@ class MegResult:
         notes: plain statements a reader of the number needs.
         stopped: "timeout" or "interrupt" where one of them ended the search: `value` is then the
             best so far and `upper_bound` what was proven by then; None where it ran to its end.
-        bound_size: `upper_bound`, and so `certified`, speaks of all utilities of the class up to
-            this size, taken at their rationality; inf where it speaks of all. It is a thousand
-            times the size of the best one that was reached, and at least a thousand.
+        bound_size: `upper_bound` holds for all utilities of the class up to this size, taken at
+            their rationality: a thousand times that of the best one reached; inf if for all.
         bound_measure: what that size is: "range", the largest entry of a utility less its smallest
             (for the utility shown, which has the range 1, this is `rationality`), or "weights",
             the sum of a utility's absolute weights; "none" where `bound_size` is inf.
     """
+
+    _JSON = _IN_JSON
 
     value: float
     upper_bound: float
@@ -109,7 +113,7 @@ class MegResult:
 
     @property
     def _of_absolute(self) -> str:
-        return " of the absolute value" if self._sign < 0 else ""
+        return " of the absolute value" if self.rationality < 0 else ""
 
     @property
     def gap(self) -> float:
@@ -126,26 +130,8 @@ class MegResult:
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values; an infinite rationality as the string "inf" or "-inf"."""
-        return {
-            "meg": self.value,
-            "upper_bound": self.upper_bound,
-            "maximum": self.maximum,
-            "fraction": self.fraction,
-            "rationality": json_number(self.rationality),
-            "method": self.method,
-            "target": self.target,
-            "reference": self.reference,
-            "signed": self.signed,
-            "ceiling": self.ceiling,
-            "certified": self.certified,
-            "bound_size": json_number(self.bound_size),
-            "bound_measure": self.bound_measure,
-            "stopped": self.stopped,
-            "by_step": self.by_step.tolist(),
-            "by_state": _listed(self.by_state),
-            "utility": _listed(self.utility),
-            "notes": list(self.notes),
-        }
+        fields = {name: _json(getattr(self, name)) for name in self._JSON}
+        return {"meg": self.value} | fields | {"by_step": self.by_step.tolist()}
 
     def to_pandas(self) -> Any:
         """Return the single numbers and texts of `to_json` as a data frame of one row.
@@ -200,14 +186,22 @@ class MegResult:
         return "\n".join(lines)
 
 
-def _listed(array: FloatArray | None) -> Any:
-    """An array as nested lists, or None if there is none, or it is too long for JSON."""
-    return array.tolist() if array is not None and array.size <= _JSON_ENTRIES else None
+def reference_name(given: bool) -> str:
+    """What scores 0, in words."""
+    return "given reference policy" if given else "uniform policy"
 
 
 def json_number(value: float) -> float | str:
     """A float as JSON can hold it: infinities as the strings "inf" and "-inf"."""
     return str(value) if math.isinf(value) else value
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist() if value.size <= _JSON_ENTRIES else None
+    if isinstance(value, tuple):
+        return list(value)
+    return json_number(value) if isinstance(value, float) else value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,26 +210,27 @@ class TrajectoryMeg(MegResult):
 
     Attributes:
         n: number of trajectories.
-        corrected: `raw` less its first-order bias, nats; the estimate to quote. MEG is not
-            negative, so neither is this: where the bias is the larger one, it is 0. That makes it
-            too high on average over small true values.
-        unfloored: the same without that floor, nats; to average over many estimates.
+        corrected: `raw` less its first-order bias, at least 0, nats; the estimate to quote.
+        unfloored: the same without the floor at 0, nats; to average over many estimates.
         standard_error: of `corrected`, nats.
-        interval: bootstrap interval over trajectories for the behaviour's MEG, nats; with that of
-            Student's t for fewer than ten, and as far as that many may mislead where all give the
-            same evidence. Of fewer than five it is 0 to the maximum.
+        interval: bootstrap interval over trajectories for the behaviour's MEG, nats, widened for
+            fewer than ten; of fewer than five it is 0 to the maximum.
         confidence: nominal coverage of the interval.
         likelihood_ratio: 2 n raw, the statistic of the test of rationality 0.
         degrees_of_freedom: of that test's chi-square.
         p_value: probability of so large a statistic if actions were drawn from the reference.
-        held_out: cross-fitted evidence, nats a trajectory: each trajectory is scored by the
-            model fitted to the others, mixed with one part in (decisions fitted + 1) of the
-            reference. What the fitted goal predicts of trajectories it has not seen: far below
-            `raw`, or below 0, where a rich class only overfits; NaN for a single trajectory.
+        held_out: cross-fitted evidence, nats a trajectory: each is scored by the model fitted to
+            the others, mixed with one part in (decisions fitted + 1) of the reference. Far below
+            `raw` where a rich class only overfits; NaN for a single trajectory.
     """
 
     # What one observation is called in a table; a subclass may count something else.
     _COUNTED = "trajectories"
+    _JSON = (
+        *_IN_JSON,
+        *("n", "raw", "corrected", "unfloored", "standard_error", "interval", "confidence"),
+        *("likelihood_ratio", "degrees_of_freedom", "p_value", "held_out"),
+    )
 
     n: int
     corrected: float
@@ -270,22 +265,6 @@ class TrajectoryMeg(MegResult):
             ("sample average, biased away from 0", f"{nats(self._sign * self.value)} nats"),
         ]
 
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return super().to_json() | {
-            "n": self.n,
-            "raw": self.raw,
-            "corrected": self.corrected,
-            "unfloored": self.unfloored,
-            "standard_error": self.standard_error,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-            "likelihood_ratio": self.likelihood_ratio,
-            "degrees_of_freedom": self.degrees_of_freedom,
-            "p_value": self.p_value,
-            "held_out": self.held_out,
-        }
-
     def __str__(self) -> str:
         low, high = self._signed_interval()
         floor = "" if self.unfloored >= 0 else f" (0 for {general(self.unfloored, 3)})"
@@ -307,8 +286,7 @@ class TrajectoryMeg(MegResult):
 
 # --- Watch ----------------------------------------------------------------------------------------
 # A search tells its `Watch` of every step; the watch keeps the best so far, passes progress on,
-# and raises `TimeIsUp` from within the search's own loops once the time is over. What was reached
-# is then still there, with the bound that was proven for it.
+# and raises `TimeIsUp` from within the search's own loops once the time is over.
 
 # A terminal is told of a search that lasts, at most so often, seconds.
 FIRST_WORD, NEXT_WORD = 5.0, 5.0
@@ -319,7 +297,20 @@ _BOUND_FROM = 0.1
 # What ended a search, as a note says it.
 STOPPED_BY = {"timeout": "the timeout", "interrupt": "an interrupt"}
 
-Best = TypeVar("Best")
+
+class Bracketed(Protocol):
+    """What a search has reached: a value and a proven bound, nats."""
+
+    @property
+    def value(self) -> float:
+        """A lower bound on MEG."""
+
+    @property
+    def upper_bound(self) -> float:
+        """A proven upper bound."""
+
+
+Best = TypeVar("Best", bound=Bracketed)
 
 
 @dataclass(frozen=True)
@@ -333,7 +324,7 @@ class Progress:
         upper_bound: the bound so far, nats; proven.
         elapsed: seconds since the search began.
         left: seconds that it may still take at most: until the timeout, or until the last step
-            that this stage may take at the pace so far. Most searches end long before.
+            that this stage may take at the pace so far.
     """
 
     stage: str
@@ -382,10 +373,9 @@ class Watch(Generic[Best]):
         number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
         if timeout is not None and not (number and timeout > 0):
             raise InvalidParameterError(
-                f"timeout is {timeout!r}, expected a positive number of seconds, or None"
+                f"timeout is {shown(timeout)}, expected a positive number of seconds, or None"
             )
         self.best: Best | None = None
-        self._value, self._upper = -math.inf, math.inf
         self._progress = progress
         self._begun = time.monotonic()
         self._deadline = math.inf if timeout is None or timeout > 1e9 else self._begun + timeout
@@ -417,16 +407,14 @@ class Watch(Generic[Best]):
         """The search is over: what is worked out of its best is not to be interrupted any more."""
         self._deadline = math.inf
 
-    def tell(
-        self, best: Best, value: float, upper_bound: float, *, stage: str, step: int, of: int
-    ) -> None:
+    def tell(self, best: Best, *, stage: str, step: int, of: int) -> None:
         """Keep what the search would return if it ended here, and tell the listener.
 
-        `step` steps of the stage are done, `of` it may take at most; value and bound are in nats. A
-        search that begins anew is not better than what came before until its value is.
+        `step` steps of the stage are done, `of` it may take at most. A search that begins anew is
+        not better than what came before until its value is.
         """
-        if self.best is None or value >= self._value:
-            self.best, self._value, self._upper = best, value, upper_bound
+        if self.best is None or best.value >= self.best.value:
+            self.best = best
         now = time.monotonic()
         if stage != self._stage:
             self._stage, self._stage_begun = stage, now
@@ -434,7 +422,8 @@ class Watch(Generic[Best]):
             pace = (now - self._stage_begun) / max(step, 1)
             left = max(min(pace * (of - step), self._deadline - now), 0.0)
             elapsed = now - self._begun
-            self._progress(Progress(stage, step, self._value, self._upper, elapsed, left))
+            value, bound = self.best.value, self.best.upper_bound
+            self._progress(Progress(stage, step, value, bound, elapsed, left))
 
 
 def listener(progress: Listener | bool | None) -> Listener | None:
@@ -448,7 +437,7 @@ def listener(progress: Listener | bool | None) -> Listener | None:
         return slowly(lambda line: print(line, file=sys.stderr, flush=True))
     if not callable(progress):
         raise InvalidParameterError(
-            f"progress is {progress!r}, expected a function of one argument, True or False"
+            f"progress is {shown(progress)}, expected a function of one argument, True or False"
         )
     return progress
 
@@ -471,130 +460,3 @@ def duration(seconds: float) -> str:
     if seconds >= 5400:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
-
-
-# --- Class result ---------------------------------------------------------------------------------
-# The size of utilities that a bound is proven for, by whether it is of their range.
-_MEASURES = {True: "range", False: "weights"}
-
-
-class Reached(NamedTuple):
-    """Where a search ended, or was ended; value and bound in nats.
-
-    `bound_size` is 0 where the bound holds for all utilities (see `goalmeter.meg.certificate`),
-    `infinite` says that the value is the limit of ever larger ones, and `error` is the rounding
-    error of the value, nats.
-    """
-
-    value: float
-    upper_bound: float
-    bound_size: float
-    bound_by_range: bool
-    steps: int
-    infinite: bool
-    growing: bool
-    error: float = 0.0
-
-    @property
-    def gap(self) -> float:
-        """What bound and value differ by, nats."""
-        return self.upper_bound - self.value
-
-
-class Shown(NamedTuple):
-    """What a reader sees of the best utility: itself in 0 to 1, its scale, and its evidence."""
-
-    utility: FloatArray
-    scale: float
-    by_step: FloatArray
-    by_state: FloatArray
-
-
-def class_result(
-    reached: Reached,
-    shown: Shown,
-    measure: Yardstick,
-    *,
-    mdp: TabularMDP,
-    target: str,
-    uniform: bool,
-    tolerance: float,
-    notes: tuple[str, ...] = (),
-    stopped: str | None = None,
-    elapsed: float = 0.0,
-    i: int = 0,
-) -> MegResult:
-    """The result of a search in a world, by the yardstick of its behaviour (the i-th of several).
-
-    `uniform` is whether the reference is; `tolerance` counts as certified, nats; `notes` come
-    first; `stopped` is what ended the search after `elapsed` seconds, if anything did.
-    """
-    error = max(rounding(mdp), reached.error)
-    maximum = float(measure.maximum[i % len(measure.maximum)])
-    tolerance = certifying(tolerance, error, maximum)
-    # Where the rounding error exceeds the tolerance, the reported value is a verified lower bound.
-    doubtful = reached.error > tolerance
-    value = reached.value - reached.error if doubtful else reached.value
-    fields = bracketed(value, reached.upper_bound + error, measure, i)
-    reached = reached._replace(value=fields["value"], upper_bound=fields["upper_bound"])
-    return MegResult(
-        **fields,
-        rationality=math.inf if reached.infinite else shown.scale,
-        target=target,
-        method=f"concave maximisation, {reached.steps} Newton steps",
-        tolerance=tolerance,
-        by_step=shown.by_step,
-        by_state=shown.by_state,
-        utility=shown.utility,
-        reference="uniform policy" if uniform else "given reference policy",
-        notes=(*notes, *_notes(reached, tolerance, doubtful, stopped, elapsed)),
-        stopped=stopped,
-        bound_size=reached.bound_size or math.inf,
-        bound_measure=_MEASURES[reached.bound_by_range] if reached.bound_size else "none",
-    )
-
-
-def _notes(
-    reached: Reached, tolerance: float, doubtful: bool, stopped: str | None, elapsed: float
-) -> tuple[str, ...]:
-    notes = []
-    if doubtful:
-        notes.append(
-            f"the value has a rounding error of up to {reached.error:.2g} nats, because the "
-            f"utility found is too large or the discount too close to 1 for double precision; the "
-            f"value reported is lower by that much, and it is not certified"
-        )
-    if stopped is not None:
-        notes.append(
-            f"stopped by {STOPPED_BY[stopped]} after {duration(elapsed)} and {reached.steps} "
-            f"steps: the value is the best so far, a lower bound, and the upper bound is what was "
-            f"proven by then"
-        )
-    if reached.infinite:
-        notes.append(
-            "the supremum is approached by ever larger utilities; the value is its exact limit"
-        )
-    elif reached.growing:
-        notes.append(
-            "the weights were still growing where the search ended: the optimum may lie at "
-            "infinity, and the rationality is that of the utility that was reached"
-        )
-    if reached.gap > tolerance and stopped is None:
-        notes.append(
-            f"the certificate did not close: after {reached.steps} Newton steps the bound is "
-            f"{reached.gap:.2g} nats above the value (tolerance {tolerance:g}); the value is a "
-            f"lower bound"
-        )
-    if reached.bound_size and reached.bound_by_range:
-        notes.append(
-            f"the bound holds for all utilities of the class whose range (largest less smallest "
-            f"entry) times the rationality is at most {reached.bound_size:.2g}, a thousand times "
-            f"that of the best one reached"
-        )
-    elif reached.bound_size:
-        notes.append(
-            f"the bound holds for all utilities of the class whose weights times the "
-            f"rationality sum to at most {reached.bound_size:.2g} in absolute value, a thousand "
-            f"times those of the best one reached"
-        )
-    return tuple(notes)

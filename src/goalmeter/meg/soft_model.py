@@ -55,6 +55,7 @@ class SoftModel:
         self._check = check or (lambda: None)
         self._measured = measured
         self._evidence: dict[tuple[int, int], float] = {}
+        self._own_information: FloatArray | None = None
         self._check()
         self.mdp, self.utilities = mdp, utilities
         self.theta, self.log_reference = theta, log_reference
@@ -307,7 +308,10 @@ class SoftModel:
     def adjoint(self, weights: Callable[[int], FloatArray]) -> FloatArray:
         """sum_t weights(t) . psi_t as a function of the direction: [D, k]; weights [A, S, k]."""
         if self.mdp.horizon is None:
-            mass = self._stationary_adjoint(weights(0))
+            now = weights(0)
+            moved = self.mdp.discount * self.mdp.transition.push(now) - now.sum(axis=0)
+            carried = self._solver.solve(moved, transpose=True)
+            mass = now + carried * self.policy(0)[..., None]
             visits = self.utilities.visits(mass.shape[-1])
             self.utilities.tally(visits, 0, mass)
             return self.utilities.collect(visits)
@@ -324,29 +328,20 @@ class SoftModel:
             arriving = self.mdp.transition.push(mass)
         return self.utilities.collect(visits)
 
-    def _stationary_adjoint(self, weights: FloatArray) -> FloatArray:
-        total = weights.sum(axis=0)
-        moved = self.mdp.discount * self.mdp.transition.push(weights) - total
-        carried = self._solver.solve(moved, transpose=True)
-        return np.asarray(weights + carried * self.policy(0)[..., None])
-
     def information(self, states: FloatArray) -> FloatArray:
         """sum_t states_t(s) E_pi[psi psi^T], [D, D]; for small D.
 
         With the model's own `states` [T, S] this is -Hessian of a policy's evidence.
         """
         # A certificate and the step after it ask for the same matrix.
-        return self._own_information if states is self.states else self._information(states)
-
-    @cached_property
-    def _own_information(self) -> FloatArray:
-        return self._information(self.states)
-
-    def _information(self, states: FloatArray) -> FloatArray:
+        if states is self.states and self._own_information is not None:
+            return self._own_information
         d = self.utilities.n_weights
         total = np.zeros((d, d))
         for rows in self._roots(states):
             total += rows.T @ rows
+        if states is self.states:
+            self._own_information = total
         return total
 
     def information_root(self) -> FloatArray:
@@ -446,8 +441,7 @@ def _without_offset(rewards: Rewards) -> Rewards:
 # The information matrix is formed for up to this many weights, and for more where an exact
 # solution is wanted and forming it takes no more than this many multiplications; beyond,
 # conjugate gradients use products with it alone.
-DIRECT_WEIGHTS = 160
-DIRECT_WORK = 4e11
+DIRECT_WEIGHTS, DIRECT_WORK = 160, 4e11
 # Eigenvalues below this share of the largest belong to directions that change no policy.
 NULL_SHARE = 1e-13
 # Nor does a weight matter whose own information is this small: features are counted in visits,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TypedDict
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.likelihood import (
+    LARGE_WEIGHTS,
     Fit,
     Group,
     TrajectoriesLike,
@@ -20,10 +21,11 @@ from goalmeter.meg.likelihood import (
     fit_known,
     fitted_model,
     group_trajectories,
+    pooled,
     scores_by_trajectory,
 )
 from goalmeter.meg.linear import ACTION_WARNING, model_shares, normalised_utility
-from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg
+from goalmeter.meg.result import FLOORED, PESSIMISES, TrajectoryMeg, reference_name
 from goalmeter.meg.soft_model import ALL, SoftModel
 from goalmeter.statistics import (
     likelihood_ratio_test,
@@ -41,12 +43,8 @@ from goalmeter.tabular.policies import normalised_notes
 #     information = sum over t, s of weight_t(s) E_pi[psi_t(s) psi_t(s)^T],
 #     psi_t(s, a) = features + E[W_(t+1)(s')] - W_t(s),
 #
-# with W_t [S, D] the expected features still to come. W takes one product with the policy's own
-# [S, S] a decision, and rows of psi are worked out where there is weight: the numbers of
-# `SoftModel.information`, without its arrays of an entry for each action, state and weight.
-
-# Classes of more weights are worth it.
-LARGE_WEIGHTS = 100
+# with W_t [S, D] the expected features still to come: rows of psi are worked out where there is
+# weight alone.
 
 
 def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
@@ -76,36 +74,17 @@ def information_of(model: SoftModel, states: FloatArray) -> FloatArray:
     return total
 
 
-def scores_of(group: Group, model: SoftModel) -> FloatArray:
-    """Gradients in the weights of each trajectory's evidence, [N, D], the quicker way."""
-    log, d = group.trajectories, group.utilities.n_weights
-    n = len(log)
-    if d <= LARGE_WEIGHTS or n >= d:
-        return scores_by_trajectory(group, model)
-    # One pass forwards for each trajectory, instead of one backwards for each weight.
-    number = np.arange(n)
-
-    def weights(step: int) -> FloatArray:
-        out = np.zeros((group.mdp.n_actions, group.mdp.n_states, n))
-        for t in group.columns(step):
-            at = log.length > t
-            np.add.at(out, (log.actions[at, t], log.states[at, t], number[at]), group.decay(t))
-        return out
-
-    return model.adjoint(weights).T
-
-
 # --- Inference ------------------------------------------------------------------------------------
 # Scores and information are formed as dense matrices over the weights.
 MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
-Fitter = Callable[[Sequence[Group], Sequence[FloatArray]], Fit]
+Fitter = Callable[[Sequence[Group]], Fit]
 
 
-class Inference(NamedTuple):
-    """Estimate, interval and test (fields as in `TrajectoryMeg`)."""
+class Inference(TypedDict):
+    """Estimate, interval and test, the fields of a `TrajectoryMeg`."""
 
     corrected: float
     unfloored: float
@@ -120,7 +99,6 @@ class Inference(NamedTuple):
 def infer(
     groups: Sequence[Group],
     fit: Fit,
-    weights: Sequence[FloatArray],
     *,
     confidence: float,
     resamples: int,
@@ -141,9 +119,12 @@ def infer(
         )
     pairs = list(zip(groups, fit.models, strict=True))
     evidence = np.concatenate([evidence_by_trajectory(g, m) for g, m in pairs])
-    scores = np.concatenate([scores_of(g, m) for g, m in pairs])
+    scores = np.concatenate([scores_by_trajectory(g, m) for g, m in pairs])
     n = len(evidence)
-    inverse = _pseudo_inverse(_information(groups, fit.models, weights))
+    values, vectors = np.linalg.eigh(_information(groups, fit.models))
+    # Directions that the data do not identify would turn rounding into variance.
+    keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
+    inverse = np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
     bias = float(((scores @ inverse) * scores).sum()) / n / (2 * n)
     raw = max(fit.value, 0.0)
     unfloored = raw - bias
@@ -161,11 +142,11 @@ def infer(
     bounds = (0.0, max(maximum, raw))
     low, high = widened_for_few(ends, evidence, corrected, bounds, confidence)
     null = [g.model(np.zeros(d)) for g in groups]
-    at_null = variance = _information(groups, null, weights)
+    at_null = variance = _information(groups, null)
     if any(g.mdp.horizon is None for g in groups):
         # Independent decisions: the score's variance weighs each by its squared decay, which is 1
         # where there is a horizon.
-        variance = _information(groups, null, weights, power=2)
+        variance = _information(groups, null, power=2)
     test = likelihood_ratio_test(2 * n * raw, at_null, variance)
     if test.p_value > 1.0 - confidence:
         # Not told apart from the reference at this level, so 0 is among the credible values;
@@ -196,12 +177,9 @@ def held_out(
     for k in range(folds):
         train = [(g, f != k) for g, f in zip(groups, parts, strict=True)]
         fitted = [(g.subset(keep), i) for i, (g, keep) in enumerate(train) if keep.any()]
-        count = sum(len(g.trajectories) for g, _ in fitted)
         decisions = sum(int(g.trajectories.length.sum()) for g, _ in fitted)
         # Every part is scored by a fit that has not seen it, worlds without training data included.
-        fit = fitter(
-            [g for g, _ in fitted], [np.full(len(g.trajectories), 1.0 / count) for g, _ in fitted]
-        )
+        fit = fitter(pooled([g for g, _ in fitted]))
         models = {i: m for (_, i), m in zip(fitted, fit.models, strict=True)}
         for i, (group, keep) in enumerate(train):
             if keep.all():
@@ -215,19 +193,11 @@ def held_out(
 def _information(
     groups: Sequence[Group],
     models: Sequence[SoftModel],
-    weights: Sequence[FloatArray],
     *,
     power: int = 1,
 ) -> FloatArray:
-    parts = zip(groups, models, weights, strict=True)
-    return np.asarray(sum(information_of(m, g.visits(w, power=power)) for g, m, w in parts))
-
-
-def _pseudo_inverse(information: FloatArray) -> FloatArray:
-    values, vectors = np.linalg.eigh(information)
-    # Directions that the data do not identify would turn rounding into variance.
-    keep = values > max(_NULL_SHARE * float(values[-1]), 1e-20)
-    return np.asarray((vectors[:, keep] / values[keep]) @ vectors[:, keep].T)
+    parts = zip(groups, models, strict=True)
+    return np.asarray(sum(information_of(m, g.visits(power=power)) for g, m in parts))
 
 
 # --- Trajectories ---------------------------------------------------------------------------------
@@ -293,7 +263,7 @@ def from_trajectories(
     warned = [ACTION_WARNING] if unknown is not None and on_actions else []
     return replace(
         result,
-        reference="uniform policy" if reference is None else "given reference policy",
+        reference=reference_name(reference is not None),
         notes=(*warned, *normalised_notes(reference=reference), *result.notes),
     )
 
@@ -313,26 +283,20 @@ def estimate(
     options, and errors, are those of `from_trajectories`.
     """
     rng = check_options(folds, resamples, rng)
-    sizes = [len(g.trajectories) for g in groups]
-    n = sum(sizes)
+    groups = pooled(groups)
+    n = sum(len(g.trajectories) for g in groups)
     fitter = fit_known if known else fit_class
-    weights = [np.full(size, 1.0 / n) for size in sizes]
-    fit = fitter(groups, weights)
-    measures = [
-        yardstick(g.behaviour(w), g.log_reference, g.utilities.tells_apart())
-        for g, w in zip(groups, weights, strict=True)
-    ]
+    fit = fitter(groups)
+    measures = [yardstick(g, g.log_reference, g.utilities.tells_apart()) for g in groups]
     maximum = sum(float(m.maximum[0]) for m in measures)
     # The ceiling of a sample is a model that knows every sampled frequency.
     ceiling = min(sum(float(m.ceiling[0]) for m in measures), maximum)
     inference = infer(
-        groups, fit, weights, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
+        groups, fit, confidence=confidence, resamples=resamples, rng=rng, maximum=maximum
     )
     outside = held_out(groups, fitter, folds=min(folds, n), rng=rng)
     value = max(fit.value, 0.0)
-    shares = [
-        model_shares(m, g.behaviour(w)) for g, m, w in zip(groups, fit.models, weights, strict=True)
-    ]
+    shares = [model_shares(m, g) for g, m in zip(groups, fit.models, strict=True)]
     utilities = groups[0].utilities
     if known:
         rationality, utility = float(fit.theta[0]) / utilities.unit, None
@@ -342,6 +306,9 @@ def estimate(
         # A class whose best weights are all 0 diverges nowhere.
         rationality = float("inf") if fit.infinite and rationality else rationality
         method = "maximum likelihood in the weights (a local maximum)"
+    by_step = np.zeros(max(len(steps) for steps, _ in shares))
+    for steps, _ in shares:
+        by_step[: len(steps)] += steps
     # A utility over states means nothing across worlds whose states differ.
     single = len(groups) == 1
     result = TrajectoryMeg(
@@ -353,13 +320,13 @@ def estimate(
         target=utilities.name,
         method=method,
         tolerance=1e-6,
-        by_step=_padded_sum([s[0] for s in shares]),
+        by_step=by_step,
         by_state=shares[0][1] if single else np.zeros(0),
         utility=utility if single else None,
         notes=_notes(n, value, rationality, inference),
         n=n,
         held_out=outside,
-        **inference._asdict(),
+        **inference,
     )
     return result, fit.theta
 
@@ -371,12 +338,13 @@ def check_options(
     rng = np.random.default_rng(0) if rng is None else rng
     if not isinstance(rng, np.random.Generator):
         raise InvalidParameterError(
-            f"rng is {rng!r}, expected a generator: np.random.default_rng(seed)"
+            f"rng is {shown(rng)}, expected a generator: np.random.default_rng(seed)"
         )
     whole = isinstance(folds, int) and isinstance(resamples, int)
     if not whole or folds < 2 or resamples < 100:
         raise InvalidParameterError(
-            f"folds is {folds} and resamples {resamples}, expected at least 2 and 100, both whole"
+            f"folds is {shown(folds)} and resamples {shown(resamples)}, expected at least 2 and "
+            f"100, both whole"
         )
     return rng
 
@@ -389,18 +357,11 @@ def _notes(n: int, value: float, rationality: float, inference: Inference) -> tu
         notes.append(
             f"fewer than {FEWEST} trajectories support no interval: it is 0 to the maximum"
         )
-    elif inference.standard_error <= _ALIKE:
+    elif inference["standard_error"] <= _ALIKE:
         evidence = "the same evidence" if value > 0 else "no evidence"
         notes.append(
             f"every trajectory gives {evidence}, so there is no spread to judge by; kinds of "
             f"behaviour not seen in n trajectories may still make up 3 / n of them, and the "
             f"interval says how far that many could mislead"
         )
-    return tuple([*notes, FLOORED] if inference.unfloored < 0 else notes)
-
-
-def _padded_sum(parts: list[FloatArray]) -> FloatArray:
-    out = np.zeros(max(len(p) for p in parts))
-    for part in parts:
-        out[: len(part)] += part
-    return out
+    return tuple([*notes, FLOORED] if inference["unfloored"] < 0 else notes)

@@ -9,33 +9,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, FloatArray
-from goalmeter.meg.batched import Abreast, Fits, search, verify
-from goalmeter.meg.behaviour import Behaviour, Over, behaviour_of, linear_class, yardstick
-from goalmeter.meg.known import (
-    Case,
-    behaviour_side_by_side,
-    cases_of,
-    measure_parts,
-    reference_side_by_side,
-)
+from goalmeter.meg.batched import WorldBatch, search, verify
+from goalmeter.meg.behaviour import Over, behaviour_of, linear_class, yardstick
+from goalmeter.meg.certificate import Reached
+from goalmeter.meg.known import Case, cases_of, joined_worlds, measure_parts
 from goalmeter.meg.linear import (
-    ACTION_WARNING,
     TOLERANCE,
+    ClassOptions,
     check_tolerance,
+    class_notes,
+    class_result,
+    climb_gradients,
     is_large,
     linear_utility,
     normalised_utility,
 )
 from goalmeter.meg.neural import neural_utility
-from goalmeter.meg.result import Listener, MegResult, Reached, Shown, Watch, class_result, listener
+from goalmeter.meg.result import Listener, MegResult, Watch, listener
 from goalmeter.meg.soft_model import SoftModel
 from goalmeter.meg.visit_matching import PenalisedClimb
-from goalmeter.tabular.batched import Sums, side_by_side
+from goalmeter.tabular.batched import Sums
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.planning import log_of_reference
-from goalmeter.tabular.policies import normalised_notes
 
 if TYPE_CHECKING:
     from torch import nn
@@ -67,8 +64,7 @@ def simplest_utility(
     """The utility with the smallest weights that explains a share of a policy's MEG.
 
     Very different utilities predict the same behaviour, and the one that `unknown_utility` ends
-    with spends large weights on the last hundredth of a nat, much of it in states that are
-    hardly visited. Asking for a little less, with weights as small as possible, leaves the
+    with spends large weights on the last hundredth of a nat. Asking for a little less leaves the
     weights that behaviour insists on: this is the utility to plot.
 
     Args:
@@ -94,44 +90,25 @@ def simplest_utility(
         array([0.5, 1. , 0. ])
     """
     if not 0.0 < share < 1.0:
-        raise InvalidParameterError(f"share is {share!r}, expected a number between 0 and 1")
+        raise InvalidParameterError(f"share is {shown(share)}, expected a number between 0 and 1")
     best = linear_utility(mdp, policy, features=features, over=over, reference=reference)
     utilities = linear_class(mdp, features, over)
     behaviour = behaviour_of(mdp, [policy])
     log_reference = log_of_reference(mdp, reference)
     start = SoftModel(mdp, utilities, np.zeros(utilities.n_weights), log_reference)
     large = is_large(mdp, utilities)
-    climb = PenalisedClimb(start, behaviour) if large else _Descent(start, behaviour)
+    climb = PenalisedClimb(start, behaviour) if large else None
     # Weights of the utility itself, at rationality 1: their size is the rationality.
     model, evidence = start, 0.0
     # From strong to weak penalties: the first utility that explains enough is the smallest.
     for penalty in _PENALTIES:
         if evidence >= share * best.value:
             break
-        model, evidence = climb.to(penalty)
+        model = climb.to(penalty) if climb else climb_gradients(model, behaviour, penalty)
+        evidence = model.evidence(behaviour)
     utility, rationality = normalised_utility(utilities, model.theta)
     part = evidence / best.value if best.value > 0 else 0.0
     return SimplestUtility(utility, rationality, evidence, part)
-
-
-class _Descent:
-    """As `PenalisedClimb`, for any class of a few hundred weights at most."""
-
-    def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
-        self._model, self._behaviour = start, behaviour
-
-    def to(self, penalty: float) -> tuple[SoftModel, float]:
-        """The model of max f(theta) - penalty / 2 |theta|^2, and its evidence."""
-        from scipy.optimize import minimize
-
-        def cost(theta: FloatArray) -> tuple[float, FloatArray]:
-            model = self._model.at(theta)
-            value = model.evidence(self._behaviour) - 0.5 * penalty * float(theta @ theta)
-            return -value, penalty * theta - model.gradient(self._behaviour)
-
-        theta = minimize(cost, self._model.theta, method="L-BFGS-B", jac=True).x
-        self._model = self._model.at(theta)
-        return self._model, self._model.evidence(self._behaviour)
 
 
 # --- Unknown --------------------------------------------------------------------------------------
@@ -155,11 +132,7 @@ def unknown_utility(
     targets). Classes that are linear in their weights have a global optimum, which is found and
     certified: `upper_bound` is a proven bound on every utility of the class that is, at its
     rationality, up to a thousand times as large as the best one reached; the result's `bound_size`
-    and `bound_measure` say in which sense. Classes without features and of more than 100 weights
-    are solved matrix-free (`goalmeter.meg.visit_matching`), the others densely; where that leaves
-    value and bound apart, a linear program looks for optima at infinity
-    (`goalmeter.meg.faces`), and a class of up to some hundred weights is searched once more
-    along falling penalties (`goalmeter.meg.linear`).
+    and `bound_measure` say in which sense.
 
     Args:
         mdp: the world; its reward is not used.
@@ -172,17 +145,15 @@ def unknown_utility(
         tolerance: nats between value and bound at which the optimum counts as certified.
         inputs: for a network, the state features [S, F] it reads; default one-hot.
         seeds: for a network, one restart for each.
-        progress: called at every step with a `Progress`: value and bound so far, seconds gone and
-            left at most. True writes a line to standard error every five seconds, False is
-            silent, and None, the default, writes if standard error is a terminal or a notebook's.
-        timeout: seconds after which the search ends with what it has; it is looked at in every
-            pass over the decisions, so the end may come a Newton step late.
+        progress: called at every step with a `Progress`. True writes a line to standard error
+            every five seconds, False is silent, and None, the default, writes if standard error is
+            a terminal or a notebook's.
+        timeout: seconds after which the search ends with what it has.
 
     Returns:
         A `MegResult` whose `utility` is the maximising one, scaled to 0..1, with `rationality`
         its beta; inf where the supremum is approached by ever larger utilities, and `utility`
-        is then the direction that matters first. After a timeout `stopped` is "timeout", the value
-        is the best so far and the bound what was proven by then; both hold.
+        is then the direction that matters first.
 
     Raises:
         FitInterrupted: a `KeyboardInterrupt` whose attribute `result` is the best so far, where
@@ -192,9 +163,9 @@ def unknown_utility(
 
     Source: MEG paper (NeurIPS 2024), Definitions 4.2 to 4.4, section 5.
     Cost: up to 100 weights, or with features where H * A * S * D^2 is at most 1e8, ten to thirty
-    Newton steps of O(H * transitions * D) each. Otherwise some hundred passes of
-    O(H * transitions), and for each of some ten to sixty steps a sparse factorisation; with
-    features also a matrix [D, D]. No array of S * S entries.
+    Newton steps of O(H * transitions * D) each (`goalmeter.meg.linear`). Otherwise some hundred
+    passes of O(H * transitions), and for each of some ten to sixty steps a sparse factorisation
+    (`goalmeter.meg.visit_matching`). No array of S * S entries.
 
     Example: a mouse that never pays for its cheese has one goal that explains it fully.
         >>> stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
@@ -260,7 +231,7 @@ def unknown_utility_many(
         over: as in `unknown_utility`.
         reference: as in `unknown_utility`, shared by all.
         references: B of them, None among them for the uniform policy; in place of `reference`.
-        tolerance: nats between value and bound at which an optimum counts as certified.
+        tolerance: as in `unknown_utility`.
         timeout: seconds after which all searches end with what they have: those that had not begun
             with the value 0 and the bound that is known beforehand.
 
@@ -281,7 +252,7 @@ def unknown_utility_many(
         0.1927 1.3863
     """
     check_tolerance(tolerance)
-    watch: Watch[None] = Watch(None, timeout)
+    watch = Watch[Reached](None, timeout)
     cases = cases_of(mdp, policies, None, reference, references)
     return measure_parts(
         cases,
@@ -294,13 +265,12 @@ def unknown_utility_many(
 def _sureness(case: Case) -> float:
     """How sure a policy is on average: the surer, the farther away its optimum lies."""
     policy = np.asarray(case.policy)
-    # What is no policy is told apart where it is checked.
     if policy.ndim == 0 or policy.dtype.kind not in "biuf" or not policy.size:
         return 0.0
     return float(policy.max(axis=-1).mean())
 
 
-def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> MegResult:
+def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[Reached]) -> MegResult:
     return linear_utility(
         case.mdp,
         case.policy,
@@ -312,66 +282,48 @@ def _alone(case: Case, *, over: Over, tolerance: float, watch: Watch[None]) -> M
 
 
 def _together(
-    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[None]
+    cases: Sequence[Case], *, over: Over, tolerance: float, watch: Watch[Reached]
 ) -> list[MegResult]:
     space = linear_class(cases[0].mdp, None, over)
     alone = partial(_alone, over=over, tolerance=tolerance, watch=watch)
     if is_large(cases[0].mdp, space):
         return [alone(case) for case in cases]
-    mdp = side_by_side([case.mdp for case in cases])
-    behaviour = behaviour_side_by_side(mdp, cases)
-    log_reference = reference_side_by_side(cases)
+    mdp, behaviour, log_reference = joined_worlds(cases)
     worlds = [case.mdp for case in cases]
-    abreast = Abreast(worlds, space, mdp, behaviour, log_reference, watch.check)
+    batch = WorldBatch(worlds, space, mdp, behaviour, log_reference, watch.check)
     sums = Sums(len(cases))
-    measure = yardstick(behaviour, log_reference, abreast.utilities.tells_apart(), sums)
+    measure = yardstick(behaviour, log_reference, batch.utilities.tells_apart(), sums)
     # As in the single search: the rest is room for the value's own rounding.
     near = 0.1 * tolerance
-    fits = search(abreast, near, measure.ceiling)
+    fits = search(batch, near, measure.ceiling)
     # What is worked out of the best so far takes passes as well, which nothing must cut short.
-    abreast = replace(abreast, check=_never)
-    by_step = np.zeros((len(cases), mdp.steps))
-    by_state = np.zeros((len(cases), space.shape[2]))
+    batch = replace(batch, check=lambda: None)
+    shares: dict[int, tuple[FloatArray, FloatArray]] = {}
     ended = np.flatnonzero(fits.closed | fits.stopped)
-    for chosen, some in fits.groups(abreast, ended):
+    for chosen, some in fits.groups(batch, ended):
         model = some.model(fits.theta[chosen])
         verify(some, model, fits, chosen, near)
-        shares = some.shares(model)
-        by_step[chosen], by_state[chosen] = shares.sum(axis=2).T, shares.sum(axis=0)
+        for i, share in zip(chosen, some.shares(model).swapaxes(0, 1), strict=True):
+            shares[i] = share.sum(axis=1), share.sum(axis=0)
     results = []
     for i, case in enumerate(cases):
         if not fits.closed[i] and not fits.stopped:
             results.append(alone(case))
             continue
-        # Of an optimum at infinity, the dominant direction is the utility that can be shown.
-        weights = fits.direction[i] if i in fits.faces else fits.theta[i]
-        shown = Shown(*normalised_utility(space, weights), by_step[i], by_state[i])
+        notes = class_notes(space, case.policy, case.reference)
+        parts = (each[i] for each in (fits.value, fits.bound, fits.size, fits.error))
+        value, bound, size, error = map(float, parts)
+        infinite = i in fits.faces
         results.append(
             class_result(
-                _reached(fits, i),
-                shown,
-                measure,
-                mdp=case.mdp,
-                target=space.name,
-                uniform=log_reference is None,
-                tolerance=tolerance,
-                notes=(
-                    *((ACTION_WARNING,) if space.on_actions else ()),
-                    *normalised_notes(policy=case.policy, reference=case.reference),
-                ),
-                stopped=None if fits.closed[i] else "timeout",
-                elapsed=watch.elapsed,
-                i=i,
+                Reached(value, bound, size, False, int(fits.steps[i]), error=error),
+                ClassOptions(case.mdp, space, log_reference is None, tolerance, notes),
+                measure.of(i),
+                # Of an optimum at infinity, the dominant direction is the utility to show.
+                fits.direction[i] if infinite else fits.theta[i],
+                shares[i],
+                infinite=infinite,
+                ended=None if fits.closed[i] else ("timeout", watch.elapsed),
             )
         )
     return results
-
-
-def _reached(fits: Fits, i: int) -> Reached:
-    parts = fits.value, fits.bound, fits.size, fits.error
-    value, bound, size, error = (float(each[i]) for each in parts)
-    return Reached(value, bound, size, False, int(fits.steps[i]), i in fits.faces, False, error)
-
-
-def _never() -> None:
-    """No end: the time of a search does not count for what follows it."""

@@ -1,22 +1,20 @@
 """The best utility of a large class: Newton steps along falling penalties, matrix-free.
 
-In a class where every entry of the utility is a weight of its own, features are visits: of a state,
-of a state at a decision step, or of a state and an action. At the best utility the model visits
-everything as often as the behaviour does, which may be a millionth of a millionth of a visit: the
-evidence hardly feels such states, and yet the bound does. So the problem is solved at one scale
-after another, as in `goalmeter.meg.linear`,
+Where every entry of the utility is a weight of its own, features are visits. At the best utility
+the model visits everything as often as the behaviour does, which may be a millionth of a millionth
+of a visit: the evidence hardly feels such states, and yet the bound does. So the problem is solved
+at one scale after another, as in `goalmeter.meg.linear`,
 
     max over u of  f(u) - e/2 |u|^2,      where        m(u) = a - e u
 
-with m the model's visits and a the behaviour's. At a penalty e what is visited more than e times is
-settled, and the rest is visited about e times. From one penalty e to the next, e', visits have to
+with m the model's visits and a the behaviour's. From one penalty e to the next, e', visits have to
 change by the factor (a - e' u) / (a - e u), which lies between e'/e and about 1, so in logarithms
 
     log m(u + v) = log m(u) + (information . v) / m,     information . v = m log((a - e' u) / m),
 
-and a step lowers even what is visited far too often to where it belongs, when a Newton step on the
-evidence would lower its logarithm by 1. Newton steps on the penalised evidence then correct it.
-Systems are solved by conjugate gradients with the preconditioner of `meg.preconditioners`.
+and a step lowers even what is visited far too often to where it belongs. Newton steps on the
+penalised evidence then correct it. Systems are solved by conjugate gradients with the
+preconditioner of `meg.preconditioners`.
 
 Source: `docs/mathematics.md`.
 """
@@ -36,9 +34,10 @@ from goalmeter.meg.certificate import (
     Certificate,
     LinearFit,
     NewtonDirection,
-    checked,
+    UtilitySearch,
+    policy_certificate,
     price,
-    tilted_certificate,
+    tilted,
 )
 from goalmeter.meg.preconditioners import (
     Space,
@@ -48,44 +47,37 @@ from goalmeter.meg.preconditioners import (
     model_visits,
     space_of,
 )
-from goalmeter.meg.result import Watch
 from goalmeter.meg.soft_model import SoftModel, conjugate_gradients
 
-_MAX_STEPS = 300
+_MAX_STEPS, _STEPS_A_STAGE = 300, 12
 # The first penalty, what each is of the one before, and the last: below it visits are rounded.
 _FIRST, _PART, _LAST = 1e-3, 1e-2, 1e-17
-_STEPS_A_STAGE = 12
 # A stage is over when a step would gain less than this many times what the penalty costs.
 _SETTLED = 2.0
 # Added to all visits that are divided by; less is not told from none.
 _LEAST = 1e-14
-# A step asks for at most this change of a logarithm. Upwards less: what is visited more often is
-# also come back to more often, so a long step overshoots.
+# A step asks for at most this change of a logarithm; a long step upwards overshoots.
 _LARGEST_FALL, _LARGEST_RISE = 8.0, 1.0
-_ACCURACY, _CG_STEPS = 3e-2, 300
-# After a system that took more products than this, the preconditioner is given up where it can be.
-_MANY_PRODUCTS = 60
+# After a system that took more products than the last, the preconditioner is given up if it can be.
+_ACCURACY, _CG_STEPS, _MANY_PRODUCTS = 3e-2, 300, 60
 # Gain (nats) below which the best utility under a penalty is reached.
 _DONE = 1e-9
 # Share of the promised gain that a step must bring, that shows damping to be hardly needed, and
 # what rounding may take from it (nats).
 _LEAST_SHARE, _GOOD_SHARE, _ROUNDING = 0.1, 0.3, 1e-13
-_LEAST_DAMPED, _FIRST_DAMPED, _MOST_DAMPED = 1e-14, 1e-6, 1e10
-# What damping is multiplied by when a step is refused; each time in a row by so much more.
-_REFUSED = 8.0
-# A quadratic gives half of what its slope promises. Where utilities grow for ever it is more, and
-# steps twice as long are tried; up to a range of utilities beyond which digits are lost.
+# What damping is multiplied by when a step is refused grows by the last factor each time in a row.
+_LEAST_DAMPED, _FIRST_DAMPED, _MOST_DAMPED, _REFUSED = 1e-14, 1e-6, 1e10, 8.0
+# A quadratic gives half of what its slope promises. Where it is more, steps twice as long are
+# tried, up to a range of utilities beyond which digits are lost.
 _HALF, _WIDEST = 0.55, 2e3
 # Share of the tolerance that visits which a certificate misses may cost; of a value below 1 nat
 # the same share of that, but for values below the last.
 _MISSED, _SMALLEST = 0.1, 1e-3
-# A certificate is worth its price once a step promises no more than a few tolerances, and visits
-# that it may have to cut off cost no more than a part of one; of features, which do not tell what
-# is cut off, logarithms have to be this close. So many certificates in a row that do not halve the
-# gap end the search.
+# A certificate is tried once a step promises no more than a few tolerances, and visits that it may
+# have to cut off cost no more than a part of one (of features: logarithms are this close). So many
+# in a row that do not halve the gap end the search.
 _NEARLY, _CLOSE, _CLOSE_LOGARITHMS, _IDLE_CERTIFICATES = 4.0, 0.3, 0.5, 4
-# Where a far-out utility's range is so many times what it was some penalties before, it may be on
-# its way to infinity.
+# How much a far-out utility's range grows over some penalties if it may be on its way to infinity.
 _GROWING = 1.5
 
 
@@ -121,76 +113,61 @@ class _Damping(NamedTuple):
         return _Damping(max(by * self.size, _LEAST_DAMPED))
 
 
-class _Search(NamedTuple):
+class _Matching:
     """What stays the same during a search; `target` are the behaviour's visits [D]."""
 
-    behaviour: Behaviour
-    target: FloatArray
-    space: Space
-    bounds: Bounds
-    tolerance: float
+    def __init__(self, search: UtilitySearch, start: SoftModel) -> None:
+        self.behaviour, self.tolerance = search.behaviour, search.tolerance
+        entries = behaviour_entries(start.utilities, search.behaviour)
+        self.target = start.utilities.collect(entries)[:, 0]
+        self.space = space_of(start, entries)
 
     def at(self, model: SoftModel) -> _Point:
         """The point that a model is."""
         return _Point(model, model.evidence(self.behaviour))
 
 
-def _search(start: SoftModel, behaviour: Behaviour, bounds: Bounds, tolerance: float) -> _Search:
-    utilities = start.utilities
-    entries = behaviour_entries(utilities, behaviour)
-    target = utilities.collect(entries)[:, 0]
-    return _Search(behaviour, target, space_of(start, entries), bounds, tolerance)
-
-
 def match_visits(
+    search: UtilitySearch,
     start: SoftModel,
-    behaviour: Behaviour,
-    tolerance: float,
-    bounds: Bounds,
-    watch: Watch[LinearFit],
     directions: Sequence[FloatArray] = (),
     *,
     dense: bool | None = None,
 ) -> LinearFit:
     """Climb from a model to the best utility of its class, until the bound is within the tolerance.
 
-    The class must have a weight for every entry of a utility. What the behaviour never visits must
-    be closed to the model (see `goalmeter.meg.faces`), by the `directions` that the fit is to
-    name. The search adds to the bounds that are proven already. It ends without a certificate after
-    300 steps, at the last penalty, or where certificates no longer improve; a class of some hundred
-    weights is then searched once more with the information itself, which `dense` may ask for from
-    the start or forbid.
+    What the behaviour never visits must be closed to the model (see `goalmeter.meg.faces`), by the
+    `directions` that the fit is to name. The search ends without a certificate after 300 steps, at
+    the last penalty, or where certificates no longer improve; a class of some hundred weights is
+    then searched once more with the information itself, which `dense` may ask for or forbid.
     """
     start = counted(start)
-    search = _search(start, behaviour, bounds, tolerance)
+    matching = _Matching(search, start)
     if dense:
-        search.space.give_up()
-        return _follow(search, start, watch, directions, "dense Newton steps")
-    fit = _follow(search, start, watch, directions, "Newton steps")
-    if dense is None and abs(fit.gap) > tolerance and search.space.give_up():
+        matching.space.give_up()
+        return _follow(search, matching, start, directions, "dense Newton steps")
+    fit = _follow(search, matching, start, directions, "Newton steps")
+    if dense is None and abs(fit.gap) > search.tolerance and matching.space.give_up():
         # Steps that were solved too roughly may have settled where there was still far to go.
-        again = _follow(search, start, watch, directions, "dense Newton steps")
-        steps = fit.steps + again.steps
-        both = [checked(fitted, behaviour, bounds) for fitted in (fit, again)]
-        fit = replace(min(both, key=lambda fitted: fitted.doubt), steps=steps)
+        fit = search.better(_follow(search, matching, start, directions, "dense Newton steps"), fit)
     return fit
 
 
 def _follow(
-    search: _Search,
+    search: UtilitySearch,
+    matching: _Matching,
     start: SoftModel,
-    watch: Watch[LinearFit],
     directions: Sequence[FloatArray],
     kind: str,
 ) -> LinearFit:
     """One search along falling penalties, see `match_visits`; `kind` is what its steps are."""
-    bounds, tolerance, at = search.bounds, search.tolerance, search.at(start)
-    fit = LinearFit(at.value, *bounds.at(start), start, list(directions))
+    bounds, tolerance, at = search.bounds, search.tolerance, matching.at(start)
+    fit = search.fit(start, at.value, directions=directions)
     penalty, damping, stage, leap, idle = _FIRST, _Damping(), 0, False, 0
     ranges = [0.0]
     for step in range(1, _MAX_STEPS + 1):
-        watch.tell(fit, *fit.bracket, stage=kind, step=step - 1, of=_MAX_STEPS)
-        after, damping, promised = _climb(search, at, penalty, damping, leap)
+        search.watch.tell(fit, stage=kind, step=step - 1, of=_MAX_STEPS)
+        after, damping, promised = _climb(matching, at, penalty, damping, leap)
         leap = False
         if after is None and damping.size > _MOST_DAMPED:
             break
@@ -198,11 +175,11 @@ def _follow(
             # Whoever still holds the model before does not need gigabytes of policies of it.
             at.model.forget()
             at, stage = after, stage + 1
-            fit = _kept(fit, at, bounds, step)
-        if promised < _NEARLY * tolerance and _is_close(search, at):
+            fit = _kept(search, fit, at, step)
+        if promised < _NEARLY * tolerance and _is_close(matching, at):
             before = fit.gap
-            at = _certify(search, at)
-            fit = _kept(fit, at, bounds, step)
+            at = _certify(matching, at, bounds)
+            fit = _kept(search, fit, at, step)
             idle = idle + 1 if fit.gap > 0.5 * before else 0
             if abs(fit.gap) <= tolerance or idle == _IDLE_CERTIFICATES:
                 break
@@ -210,14 +187,14 @@ def _follow(
         if settled or stage >= _STEPS_A_STAGE:
             if penalty <= _LAST:
                 break
-            if watch.bound_is_due:
-                bounds.add(_proven(search, at)[1])
-                fit = _kept(fit, at, bounds, step)
+            if search.watch.bound_is_due:
+                bounds.add(_proven(matching, at)[1])
+                fit = _kept(search, fit, at, step)
             penalty, stage, leap = penalty * _PART, 0, settled
             ranges.append(float(np.ptp(at.model.theta)))
     if abs(fit.gap) > tolerance:
-        _certify(search, at)
-        fit = _kept(fit, at, bounds, fit.steps)
+        _certify(matching, at, bounds)
+        fit = _kept(search, fit, at, fit.steps)
     width = float(np.ptp(fit.model.theta))
     far = abs(fit.gap) > tolerance or width > _WIDEST
     return replace(fit, growing=far and width > _GROWING * min(ranges[-3:]))
@@ -228,18 +205,18 @@ class PenalisedClimb:
 
     def __init__(self, start: SoftModel, behaviour: Behaviour) -> None:
         start = counted(start)
-        self._search = _search(start, behaviour, Bounds(np.inf), _DONE)
-        self._at = self._search.at(start)
+        self._matching = _Matching(UtilitySearch(behaviour, _DONE, Bounds(np.inf)), start)
+        self._at = self._matching.at(start)
 
-    def to(self, penalty: float) -> tuple[SoftModel, float]:
-        """The model of max f(u) - penalty / 2 |u|^2 from the last one on, and its evidence."""
+    def to(self, penalty: float) -> SoftModel:
+        """The model of max f(u) - penalty / 2 |u|^2 from the last one on."""
         damping = _Damping()
         for _ in range(_MAX_STEPS):
-            after, damping, promised = _climb(self._search, self._at, penalty, damping, False)
+            after, damping, promised = _climb(self._matching, self._at, penalty, damping, False)
             self._at = self._at if after is None else after
             if promised < _DONE or damping.size > _MOST_DAMPED:
                 break
-        return self._at.model, self._at.value
+        return self._at.model
 
 
 def centred(model: SoftModel) -> FloatArray:
@@ -255,13 +232,13 @@ def cost(model: SoftModel, penalty: float) -> float:
     return 0.5 * penalty * float(utility @ utility)
 
 
-def _kept(fit: LinearFit, at: _Point, bounds: Bounds, steps: int) -> LinearFit:
+def _kept(search: UtilitySearch, fit: LinearFit, at: _Point, steps: int) -> LinearFit:
     """The fit that a search keeps: the better value, under all that is proven for it."""
     model, value = (at.model, at.value) if at.value >= fit.value else (fit.model, fit.value)
-    return LinearFit(value, *bounds.at(model), model, fit.directions, steps)
+    return search.fit(model, value, steps, fit.directions)
 
 
-def _is_close(search: _Search, at: _Point) -> bool:
+def _is_close(search: _Matching, at: _Point) -> bool:
     """Whether a certificate is worth its price, as far as the point's visits tell."""
     if at.model.utilities.matrix is not None:
         away = np.log((search.target + _LEAST) / (at.visits + _LEAST))
@@ -272,28 +249,28 @@ def _is_close(search: _Search, at: _Point) -> bool:
     return price(at.model, excess) < _CLOSE * search.tolerance
 
 
-def _certify(search: _Search, at: _Point) -> _Point:
+def _certify(search: _Matching, at: _Point, bounds: Bounds) -> _Point:
     """Add what the policy one exact Newton step away proves; the better of both ends of the step.
 
     The step leaves the value right to the square of what it was.
     """
     direction, proven = _proven(search, at)
-    search.bounds.add(proven)
+    bounds.add(proven)
     after = search.at(at.model.at(at.model.theta + direction.weights))
     return after if after.value > at.value else at
 
 
-def _proven(search: _Search, at: _Point) -> tuple[NewtonDirection, Certificate]:
+def _proven(search: _Matching, at: _Point) -> tuple[NewtonDirection, Certificate]:
     """The exact Newton direction at a point, and what the policy along it proves."""
     gradient = search.target - at.visits
     worth = min(max(at.value, _SMALLEST), 1.0)
     missed = _MISSED * search.tolerance * worth
     direction = NewtonDirection(at.model, at.visits, gradient, search.space, _LEAST, missed)
-    return direction, tilted_certificate(direction, search.target)
+    return direction, policy_certificate(at.model, tilted(direction), search.target)
 
 
 def _climb(
-    search: _Search, at: _Point, penalty: float, damping: _Damping, leap: bool
+    search: _Matching, at: _Point, penalty: float, damping: _Damping, leap: bool
 ) -> tuple[_Point | None, _Damping, float]:
     """The point after a damped step on the penalised evidence, or None if it does not gain.
 
@@ -361,7 +338,7 @@ def _solved(
 
 
 def _doubled(
-    search: _Search, at: _Point, step: FloatArray, model: SoftModel, value: float, penalty: float
+    search: _Matching, at: _Point, step: FloatArray, model: SoftModel, value: float, penalty: float
 ) -> tuple[SoftModel, float]:
     """The model at the end of a step that is doubled for as long as that gains, and its value."""
     length = 2.0

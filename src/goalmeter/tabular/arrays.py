@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from goalmeter.tabular.mdp import TabularMDP
 
 
-# --- Validation ---------------------------------------------------------------------------------
 SUM_TOLERANCE = 1e-9
 # Rows of a policy may come from a network, which computes in single precision.
 ROW_TOLERANCE = 1e-5
@@ -157,56 +156,6 @@ def read_only(array: AnyArray) -> AnyArray:
     return array
 
 
-def check_dense(array: FloatArray) -> None:
-    """Raises if P [S, A, S] has another shape or rows that are no distributions."""
-    if array.ndim != 3 or array.shape[0] != array.shape[2]:
-        expected = "[S, A, S] (state, action, next state); for successor lists pass "
-        expected += "(next_state, probability), each [S, A, K]"
-        raise wrong_shape("transition", array.shape, expected, InvalidModelError)
-    n_states, n_actions, _ = array.shape
-    check_size(n_states, n_actions)
-    check_finite(array, "transition", InvalidModelError)
-    check_distributions(array, "transition", InvalidModelError)
-
-
-def check_successors(next_state: AnyArray, probability: FloatArray) -> None:
-    """Raises if successor lists [S, A, K] name what is no state, or are no distributions."""
-    if next_state.ndim != 3 or next_state.shape != probability.shape:
-        raise InvalidModelError(
-            f"next_state has shape {shape_text(next_state.shape)} and probability "
-            f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
-        )
-    if next_state.dtype.kind not in "iu":
-        raise InvalidModelError(
-            f"next_state has type {next_state.dtype}, expected integers; "
-            f"it holds the index of each successor state"
-        )
-    n_states, n_actions, width = next_state.shape
-    check_size(n_states, n_actions)
-    if width == 0:
-        raise InvalidModelError(
-            "next_state lists no successor (K = 0), expected at least one per state and action"
-        )
-    # Two passes without a temporary array; which entry is wrong is looked for only if one is.
-    if next_state.min() < 0 or next_state.max() >= n_states:
-        bad = (next_state < 0) | (next_state >= n_states)
-        where = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise InvalidModelError(
-            f"next_state{at(where)} is {next_state[where]}, "
-            f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
-        )
-    check_finite(probability, "probability", InvalidModelError)
-    check_distributions(probability, "probability", InvalidModelError)
-
-
-def check_size(n_states: int, n_actions: int) -> None:
-    """Raises if there is no state or no action."""
-    if n_states < 1 or n_actions < 1:
-        raise InvalidModelError(
-            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
-        )
-
-
 # --- Archives -----------------------------------------------------------------------------------
 # Only numbers are read: unpickling an array of Python objects would run the file's code. The sizes
 # in the archive's directory are checked against a limit and against the heads of the arrays before
@@ -221,6 +170,7 @@ def load_arrays(
     path: str | Path, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, AnyArray]:
     """Read the named arrays of an .npz file, all of them numerical."""
+    known = [*required, *optional]
     with naming(path), _open_archive(Path(path)) as archive:
         names = archive.files
         for name in required:
@@ -228,7 +178,6 @@ def load_arrays(
                 raise InvalidFileError(
                     f"the array {name!r} is missing; the file holds {listing(names)}"
                 )
-        known = [*required, *optional]
         for name in names:
             if name not in known:
                 raise InvalidFileError(
@@ -255,6 +204,7 @@ def listing(names: Sequence[str]) -> str:
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    mend = "write it with numpy.savez(path, name=array, ...)"
     try:
         # Opened here, because numpy leaves a damaged archive open.
         file = reading(path)
@@ -267,13 +217,17 @@ def _open_archive(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
         begins = file.read(len(np.lib.format.MAGIC_PREFIX))
         file.seek(0)
         if begins == np.lib.format.MAGIC_PREFIX:
-            raise _not_an_archive("a single array (.npy), expected an archive of named arrays")
+            raise InvalidFileError(
+                f"the file is a single array (.npy), expected an archive of named arrays; {mend}"
+            )
         try:
             entries = listed(file)
             archive = np.load(file, allow_pickle=False)
         except (ValueError, EOFError, OSError, zipfile.BadZipFile) as cause:
             # numpy's own message proposes to allow pickles, which is never the remedy here.
-            raise _not_an_archive("not an .npz archive, or a damaged one") from cause
+            raise InvalidFileError(
+                f"the file is not an .npz archive, or a damaged one; {mend}"
+            ) from cause
         with archive:
             check_sizes(entries)
             for entry in entries:
@@ -301,10 +255,6 @@ def _check_head(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
             f"the array {name!r} is damaged and cannot be read (its shape {shape_text(shape)} "
             f"takes {wanted:,} bytes, and there are {there:,}); write the file again"
         )
-
-
-def _not_an_archive(kind: str) -> InvalidFileError:
-    return InvalidFileError(f"the file is {kind}; write it with numpy.savez(path, name=array, ...)")
 
 
 def _read(archive: np.lib.npyio.NpzFile, name: str) -> AnyArray:
@@ -361,12 +311,15 @@ def read_mdp(path: str | Path) -> dict[str, Any]:
                     f"the file holds {listing(forms)}, expected either transition [S, A, S], "
                     f"or next_state and probability [S, A, K]"
                 )
+        numbers = {name: arrays[name] for name in ("horizon", "discount") if name in arrays}
+        for name, array in numbers.items():
+            if array.ndim:
+                raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
         return {
             "transition": transition,
             "reward": arrays["reward"],
-            "horizon": _number(arrays, "horizon", None),
             "initial": arrays["initial"],
-            "discount": _number(arrays, "discount", 1.0),
+            **{name: array.item() for name, array in numbers.items()},
         }
 
 
@@ -437,13 +390,3 @@ def _checked_features(features: ArrayLike) -> FloatArray:
         expected = "[S, D] (states, then at least one feature)"
         raise wrong_shape("features", array.shape, expected, InvalidUtilityError)
     return array
-
-
-def _number(arrays: dict[str, AnyArray], name: str, default: float | None) -> Any:
-    """A single number of a file as a plain Python number."""
-    if name not in arrays:
-        return default
-    array = arrays[name]
-    if array.ndim:
-        raise wrong_shape(name, array.shape, "a single number", InvalidFileError)
-    return array.item()

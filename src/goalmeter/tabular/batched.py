@@ -15,10 +15,8 @@ from goalmeter.tabular.planning import SoftPlan, optimal_policy, plan, soft_plan
 from goalmeter.tabular.policies import Rewards, rewards_of, stack_rewards
 from goalmeter.tabular.transition import BLOCK_STATES, Transition
 
-# --- Side by side --------------------------------------------------------------------------------
-# Nothing leads from one world to another, so whatever is worked out for every state of the one is
-# worked out for every state of all, at the cost of the interpreter's overhead for one. What is
-# summed over states is then summed over those of each world (`Sums`).
+# Nothing leads from one world to another, so what is worked out for every state of one world is
+# worked out for every state of all. Sums over states are then sums of each world (`Sums`).
 
 # Worlds stand side by side as one block of states, so that sums over a block are sums of worlds:
 # enough to make the interpreter's overhead small, few enough that a pass stays in cache.
@@ -97,29 +95,6 @@ def _rows(worlds: Sequence[TabularMDP]) -> sp.csr_matrix:
     )
 
 
-# --- Plans of many worlds -----------------------------------------------------------------------
-# A small world costs the interpreter's overhead more than arithmetic, so planning for a hundred of
-# them one by one takes ten times as long as planning for all in one go.
-
-
-def optimal_policies(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
-    """`optimal_policy` of each world, in order."""
-    return _each(worlds, _optimal_together, optimal_policy)
-
-
-def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> list[FloatArray]:
-    """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon."""
-
-    def alone(world: TabularMDP) -> FloatArray:
-        return soft_plan(world, rationality).policy()[..., 0]
-
-    def together(some: Sequence[TabularMDP]) -> list[FloatArray]:
-        joined = _plan_together(some, rationality).policy()[..., 0]
-        return _split(joined, len(some))
-
-    return _each(worlds, together, alone)
-
-
 def spread_out(task: SoftProblem, n_states: int) -> SoftProblem:
     """The problems of W worlds side by side, of which `task` has each as a column."""
     return task._replace(
@@ -129,35 +104,28 @@ def spread_out(task: SoftProblem, n_states: int) -> SoftProblem:
     )
 
 
-def _plan_together(worlds: Sequence[TabularMDP], rationality: float) -> SoftPlan:
-    rewards, unit = stack_rewards([rewards_of(world) for world in worlds]).normalised()
-    # A rationality beyond a double, in the utility's own unit, is the limit.
-    with np.errstate(over="ignore"):
-        in_units = rationality * unit
-    return plan(spread_out(problem(side_by_side(worlds), rewards, in_units), worlds[0].n_states))
+def optimal_policies(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
+    """`optimal_policy` of each world, in order."""
+    return _planned(worlds, np.inf, SoftPlan.greedy_policy, optimal_policy)
 
 
-def _optimal_together(worlds: Sequence[TabularMDP]) -> list[FloatArray]:
-    solved = _plan_together(worlds, np.inf)
-    mdp = solved.task.mdp
-    out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
-    states = np.arange(mdp.n_states)
-    for step in range(mdp.steps):
-        # As in `optimal_policy`: gaps of tied actions are exactly 0, and the first one counts.
-        out[step, states, solved.backup_at(step).gap[..., 0].argmin(axis=0)] = 1.0
-    return _split(out, len(worlds))
+def soft_optimal_policies(worlds: Sequence[TabularMDP], rationality: float) -> list[FloatArray]:
+    """The soft-optimal policy of each world, in order: [H, S, A], or [S, A] without a horizon."""
+    return _planned(
+        worlds,
+        rationality,
+        lambda plan: plan.policy()[..., 0],
+        lambda world: soft_plan(world, rationality).policy()[..., 0],
+    )
 
 
-def _split(policy: FloatArray, n_worlds: int) -> list[FloatArray]:
-    """[H, W * S, A] as W policies [H, S, A]."""
-    return [np.ascontiguousarray(part) for part in np.split(policy, n_worlds, axis=1)]
-
-
-def _each(
+def _planned(
     worlds: Sequence[TabularMDP],
-    together: Callable[[Sequence[TabularMDP]], list[FloatArray]],
+    rationality: float,
+    read: Callable[[SoftPlan], FloatArray],
     alone: Callable[[TabularMDP], FloatArray],
 ) -> list[FloatArray]:
+    """The policies that are read off the plans of worlds, which stand side by side if they can."""
     groups: dict[object, list[int]] = {}
     for i, world in enumerate(worlds):
         # The infinite problem is solved by factorising, which gains nothing from neighbours.
@@ -165,10 +133,19 @@ def _each(
         groups.setdefault(like if world.horizon is not None else i, []).append(i)
     out: dict[int, FloatArray] = {}
     for members in groups.values():
-        room = max(1, MOST_STATES // worlds[members[0]].n_states)
+        n_states = worlds[members[0]].n_states
+        room = max(1, MOST_STATES // n_states)
         for start in range(0, len(members), room):
             part = members[start : start + room]
             some = [worlds[i] for i in part]
-            made = together(some) if len(some) > 1 else [alone(some[0])]
-            out.update(zip(part, made, strict=True))
+            if len(some) == 1:
+                out[part[0]] = alone(some[0])
+                continue
+            rewards, unit = stack_rewards([rewards_of(world) for world in some]).normalised()
+            # A rationality beyond a double, in the utility's own unit, is the limit.
+            with np.errstate(over="ignore"):
+                task = problem(side_by_side(some), rewards, rationality * unit)
+            # [H, W * S, A], which is split into the policies of the worlds.
+            policies = np.split(read(plan(spread_out(task, n_states))), len(some), axis=1)
+            out.update(zip(part, map(np.ascontiguousarray, policies), strict=True))
     return [out[i] for i in range(len(worlds))]

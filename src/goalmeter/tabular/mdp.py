@@ -6,7 +6,7 @@ Worlds are given as arrays, as a Gymnasium transition table, or as CliffWorld.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -40,52 +40,51 @@ if TYPE_CHECKING:
 _LIMITS = ("max_steps", "max_episode_steps")
 
 
-def read_environment(
-    env: str | Env[Any, Any],
-    *,
-    horizon: int | None = None,
-    initial: ArrayLike | int | None = None,
-    **make_options: Any,
-) -> tuple[str, dict[str, Any]]:
-    """What the table says as a name for messages and the arguments of `TabularMDP`.
+def _read_environment(env: Any, horizon: int | None, initial: Any) -> dict[str, Any]:
+    """The arguments of `TabularMDP` for an environment, see `TabularMDP.from_gymnasium`."""
+    base = env.unwrapped
+    table = _read_table(base)
+    if initial is None:
+        initial = getattr(base, "initial_state_distrib", None)
+    if initial is None:
+        raise InvalidModelError(
+            f"the environment does not tell where episodes start (it has no "
+            f"env.unwrapped.initial_state_distrib); "
+            f"give initial=, a state or a distribution [{table.n_states}]"
+        )
+    start = as_initial(initial, table.n_states)
+    horizon = _time_limit(env) if horizon is None else horizon
+    if horizon is None:
+        raise InvalidParameterError(
+            "the environment has no time limit (neither in its registration nor as "
+            "max_steps or max_episode_steps), expected a number of decisions; "
+            "give horizon=H (or max_episode_steps=H to gymnasium.make)"
+        )
+    n_states, n_actions, target = table.n_states, table.n_actions, table.next_state
+    # An outcome of probability 0 is listed by some environments and ends no episode.
+    ends = table.terminated & (table.probability > 0)
+    absorbing = np.unique(target[ends])
+    # A state that is also visited on the way cannot be made absorbing itself.
+    if _visited(table, start)[absorbing].any():
+        absorbing = np.array([n_states])
+        target = np.where(table.terminated, n_states, target)
+        n_states += 1
+        start = np.append(start, 0.0)
 
-    See `TabularMDP.from_gymnasium`.
-    """
-    gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
-    if isinstance(env, str):
-        # A typo in an option surfaces as a TypeError of the environment's own constructor.
-        try:
-            made = gymnasium.make(env, **make_options)
-        except (gymnasium.error.Error, TypeError) as cause:
-            raise InvalidParameterError(
-                f"gymnasium cannot make {env!r}: {cause}; check the id and the options"
-            ) from cause
-        try:
-            return read_environment(made, horizon=horizon, initial=initial)
-        finally:
-            made.close()
-    if not isinstance(env, gymnasium.Env):
-        raise InvalidParameterError(
-            f"env is of type {type(env).__name__}, expected the id of a Gymnasium environment "
-            f"or an environment"
-        )
-    if make_options:
-        raise InvalidParameterError(
-            f"got {', '.join(make_options)} with an environment that is already made; "
-            f"give such options together with an id, or to gymnasium.make"
-        )
-    name = str(env.spec.id) if env.spec is not None else type(env.unwrapped).__name__
-    with naming(name):
-        table = _read_table(env.unwrapped)
-        start = _starts(env.unwrapped, initial, table.n_states)
-        steps = _time_limit(env) if horizon is None else horizon
-        if steps is None:
-            raise InvalidParameterError(
-                "the environment has no time limit (neither in its registration nor as "
-                "max_steps or max_episode_steps), expected a number of decisions; "
-                "give horizon=H (or max_episode_steps=H to gymnasium.make)"
-            )
-        return name, _arguments(table, start, steps)
+    shape = (n_states, n_actions, int(table.slot.max()) + 1)
+    next_state, probability = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    next_state[table.state, table.action, table.slot] = target
+    probability[table.state, table.action, table.slot] = table.probability
+    reward = np.zeros(shape[:2])
+    # `add.at`, because a pair may be listed with several outcomes.
+    np.add.at(reward, (table.state, table.action), table.probability * table.reward)
+
+    next_state[absorbing] = absorbing[:, None, None]
+    probability[absorbing] = 0.0
+    probability[absorbing, :, 0] = 1.0
+    reward[absorbing] = 0.0
+    transition = next_state, probability
+    return {"transition": transition, "reward": reward, "horizon": horizon, "initial": start}
 
 
 def _time_limit(env: Any) -> int | None:
@@ -128,113 +127,55 @@ def _read_table(env: Any) -> _OutcomeList:
             "with fickle_passenger=True the destination changes outside the table P, so the "
             "table is not the environment's dynamics; make it without that option"
         )
-    outcomes = []
-    for state, action, listed in _rows(env.P):
-        for slot, outcome in enumerate(listed):
-            try:
-                probability, next_state, reward, terminated = outcome
-                numbers = (float(probability), int(next_state), float(reward), bool(terminated))
-            except (TypeError, ValueError) as cause:
-                raise InvalidModelError(
-                    f"P[{state}][{action}][{slot}] is {outcome!r}, expected "
-                    f"(probability, next state, reward, terminated)"
-                ) from cause
-            if not 0 <= numbers[1] < len(env.P):
-                raise InvalidModelError(
-                    f"P[{state}][{action}][{slot}] leads to state {numbers[1]}, "
-                    f"expected 0..{len(env.P) - 1}"
-                )
-            outcomes.append((state, action, slot, *numbers))
-    columns = [np.array(column) for column in zip(*outcomes, strict=True)]
-    return _OutcomeList(len(env.P), len(env.P[0]), *columns)
-
-
-def _rows(table: Any) -> Iterator[tuple[int, int, Sequence[Any]]]:
-    """Each state, each action and its list of outcomes; P may be nested mappings or lists."""
-    _check_keys(table, "P", "the states 0, 1, ..., S-1", None)
-    for state in range(len(table)):
+    # P and its rows may be mappings or lists.
+    _check_keys(env.P, "P", "the states 0, 1, ..., S-1", None)
+    n_states, n_actions, outcomes = len(env.P), len(env.P[0]), []
+    for state in range(n_states):
         expected = "the actions 0, 1, ..., A-1, the same in every state"
-        _check_keys(table[state], f"P[{state}]", expected, len(table[0]))
-        for action in range(len(table[state])):
-            listed = table[state][action]
+        _check_keys(env.P[state], f"P[{state}]", expected, n_actions)
+        for action in range(n_actions):
+            listed = env.P[state][action]
             if not isinstance(listed, Sequence) or not listed:
                 raise InvalidModelError(
                     f"P[{state}][{action}] is {listed!r}, expected a list of outcomes, at least one"
                 )
-            yield state, action, listed
+            for slot, outcome in enumerate(listed):
+                try:
+                    probability, after, reward, terminated = outcome
+                    numbers = (float(probability), int(after), float(reward), bool(terminated))
+                except (TypeError, ValueError) as cause:
+                    raise InvalidModelError(
+                        f"P[{state}][{action}][{slot}] is {outcome!r}, expected "
+                        f"(probability, next state, reward, terminated)"
+                    ) from cause
+                if not 0 <= numbers[1] < n_states:
+                    raise InvalidModelError(
+                        f"P[{state}][{action}][{slot}] leads to state {numbers[1]}, "
+                        f"expected 0..{n_states - 1}"
+                    )
+                outcomes.append((state, action, slot, *numbers))
+    return _OutcomeList(n_states, n_actions, *map(np.array, zip(*outcomes, strict=True)))
 
 
 def _check_keys(level: Any, name: str, expected: str, size: int | None) -> None:
     keys: list[Any] = []
-    if isinstance(level, Mapping):
-        keys = list(level)
-    elif isinstance(level, Sequence):
-        keys = list(range(len(level)))
-    if not keys or set(keys) != set(range(size if size is not None else len(keys))):
+    if isinstance(level, (Mapping, Sequence)):
+        keys = list(level if isinstance(level, Mapping) else range(len(level)))
+    if not keys or set(keys) != set(range(len(keys) if size is None else size)):
         raise InvalidModelError(f"{name} is indexed by {keys}, expected {expected}")
-
-
-def _starts(env: Any, initial: ArrayLike | int | None, n_states: int) -> FloatArray:
-    """The distribution over the table's states in which episodes start."""
-    if initial is None:
-        initial = getattr(env, "initial_state_distrib", None)
-    if initial is None:
-        raise InvalidModelError(
-            f"the environment does not tell where episodes start (it has no "
-            f"env.unwrapped.initial_state_distrib); "
-            f"give initial=, a state or a distribution [{n_states}]"
-        )
-    return as_initial(initial, n_states)
-
-
-def _arguments(table: _OutcomeList, start: FloatArray, horizon: int) -> dict[str, Any]:
-    n_states, n_actions = table.n_states, table.n_actions
-    # An outcome of probability 0 is listed by some environments and ends no episode.
-    ends = table.terminated & (table.probability > 0)
-    absorbing = np.unique(table.next_state[ends])
-    target = table.next_state
-    # A state that is also visited on the way cannot be made absorbing itself.
-    if _visited(table, start)[absorbing].any():
-        absorbing = np.array([n_states])
-        target = np.where(table.terminated, n_states, target)
-        n_states += 1
-        start = np.append(start, 0.0)
-
-    shape = (n_states, n_actions, int(table.slot.max()) + 1)
-    next_state, probability = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-    next_state[table.state, table.action, table.slot] = target
-    probability[table.state, table.action, table.slot] = table.probability
-    reward = np.zeros(shape[:2])
-    # `add.at`, because a pair may be listed with several outcomes.
-    np.add.at(reward, (table.state, table.action), table.probability * table.reward)
-
-    next_state[absorbing] = absorbing[:, None, None]
-    probability[absorbing] = 0.0
-    probability[absorbing, :, 0] = 1.0
-    reward[absorbing] = 0.0
-    return {
-        "transition": (next_state, probability),
-        "reward": reward,
-        "horizon": horizon,
-        "initial": start,
-    }
 
 
 def _visited(table: _OutcomeList, start: FloatArray) -> BoolArray:
     """States that an episode can be in without having terminated: [S]."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import breadth_first_order
-
-    # One more node leads to every state in which episodes start.
-    source = table.n_states
     goes_on = ~table.terminated & (table.probability > 0)
-    starts = np.flatnonzero(start)
-    tails = np.concatenate([table.state[goes_on], np.full(len(starts), source)])
-    heads = np.concatenate([table.next_state[goes_on], starts])
-    graph = csr_array((np.ones(len(tails)), (tails, heads)), shape=(source + 1, source + 1))
-    visited = np.zeros(source + 1, dtype=np.bool_)
-    visited[breadth_first_order(graph, source, return_predecessors=False)] = True
-    return visited[:source]
+    tails, heads = table.state[goes_on], table.next_state[goes_on]
+    visited = start > 0
+    while True:
+        more = visited.copy()
+        more[heads[visited[tails]]] = True
+        if (more == visited).all():
+            return visited
+        visited = more
 
 
 # --- TabularMDP ---------------------------------------------------------------------------------
@@ -294,10 +235,32 @@ class TabularMDP:
         initial: ArrayLike | int = 0,
         discount: float = 1.0,
     ) -> None:
+        if isinstance(transition, tuple) and len(transition) == 2:
+            next_state = as_array(transition[0], "next_state")
+            probability = as_floats(transition[1], "probability", InvalidModelError)
+            transition = Transition.from_successors(next_state, probability)
+        elif not isinstance(transition, Transition):
+            dense = as_floats(transition, "transition", InvalidModelError)
+            transition = Transition.from_dense(dense)
+        s, a = transition.n_states, transition.n_actions
+        array = as_floats(reward, "reward", InvalidModelError)
+        if array.shape not in ((s,), (s, a)):
+            expected = f"[{s}] (one for each state) or [{s}, {a}] (one for each state and action)"
+            raise wrong_shape("reward", array.shape, expected, InvalidModelError)
+        self._fill(transition, array.copy(), as_initial(initial, s), horizon, discount)
+
+    def _fill(
+        self,
+        transition: Transition,
+        reward: FloatArray,
+        initial: FloatArray,
+        horizon: int | None,
+        discount: float,
+    ) -> None:
         put = object.__setattr__
-        put(self, "transition", _as_transition(transition))
-        put(self, "reward", _as_reward(reward, self.n_states, self.n_actions))
-        put(self, "initial", as_initial(initial, self.n_states))
+        put(self, "transition", transition)
+        put(self, "reward", read_only(reward))
+        put(self, "initial", read_only(initial))
         put(self, "horizon", _as_horizon(horizon))
         put(self, "discount", _as_discount(discount, self.horizon))
         put(self, "_active", None)
@@ -322,13 +285,8 @@ class TabularMDP:
         the horizon is the number of decisions on the longest branch.
         """
         # Around the constructor, whose checks want distributions.
-        mdp, put = cls.__new__(cls), object.__setattr__
-        put(mdp, "transition", transition)
-        put(mdp, "reward", read_only(np.zeros(transition.n_states)))
-        put(mdp, "initial", read_only(initial))
-        put(mdp, "horizon", _as_horizon(horizon))
-        put(mdp, "discount", _as_discount(discount, mdp.horizon))
-        put(mdp, "_active", None)
+        mdp = cls.__new__(cls)
+        mdp._fill(transition, np.zeros(transition.n_states), initial, horizon, discount)
         return mdp
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -411,12 +369,10 @@ class TabularMDP:
         return is then that of the environment, but the variance of its return is not, unless the
         reward never depends on the next state.
 
-        An episode that terminates becomes an absorbing state without reward. If the states in
-        which episodes terminate cannot be visited otherwise (by a start there or by a transition
-        that does not terminate), they are made absorbing themselves and the states keep their
-        meaning. Otherwise one absorbing state is added behind the others, with index S, and every
-        terminating transition leads there. Only states that an episode can reach count, so Taxi
-        keeps its 500 states.
+        A state in which episodes terminate becomes absorbing, without reward. If such a state can
+        also be visited in another way (by a start there or by a transition that does not
+        terminate), one absorbing state is added behind the others instead, with index S, and every
+        terminating transition leads there.
 
         Wrappers that change observations, rewards or actions are not seen; the time limit is.
 
@@ -426,8 +382,8 @@ class TabularMDP:
             horizon: number of decisions; default the environment's own time limit: that of its
                 registration, of a `TimeLimit` around it, or its attribute `max_steps` or
                 `max_episode_steps`; where there are several, the one that ends an episode first.
-                The result's text shows it. For the infinite discounted problem use
-                `.replace(horizon=None, discount=...)` on the result.
+                For the infinite discounted problem use `.replace(horizon=None, discount=...)` on
+                the result.
             initial: a state or a distribution over the table's states [S]; default the
                 environment's `initial_state_distrib`.
             make_options: options of `gymnasium.make`, such as `is_slippery=False`.
@@ -438,9 +394,31 @@ class TabularMDP:
             InvalidParameterError: an unknown id or option, or neither horizon nor time limit.
             MissingExtraError: Gymnasium is not installed.
         """
-        name, arguments = read_environment(env, horizon=horizon, initial=initial, **make_options)
-        with naming(name):
-            return cls(**arguments)
+        gymnasium = require("gymnasium", extra="rl", feature="Reading a Gymnasium environment")
+        if isinstance(env, str):
+            # A typo in an option surfaces as a TypeError of the environment's own constructor.
+            try:
+                made = gymnasium.make(env, **make_options)
+            except (gymnasium.error.Error, TypeError) as cause:
+                raise InvalidParameterError(
+                    f"gymnasium cannot make {env!r}: {cause}; check the id and the options"
+                ) from cause
+            try:
+                return cls.from_gymnasium(made, horizon=horizon, initial=initial)
+            finally:
+                made.close()
+        if not isinstance(env, gymnasium.Env):
+            raise InvalidParameterError(
+                f"env is of type {type(env).__name__}, expected the id of a Gymnasium environment "
+                f"or an environment"
+            )
+        if make_options:
+            raise InvalidParameterError(
+                f"got {', '.join(make_options)} with an environment that is already made; "
+                f"give such options together with an id, or to gymnasium.make"
+            )
+        with naming(env.spec.id if env.spec is not None else type(env.unwrapped).__name__):
+            return cls(**_read_environment(env, horizon, initial))
 
     def __repr__(self) -> str:
         kind = "[S]" if self.reward.ndim == 1 else "[S, A]"
@@ -456,24 +434,6 @@ class TabularMDP:
         return f"TabularMDP({', '.join(parts)})"
 
 
-def _as_transition(transition: Any) -> Transition:
-    if isinstance(transition, Transition):
-        return transition
-    if isinstance(transition, tuple) and len(transition) == 2:
-        next_state = as_array(transition[0], "next_state")
-        probability = as_floats(transition[1], "probability", InvalidModelError)
-        return Transition.from_successors(next_state, probability)
-    return Transition.from_dense(as_floats(transition, "transition", InvalidModelError))
-
-
-def _as_reward(reward: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
-    array = as_floats(reward, "reward", InvalidModelError)
-    if array.shape not in ((n_states,), (n_states, n_actions)):
-        expected = f"[{n_states}] (one for each state) or [{n_states}, {n_actions}] (one for each "
-        raise wrong_shape("reward", array.shape, f"{expected}state and action)", InvalidModelError)
-    return read_only(array.copy())
-
-
 def _as_horizon(horizon: int | None) -> int | None:
     if horizon is None:
         return None
@@ -481,7 +441,7 @@ def _as_horizon(horizon: int | None) -> int | None:
     # NaN and infinity are no whole numbers: the remainder of both is NaN.
     if not number or isinstance(horizon, bool) or not (horizon % 1 == 0 and horizon >= 1):
         raise InvalidParameterError(
-            f"horizon is {horizon!r}, expected a whole number of decisions, at least 1"
+            f"horizon is {shown(horizon)}, expected a whole number of decisions, at least 1"
         )
     if horizon > MAX_HORIZON:
         raise InvalidParameterError(
@@ -494,7 +454,7 @@ def _as_horizon(horizon: int | None) -> int | None:
 def _as_discount(discount: float, horizon: int | None) -> float:
     number = isinstance(discount, (int, float, np.integer, np.floating))
     if not number or not 0.0 < discount <= 1.0:
-        raise InvalidParameterError(f"discount is {discount!r}, expected a number in (0, 1]")
+        raise InvalidParameterError(f"discount is {shown(discount)}, expected a number in (0, 1]")
     if horizon is None and discount >= 1.0:
         raise InvalidParameterError(
             "horizon is missing and discount is 1, so the utility is an infinite sum; "
@@ -534,14 +494,18 @@ def cliff_world(goal_length: int = 1, *, horizon: int = 30) -> TabularMDP:
     whole = isinstance(goal_length, (int, np.integer)) and not isinstance(goal_length, bool)
     if not whole or not 1 <= goal_length <= HEIGHT:
         raise InvalidParameterError(
-            f"goal_length is {goal_length!r}, expected a whole number from 1 to {HEIGHT}"
+            f"goal_length is {shown(goal_length)}, expected a whole number from 1 to {HEIGHT}"
         )
-    return TabularMDP(_transition(), _reward(goal_length), horizon=horizon, initial=0)
+    reward = np.full((HEIGHT, WIDTH), -1.0)
+    reward[0, 1:-1] = -10.0
+    reward[0, WIDTH - goal_length :] = 10.0
+    reward[:goal_length, -1] = 10.0
+    return TabularMDP(_cliff_transition(), reward.ravel(), horizon=horizon, initial=0)
 
 
 # The same for every goal region, and a sweep asks for thousands.
 @cache
-def _transition() -> Transition:
+def _cliff_transition() -> Transition:
     n_states = HEIGHT * WIDTH
     transition = np.zeros((n_states, len(MOVES), n_states))
     for (row, column), (action, move) in itertools.product(
@@ -552,11 +516,3 @@ def _transition() -> Transition:
             to_row = min(max(row + move[0] - lift, 0), HEIGHT - 1)
             transition[row * WIDTH + column, action, to_row * WIDTH + to_column] += probability
     return Transition.from_dense(transition)
-
-
-def _reward(goal_length: int) -> FloatArray:
-    grid = np.full((HEIGHT, WIDTH), -1.0)
-    grid[0, 1:-1] = -10.0
-    grid[0, WIDTH - goal_length :] = 10.0
-    grid[:goal_length, -1] = 10.0
-    return grid.ravel()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidParameterError, shown
 from goalmeter._types import ArrayLike, BoolArray, FloatArray
 from goalmeter.tabular.backup import (
     TIE_SHARE,
@@ -27,8 +27,7 @@ from goalmeter.tabular.transition import Block
 
 # --- Infinite discounted problem -----------------------------------------------------------------
 # For a fixed policy the backup is linear, so a step of policy iteration is a step of Newton's
-# method: x + (I - g P_pi)^-1 (backup(x) - x). It converges in a handful of solves, where plain
-# value iteration needs about log(accuracy) / log(g) sweeps.
+# method: x + (I - g P_pi)^-1 (backup(x) - x).
 
 # Up to this many states a direct factorisation is quick whatever the sparsity pattern.
 DIRECT_STATES = 3_000
@@ -117,12 +116,12 @@ def fixed_point(task: SoftProblem) -> Columns:
     # A scan over rationalities of both signs has two utilities, repeated: each is solved once.
     solved: dict[bytes, FloatArray] = {}
     hard = []
-    for single in (one_problem(task, i) for i in range(width)):
+    for single in (_one_problem(task, i) for i in range(width)):
         utility = single.rewards.array.tobytes() + single.tie.tobytes()
         if utility not in solved:
             solved[utility] = _hard_values(single)
         hard.append(solved[utility])
-    soft = [_soft_values(one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
+    soft = [_soft_values(_one_problem(task, i), hard[min(i, width - 1)]) for i in range(batch)]
     return Columns(np.concatenate(hard, axis=1), np.concatenate(soft, axis=1), None, None)
 
 
@@ -131,31 +130,26 @@ def with_derivatives(task: SoftProblem) -> Columns:
     fixed = fixed_point(task)
     loss, spread = np.zeros_like(fixed.soft), np.zeros_like(fixed.soft)
     for i in range(task.rationality.shape[0]):
-        single, zero = one_problem(task, i), np.zeros((task.mdp.n_states, 1))
+        single, zero = _one_problem(task, i), np.zeros((task.mdp.n_states, 1))
         hard = fixed.hard[:, i % fixed.hard.shape[1]][:, None]
         at = Columns(hard, fixed.soft[:, i : i + 1], zero, zero)
-        backup = stationary_backup(single, at)
+        backup = backup_all(single, 0, at, single.mdp.discount)
         assert backup.loss is not None
-        solver = policy_solver(single, backup.policy[..., 0])
+        solver = _policy_solver(single, backup.policy[..., 0])
         loss[:, i : i + 1] = solver.solve(backup.loss)
         # The spread counts the variance of the gaps to come, so it needs the finished losses.
-        backup = stationary_backup(single, at._replace(loss=loss[:, i : i + 1]))
+        backup = backup_all(single, 0, at._replace(loss=loss[:, i : i + 1]), single.mdp.discount)
         assert backup.spread is not None
         spread[:, i : i + 1] = solver.solve(backup.spread)
     return Columns(fixed.hard, fixed.soft, loss, spread)
 
 
-def stationary_backup(task: SoftProblem, at: Columns) -> Backup:
-    """One backup of all states, what comes after weighted by the discount."""
-    return backup_all(task, 0, at, task.mdp.discount)
-
-
-def policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
+def _policy_solver(task: SoftProblem, policy: FloatArray) -> StationarySolver:
     """Solver of I - g P for a policy [A, S]."""
     return StationarySolver(task.mdp.transition.under(policy), task.mdp.discount)
 
 
-def one_problem(task: SoftProblem, i: int) -> SoftProblem:
+def _one_problem(task: SoftProblem, i: int) -> SoftProblem:
     """Problem i of a batch, alone."""
     column = slice(None) if task.rewards.array.shape[-1] == 1 else slice(i, i + 1)
     return task._replace(
@@ -174,14 +168,14 @@ def _hard_values(task: SoftProblem) -> FloatArray:
     least = max(float(task.tie.max()), TIE_SHARE * collected)
     before = np.zeros((task.mdp.n_actions, task.mdp.n_states))
     for _ in range(_MAX_ITERATIONS):
-        backup = stationary_backup(task, at)
+        backup = backup_all(task, 0, at, task.mdp.discount)
         gain = backup.hard - at.hard
         gap = backup.gap[..., 0]
         if task.log_reference is not None:
             gap = np.where(np.isneginf(task.log_reference[0]), np.inf, gap)
         greedy = np.zeros((task.mdp.n_actions, task.mdp.n_states))
         greedy[gap.argmin(axis=0), states] = 1.0
-        step = policy_solver(task, greedy).solve(gain)
+        step = _policy_solver(task, greedy).solve(gain)
         at = at._replace(hard=at.hard + step)
         # Equally good policies may follow each other for ever, with steps below the tie.
         if np.abs(step).max() <= least or (greedy == before).all():
@@ -195,8 +189,8 @@ def _soft_values(task: SoftProblem, hard: FloatArray) -> FloatArray:
     at = zero_columns(task.mdp.n_states, 1, 1, derivatives=False)._replace(hard=hard)
     last = np.inf
     for _ in range(_MAX_ITERATIONS):
-        backup = stationary_backup(task, at)
-        step = policy_solver(task, backup.policy[..., 0]).solve(backup.soft - at.soft)
+        backup = backup_all(task, 0, at, task.mdp.discount)
+        step = _policy_solver(task, backup.policy[..., 0]).solve(backup.soft - at.soft)
         at = at._replace(soft=at.soft + step)
         size = float(np.abs(step).max())
         # Newton converges quadratically; small steps that shrink slowly are rounding.
@@ -224,12 +218,10 @@ class SoftPlan:
 
     Attributes:
         task: the problems that were planned for.
-        hard: V* [H + 1, S, B or 1] for a finite horizon, [1, S, B or 1] for the infinite
-            problem, in units of the step itself (what follows is discounted to it); of the utility
-            that `task` holds, which is centred, scaled and, for a negative rationality, negated.
+        hard: V* [H + 1, S, B or 1], or [1, S, B or 1] for the infinite problem, in units of the
+            step itself; of the utility that `task` holds, which is centred, scaled and, for a
+            negative rationality, negated.
         soft: h, same shape with B, in nats (see `goalmeter.tabular.backup`).
-
-    A policy [H, S, A] is not stored: it is worked out from these two when it is asked for.
     """
 
     task: SoftProblem
@@ -246,6 +238,16 @@ class SoftPlan:
     def policy_at(self, step: int) -> FloatArray:
         """The soft-optimal policies at a decision: [A, S, B]."""
         return self.backup_at(step).policy
+
+    def greedy_policy(self) -> FloatArray:
+        """The deterministic optimal policy of the only problem, [H or 1, S, A]."""
+        mdp = self.task.mdp
+        out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
+        for step in range(mdp.steps):
+            # Gaps below the tie tolerance are exactly 0, so argmin takes the first tied action.
+            best = self.backup_at(step).gap[..., 0].argmin(axis=0)
+            out[step, np.arange(mdp.n_states), best] = 1.0
+        return out
 
     def policy(self) -> FloatArray:
         """All policies: [H, S, A, B], or [S, A, B] for the infinite problem."""
@@ -288,7 +290,7 @@ def soft_plan(
         b = np.array([np.nan])
     if b.ndim != 1 or b.size == 0 or np.isnan(b).any():
         raise InvalidParameterError(
-            f"rationality is {rationality!r}, expected a number or a list of numbers (not NaN)"
+            f"rationality is {shown(rationality)}, expected a number or a list of numbers (not NaN)"
         )
     log_reference = log_of_reference(mdp, reference)
     rewards, unit = rewards_of(mdp, utility).normalised()
@@ -301,8 +303,7 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
     """Return a deterministic optimal policy, ties to the lowest action index.
 
     Two actions are tied if their values differ by at most 1e-12 of the largest utility that a run
-    could collect, where utilities are counted from their median. `meg.known_utility` uses the same
-    ties at an infinite rationality. The policy is the same in dense, sparse and batched worlds.
+    could collect, where utilities are counted from their median.
 
     Args:
         mdp: the world.
@@ -319,14 +320,8 @@ def optimal_policy(mdp: TabularMDP, *, utility: ArrayLike | None = None) -> Floa
                [1., 0.]])
     """
     rewards, _ = rewards_of(mdp, utility).normalised()
-    solved = plan(problem(mdp, rewards, np.array([np.inf])))
-    out = np.zeros((mdp.steps, mdp.n_states, mdp.n_actions))
-    states = np.arange(mdp.n_states)
-    for step in range(mdp.steps):
-        # Gaps below the tie tolerance are exactly 0, so argmin takes the first tied action.
-        best = solved.backup_at(step).gap[..., 0].argmin(axis=0)
-        out[step, states, best] = 1.0
-    return out[0] if mdp.horizon is None else out
+    best = plan(problem(mdp, rewards, np.array([np.inf]))).greedy_policy()
+    return best[0] if mdp.horizon is None else best
 
 
 def log_of_reference(mdp: TabularMDP, reference: ArrayLike | None) -> FloatArray | None:
@@ -352,9 +347,8 @@ def resolved(task: SoftProblem) -> SoftProblem:
 def doubtful_ties(task: SoftProblem) -> BoolArray:
     """Whether actions differ by more than rounding, but by less than `TIE_SHARE`: [B or 1].
 
-    The task is a `resolved` one. Only for the infinite problem, where a discount close to 1 makes
-    what a run can collect, and with it the share below which actions are tied, as large as the
-    rewards themselves.
+    The task is a `resolved` one of the infinite problem: a discount close to 1 makes what a run can
+    collect, and the share of it below which actions are tied, as large as the rewards themselves.
     """
     width = task.rewards.array.shape[-1]
     if not is_nearly_endless(task.mdp):
@@ -484,8 +478,7 @@ def expected_return(
     """Mean and variance of sum_t g^t U(s_t, a_t) under a policy.
 
     The variance is that of the whole return: the policy's choices, the environment's chance
-    and the initial state. (The curvature of a MEG in its rationality contains the part that
-    the choices cause, no more: see `goalmeter.tabular.backup`.)
+    and the initial state.
 
     Args:
         mdp: the world.
@@ -503,7 +496,14 @@ def expected_return(
     # The discount is applied step by step below, for the finite horizon too.
     rewards = Rewards(rewards_of(mdp, utility).array, discount=1.0)
     if mdp.horizon is None:
-        mean, variance = _stationary(mdp, major[0], rewards.at(0, slice(None))[..., 0])
+        followed, reward = major[0], rewards.at(0, slice(None))[..., 0]
+        under = mdp.transition.under(followed)
+        now = (followed * np.broadcast_to(reward, followed.shape)).sum(axis=0)
+        # The law of total variance, at its fixed point: squares of what follows are discounted
+        # twice.
+        mean = StationarySolver(under, mdp.discount).solve(now)
+        _, fresh = _step(mdp, followed, reward, mean, np.zeros_like(mean))
+        variance = StationarySolver(under, mdp.discount**2).solve(fresh)
     else:
         mean, variance = np.zeros(mdp.n_states), np.zeros(mdp.n_states)
         for step in reversed(range(mdp.horizon)):
@@ -536,14 +536,3 @@ def _step(
 
     mdp.transition.map_blocks(work)
     return new_mean, new_variance
-
-
-def _stationary(
-    mdp: TabularMDP, policy: FloatArray, reward: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    under = mdp.transition.under(policy)
-    now = (policy * np.broadcast_to(reward, policy.shape)).sum(axis=0)
-    # The law of total variance, at its fixed point: squares of what follows are discounted twice.
-    mean = StationarySolver(under, mdp.discount).solve(now)
-    _, fresh = _step(mdp, policy, reward, mean, np.zeros_like(mean))
-    return mean, StationarySolver(under, mdp.discount**2).solve(fresh)

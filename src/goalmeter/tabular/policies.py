@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidPolicyError, InvalidUtilityError
+from goalmeter._errors import (
+    InvalidParameterError,
+    InvalidPolicyError,
+    InvalidUtilityError,
+    shown,
+)
 from goalmeter._types import ArrayLike, FloatArray
 from goalmeter.tabular.arrays import (
     ROW_TOLERANCE,
@@ -55,9 +60,8 @@ class Rewards:
 
     def normalised(self) -> tuple[Rewards, FloatArray]:
         """The same goals in a scale of their own, and the unit that was taken out, [B]."""
-        # A constant paid at every decision and the unit of reward change no soft policy (but for
-        # the unit of its rationality), and in floating point they would only cost digits. Units
-        # are powers of two, so that dividing by them is exact.
+        # A constant paid at every decision and the unit of reward change no soft policy, and would
+        # only cost digits. Units are powers of two, so that dividing by them is exact.
         low, high = self.array.min(axis=(0, 1, 2)), self.array.max(axis=(0, 1, 2))
         # Halved before they are subtracted: the difference of two large rewards may overflow.
         half = 0.5 * high - 0.5 * low
@@ -147,7 +151,6 @@ def normalised_notes(**policies: ArrayLike | None) -> tuple[str, ...]:
 
     Each policy comes under the name that the note gives it; those that are None are left out.
     """
-    # Networks compute in single precision, where rows sum to 1 within 1e-7 or so.
     notes = []
     for name, policy in policies.items():
         if policy is None:
@@ -175,7 +178,9 @@ def epsilon_greedy(policy: ArrayLike, epsilon: float) -> FloatArray:
         epsilon: probability of leaving the policy's action, in [0, 1].
     """
     if not 0.0 <= epsilon <= 1.0:
-        raise InvalidParameterError(f"epsilon is {epsilon!r}, expected a probability in [0, 1]")
+        raise InvalidParameterError(
+            f"epsilon is {shown(epsilon)}, expected a probability in [0, 1]"
+        )
     greedy = np.asarray(policy, dtype=np.float64)
     if not np.isin(greedy, (0.0, 1.0)).all() or not (greedy.sum(axis=-1) == 1.0).all():
         raise InvalidPolicyError(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError
+from goalmeter._errors import InvalidParameterError, InvalidTrajectoryError, shown
 from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.tabular.arrays import (
     load_arrays,
@@ -20,7 +20,6 @@ from goalmeter.tabular.arrays import (
 from goalmeter.tabular.mdp import TabularMDP
 from goalmeter.tabular.policies import check_policy
 
-# --- Padding --------------------------------------------------------------------------------------
 # Trajectories shorter than the array [N, L] are padded, with zeros, -1 or their last entry, and
 # `length` says where each ends. Without `length`, padding shows as an end that repeats one state
 # and action and that the world would not have produced.
@@ -46,9 +45,10 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     if trajectories.length_given:
         return
     s, a = trajectories.states, trajectories.actions
-    # Padding repeats one state and action, so only a constant end can be padding.
-    first = _constant_end(s, a)
     n, steps = s.shape
+    # Padding repeats one state and action: the decision from which on each trajectory does, [N].
+    differs = (s != s[:, -1:]) | (a != a[:, -1:])
+    first = np.where(differs.any(axis=1), steps - np.argmax(differs[:, ::-1], axis=1), 0)
     rows = np.arange(n)
     state, action = s[:, -1], a[:, -1]
     outside = (state < 0) | (state >= mdp.n_states) | (action < 0) | (action >= mdp.n_actions)
@@ -64,24 +64,29 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
     # What led into the constant end is judged as well: padding needs no possible move.
     repeats = steps - 1 - first
     before = np.maximum(first - 1, 0)
-    inside = (s[rows, before] >= 0) & (s[rows, before] < mdp.n_states)
-    inside &= (a[rows, before] >= 0) & (a[rows, before] < mdp.n_actions)
+    from_state, by_action = s[rows, before], a[rows, before]
+    inside = (from_state >= 0) & (from_state < mdp.n_states)
+    inside &= (by_action >= 0) & (by_action < mdp.n_actions)
     entered = np.ones(n)
     entered[inside] = mdp.transition.probability(
-        s[rows, before][inside], a[rows, before][inside], state[inside]
+        from_state[inside], by_action[inside], state[inside]
     )
     strange = (first > 0) & (repeats > 0) & (entered <= 0)
     if strange.any():
         i = int(np.argmax(strange))
         raise InvalidTrajectoryError(
-            f"trajectory {i} cannot move from state {s[i, before[i]]} by action "
-            f"{a[i, before[i]]} to state {state[i]}, which it repeats with action {action[i]} "
-            f"from decision {first[i]} to its end: it looks padded; {_MEND}"
+            f"trajectory {i} cannot move from state {from_state[i]} by action {by_action[i]} to "
+            f"state {state[i]}, which it repeats with action {action[i]} from decision {first[i]} "
+            f"to its end: it looks padded; {_MEND}"
         )
+    from scipy.special import gammaincc
+
     stays = mdp.transition.probability(state, action, state)
-    chance = _chance(repeats, stays)
+    logs = repeats * np.log(np.maximum(stays, 1e-300))
+    # The sum of N exponential variables is a gamma variable of shape N.
+    chance = float(gammaincc(n, max(-float(logs.sum()), 0.0)))
     if chance < _RARE:
-        i = int(np.argmin(repeats * np.log(np.maximum(stays, 1e-300))))
+        i = int(np.argmin(logs))
         raise InvalidTrajectoryError(
             f"trajectory {i} repeats state {state[i]} and action {action[i]} from decision "
             f"{first[i]} to its end, where the MDP stays with probability {stays[i]:.3g}; over the "
@@ -89,24 +94,6 @@ def check_not_padded(mdp: TabularMDP, trajectories: Trajectories) -> None:
         )
 
 
-def _constant_end(states: IntArray, actions: IntArray) -> IntArray:
-    """The decision from which on each trajectory repeats its last state and action, [N]."""
-    differs = (states != states[:, -1:]) | (actions != actions[:, -1:])
-    steps = states.shape[1]
-    last = steps - 1 - np.argmax(differs[:, ::-1], axis=1)
-    return np.where(differs.any(axis=1), last + 1, 0)
-
-
-def _chance(repeats: IntArray, stays: FloatArray) -> float:
-    """Chance of ends that repeat so often, by Fisher's method."""
-    from scipy.special import gammaincc
-
-    # The sum of N exponential variables is a gamma variable of shape N.
-    logs = repeats * np.log(np.maximum(stays, 1e-300))
-    return float(gammaincc(len(logs), max(-float(logs.sum()), 0.0)))
-
-
-# --- Trajectories ---------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Trajectories:
     """N trajectories of states and actions; immutable.
@@ -248,11 +235,11 @@ def sample_trajectories(
     steps = mdp.horizon if steps is None else steps
     if steps is None or steps < 1 or (mdp.horizon is not None and steps > mdp.horizon):
         raise InvalidParameterError(
-            f"steps is {steps!r}, expected 1..{mdp.horizon or 'any number'}; the infinite "
+            f"steps is {shown(steps)}, expected 1..{mdp.horizon or 'any number'}; the infinite "
             f"problem has no horizon to take it from"
         )
     if n < 1:
-        raise InvalidParameterError(f"n is {n!r}, expected at least one trajectory")
+        raise InvalidParameterError(f"n is {shown(n)}, expected at least one trajectory")
     states, actions = np.empty((2, n, steps), dtype=np.int64)
     now = _draw(np.cumsum(mdp.initial)[None], np.zeros(n, dtype=np.int64), rng)
     for t in range(steps):

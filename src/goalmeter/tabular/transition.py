@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -12,38 +12,18 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter._errors import InvalidModelError, InvalidParameterError
 from goalmeter._types import AnyArray, FloatArray
 from goalmeter.tabular.arrays import (
     ROUNDING,
-    check_dense,
-    check_size,
-    check_successors,
+    at,
+    check_distributions,
+    check_finite,
     normalised_rows,
     read_only,
+    shape_text,
+    wrong_shape,
 )
-
-
-# --- Matrices -----------------------------------------------------------------------------------
-def compress(
-    next_state: AnyArray, probability: FloatArray, bounds: Iterable[tuple[int, int]]
-) -> Any:
-    """Successor lists to CSR in the row order of `Transition`, block by block."""
-    n_states, n_actions, width = next_state.shape
-    # 32 bits for as long as they can count the entries: products read every index from memory.
-    index = np.int32 if n_states * n_actions * width < 2**31 else np.int64
-    columns = np.empty(n_states * n_actions * width, dtype=index)
-    data = np.empty(n_states * n_actions * width)
-    # Block by block, so that no second copy of the whole is made on the way.
-    for a, b in bounds:
-        rows = slice(a * n_actions * width, b * n_actions * width)
-        columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
-        data[rows] = normalised_rows(probability[a:b]).transpose(1, 0, 2).ravel()
-    pointers = np.arange(0, data.size + 1, width, dtype=index)
-    matrix = sp.csr_matrix((data, columns, pointers), shape=(n_states * n_actions, n_states))
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    return matrix
 
 
 def some_rows(matrix: Any, first: int, last: int) -> Any:
@@ -65,22 +45,6 @@ def transposed(rows: Any) -> Any:
     columns = sp.csc_matrix(rows.shape[::-1])
     columns.data, columns.indices, columns.indptr = rows.data, rows.indices, rows.indptr
     return columns
-
-
-def lock(matrix: Any) -> None:
-    """Make the stored numbers read-only, and with them every view that is handed out."""
-    arrays = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]
-    for array in arrays:
-        read_only(array)
-
-
-def keep_freed_memory() -> None:
-    """Have the allocator reuse the memory of one block's arrays for the next."""
-    # glibc returns freed memory to the system beyond a threshold, and getting it back, page by
-    # page and cleared, costs two thirds of a pass over 10^4 states. The threshold is twice the
-    # largest array freed so far; one of 16 MiB, which is never touched, raises it far enough.
-    # Other allocators take no notice.
-    np.empty(2**21)
 
 
 # --- Threads ------------------------------------------------------------------------------------
@@ -118,9 +82,8 @@ def _pool(threads: int, process: int) -> ThreadPoolExecutor:
 # --- Transition ---------------------------------------------------------------------------------
 # Rows of P[s, a, :] are kept in one matrix, compressed unless the world is small, in blocks of
 # states; within a block the rows are action-major. A block's intermediate arrays then stay in
-# cache, blocks can be worked on by several threads (SciPy and NumPy release the interpreter
-# lock), and the result does not depend on how many threads there are: each row belongs to one
-# block and is computed in one order.
+# cache, and blocks can be worked on by several threads: each row belongs to one block and is
+# computed in one order, so that the result does not depend on their number.
 
 # Block intermediates [A, BLOCK_STATES] of a few doubles fit a core's private cache.
 BLOCK_STATES = 8_192
@@ -163,8 +126,13 @@ class Transition:
         self.n_states = n_states
         self.n_actions = n_actions
         self._matrix = matrix
-        lock(matrix)
-        keep_freed_memory()
+        # Read-only, and with them every view that is handed out.
+        for array in [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices]:
+            read_only(array)
+        # glibc returns freed memory to the system beyond a threshold, and getting it back costs two
+        # thirds of a pass over 10^4 states. The threshold is twice the largest array freed so far;
+        # one of 16 MiB, which is never touched, raises it far enough.
+        np.empty(2**21)
         self.blocks = tuple(
             Block(a, b, some_rows(matrix, a * n_actions, b * n_actions))
             for a, b in block_bounds(n_states)
@@ -179,8 +147,14 @@ class Transition:
     @classmethod
     def from_dense(cls, array: FloatArray) -> Transition:
         """From P [S, A, S], checked."""
-        check_dense(array)
+        if array.ndim != 3 or array.shape[0] != array.shape[2]:
+            expected = "[S, A, S] (state, action, next state); for successor lists pass "
+            expected += "(next_state, probability), each [S, A, K]"
+            raise wrong_shape("transition", array.shape, expected, InvalidModelError)
         n_states, n_actions, _ = array.shape
+        _check_size(n_states, n_actions)
+        check_finite(array, "transition", InvalidModelError)
+        check_distributions(array, "transition", InvalidModelError)
         small = array.size <= DENSE_ENTRIES
         pieces = []
         for a, b in block_bounds(n_states):
@@ -197,9 +171,45 @@ class Transition:
 
         Entries with probability 0 are padding: their `next_state` only has to be a state.
         """
-        check_successors(next_state, probability)
-        n_states, n_actions, _ = next_state.shape
-        matrix = compress(next_state, probability, block_bounds(n_states))
+        if next_state.ndim != 3 or next_state.shape != probability.shape:
+            raise InvalidModelError(
+                f"next_state has shape {shape_text(next_state.shape)} and probability "
+                f"{shape_text(probability.shape)}, expected the same shape [S, A, K]"
+            )
+        if next_state.dtype.kind not in "iu":
+            raise InvalidModelError(
+                f"next_state has type {next_state.dtype}, expected integers; "
+                f"it holds the index of each successor state"
+            )
+        n_states, n_actions, width = next_state.shape
+        _check_size(n_states, n_actions)
+        if width == 0:
+            raise InvalidModelError(
+                "next_state lists no successor (K = 0), expected at least one per state and action"
+            )
+        # Two passes without a temporary array; which entry is wrong is sought only if one is.
+        if next_state.min() < 0 or next_state.max() >= n_states:
+            bad = (next_state < 0) | (next_state >= n_states)
+            where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            raise InvalidModelError(
+                f"next_state{at(where)} is {next_state[where]}, "
+                f"expected a state in 0..{n_states - 1}; the mass sent there cannot be reached"
+            )
+        check_finite(probability, "probability", InvalidModelError)
+        check_distributions(probability, "probability", InvalidModelError)
+        # 32 bits for as long as they can count the entries: products read every index from memory.
+        size = n_states * n_actions * width
+        index = np.int32 if size < 2**31 else np.int64
+        columns, data = np.empty(size, dtype=index), np.empty(size)
+        # Block by block, so that no second copy of the whole is made on the way.
+        for a, b in block_bounds(n_states):
+            rows = slice(a * n_actions * width, b * n_actions * width)
+            columns[rows] = next_state[a:b].transpose(1, 0, 2).ravel()
+            data[rows] = normalised_rows(probability[a:b]).transpose(1, 0, 2).ravel()
+        pointers = np.arange(0, size + 1, width, dtype=index)
+        matrix = sp.csr_matrix((data, columns, pointers), shape=(n_states * n_actions, n_states))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
         return cls(matrix, n_states, n_actions)
 
     @classmethod
@@ -208,7 +218,7 @@ class Transition:
 
         Rows need not sum to 1: see `TabularMDP.branching`.
         """
-        check_size(n_states, n_actions)
+        _check_size(n_states, n_actions)
         order = np.concatenate(
             [
                 (np.arange(a, b) * n_actions + np.arange(n_actions)[:, None]).ravel()
@@ -408,6 +418,13 @@ class Transition:
             next_state[state, action, slot] = m.indices
             probability[state, action, slot] = m.data
         return next_state, probability
+
+
+def _check_size(n_states: int, n_actions: int) -> None:
+    if n_states < 1 or n_actions < 1:
+        raise InvalidModelError(
+            f"transition has {n_states} states and {n_actions} actions, expected at least one each"
+        )
 
 
 def _multiply(values: FloatArray, products: FloatArray, item: tuple[int, Block]) -> None:
