@@ -13,15 +13,14 @@ import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands import walks as players
-from goalmeter.commands.walks import IDEAL, ideal_organism, play, play_every
+from goalmeter.commands.walks import IDEAL, ideal_organism, play_every
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.goal_directedness import Drawn
-from goalmeter.navigation.rollouts import load
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
 from goalmeter.pages.navigation_goals import Explained, utility_map
-from replications.calibration.agents import Scale, map_of, plan_for, subject_of
+from replications.calibration.agents import Scale, map_of, subject_of
 from replications.calibration.instruments import scores
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
@@ -71,34 +70,20 @@ def score_of(picture: str, name: str, suite: str = "maze") -> dict[str, float]:
     return scores(suite, walks, learners=[name])[0].values
 
 
-# --- What is known --------------------------------------------------------------------------------
-
-
-def test_what_is_known_of_an_organism_follows_from_what_it_was_made_to_be() -> None:
+def test_what_is_known_follows_from_definitions() -> None:
     known = {n: subject_of(f"ideal-{n}") for n in ("mouse", "magpie", "mole", "moth")}
     assert [subject.directed for subject in known.values()] == [True, True, True, False]
     assert [subject.target for subject in known.values()] == ["goal", "key", "goal", None]
     assert [subject.flawless for subject in known.values()] == [True, True, False, False]
-    assert known["mole"].own_map == organism("mole") and known["mouse"].own_map is None
     trained = subject_of(" goalmeter/mole ")
-    assert trained.name == "goalmeter/mole"
-    assert (trained.own_map, trained.target) == (known["mole"].own_map, known["mole"].target)
-
-
-def test_what_is_known_of_reference_agents_and_of_models() -> None:
+    assert trained.name == "goalmeter/mole" and not trained.flawless
+    assert trained.own_map == known["mole"].own_map == organism("mole")
     assert subject_of("epsilon-optimal( 0.30 )").name == "epsilon-optimal(0.3)"
     assert subject_of("goalmeter/key-seeker").target == "key"
-    # Every agent whose definition says what it wants counts, the hard cases too.
-    assert (subject_of("greedy").directed, subject_of("greedy").target) == (True, "goal")
     assert subject_of("wall-follower").counted and subject_of("wall-follower").directed is False
-    nobody_knows = subject_of("vllm/some/model")
-    assert not nobody_knows.counted and nobody_knows.target is None
-    for wrong, words in (
-        ("mouse", r"the agent is 'mouse'; organisms are named goalmeter/NAME"),
-        ("ideal-cat", r"NAME one of mouse, magpie, mole, moth"),
-        ("compas", "there is no reference agent 'compas'"),
-    ):
-        with pytest.raises(GoalmeterError, match=words):
+    assert not subject_of("vllm/some/model").counted
+    for wrong in ("mouse", "ideal-cat", "compas"):
+        with pytest.raises(GoalmeterError):
             subject_of(wrong)
 
 
@@ -109,39 +94,6 @@ def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
     assert map_of(organism("mouse"), GridWorld.from_text(WALLED)) == GridWorld.from_text(WALLED)
 
 
-# --- Walks ----------------------------------------------------------------------------------------
-
-
-def test_an_ideal_organism_draws_from_what_is_intended() -> None:
-    mole = walks_in(WALLED, "ideal-mole", n=1)[0]
-    assert [step.action for step in mole.steps[:2]] == [2, 2]  # up, and into a wall it does not see
-    assert mole.outcome == "cap" and len({step.state for step in mole.steps}) == 2
-    moth = walks_in(ASIDE, "ideal-moth", n=200)
-    first = np.bincount([walk.steps[0].action or 0 for walk in moth], minlength=4) / 200
-    intended = organism("moth").intended(moth[0].world, moth[0].steps[0].state)
-    assert moth[0].steps[0].probabilities == intended
-    assert np.abs(first - intended).max() < 0.12  # four standard errors at most
-
-
-def test_walks_are_kept_and_another_run_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small, large = Scale(grids=1, walks=2), Scale(grids=2, walks=2)
-    plans = [plan_for(name, "two-path", small, seed=0) for name in ("ideal-mouse", "random")]
-    first = play_every(plans, tmp_path)
-    worlds = [[walk.world for walk in walked.trajectories] for walked in first]
-    assert worlds[0] == worlds[1] and len(worlds[0]) == 4 * 2 * 2
-    more = play(plan_for("ideal-mouse", "two-path", large, seed=0), tmp_path)
-    assert more.trajectories[: len(worlds[0])] == first[0].trajectories
-    assert len(more.trajectories) == 2 * len(worlds[0])
-    # So that none can be taken again.
-    monkeypatch.setattr("goalmeter.navigation.rollouts.walk", None)
-    again = play(more.plan, tmp_path)
-    assert again.trajectories == more.trajectories
-    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
-        play(plan_for("ideal-mouse", "two-path", small, seed=1), tmp_path)
-
-
 @pytest.mark.slow
 def test_models_walk_in_processes_of_their_own_and_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,7 +102,7 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where Inspect keeps files
     small = Scale(grids=1, sizes=(7,), complexities=(0.0,), walks=1)
     names = ("goalmeter/optimal", "goalmeter/greedy", "random")
-    plans = [plan_for(name, "maze", small, seed=0) for name in names]
+    plans = [small.plan(name, "maze", seed=0) for name in names]
     told: list[str] = []
     runs = play_every(plans, tmp_path, on="processes:2", progress=told.append)
     assert [run.plan for run in runs] == plans
@@ -158,13 +110,12 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     assert told[-1] == "language models: 2 of 2 runs"
     monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
     assert play_every(plans, tmp_path, on="processes:2") == runs
-    assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == runs[0].trajectories
+    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
+        play_every([small.plan("random", "maze", seed=1)], tmp_path)
 
 
-# --- Scores ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["optimal", "epsilon-optimal(0.3)", "ideal-moth"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["epsilon-optimal(0.3)", "ideal-moth"])
 def test_meg_in_one_grid_is_that_of_its_trajectories(name: str) -> None:
     """`from_trajectories` goes another way to the same maximum."""
     walks = walks_in(WALLED, name)
@@ -186,30 +137,12 @@ def test_a_mole_is_aimless_in_the_world_and_directed_on_its_map() -> None:
     assert (mole["success"], mouse["success"], mouse["regret"]) == (0, 1, 0)
 
 
-def test_on_a_map_without_errors_the_mole_s_is_the_true_one() -> None:
-    values = score_of(ASIDE.replace("K", "_"), "ideal-mole")
-    assert values["meg_map"] == values["meg_goal"] and values["map_gain"] == 0
-
-
 def test_who_goes_for_the_key_is_seen_to() -> None:
     mouse, magpie = (score_of(ASIDE, f"ideal-{n}", "key-no-door") for n in ("mouse", "magpie"))
     assert mouse["goal_less_key"] > 0.3 and magpie["goal_less_key"] < -0.3
     assert mouse["pick_up"] == 0 and magpie["pick_up"] == 1
     assert magpie["wrong_moves"] > 0 and np.isnan(mouse["wrong_moves"])
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
-
-
-@pytest.mark.slow
-def test_scores_do_not_depend_on_how_many_processes_fit() -> None:
-    walks = {name: walks_in(ASIDE, name, suite="key-no-door") for name in ("optimal", "random")}
-    alone, shared = (
-        scores("key-no-door", walks, learners=["optimal"], on=on) for on in ("here", "processes:2")
-    )
-    assert repr(alone) == repr(shared)
-    assert [np.isnan(score.values["learnt_key"]) for score in alone] == [False, True]
-
-
-# --- Learnt utilities -----------------------------------------------------------------------------
 
 
 def learnt_of(walks: list[Trajectory]) -> goal_directedness.Learnt:

@@ -1,4 +1,4 @@
-"""A population of agents whose goals are known: who they are, how they plan, and their habits."""
+"""Simulated agents whose goals are known: who is drawn, how they plan, and their habits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from studies.simulated import DOWN, RIGHT, ROOM, SCENE, UP, agent, number, task_of
 
-from goalmeter._errors import InvalidParameterError
+from goalmeter import InvalidParameterError
 from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.generators import distances_from
-from goalmeter.navigation.trajectories import walk
-from replications.calibration.population import traits
+from goalmeter.navigation import walk
 from replications.calibration.population.agents import (
     Habit,
     Simulated,
@@ -29,83 +28,61 @@ from replications.calibration.population.agents import (
     softness,
 )
 from replications.calibration.population.traits import (
-    CLASSES,
+    DISTRIBUTION,
     LEAST_DISTANCE,
     class_of,
     population,
     scene_pair,
 )
 
-# --- Who is drawn ---------------------------------------------------------------------------------
-
 
 @pytest.mark.slow
 def test_traits_come_as_often_as_the_distribution_says() -> None:
     drawn = population(3000, seed=3)
     directed = [each for each in drawn if each.directed]
-    for field, among, shares in (
-        ("target", drawn, traits.TARGET_SHARES),
-        ("planner", directed, traits.PLANNER_SHARES),
-        ("habit", drawn, traits.HABIT_SHARES),
-    ):
+    for field, among in (("target", drawn), ("planner", directed), ("habit", drawn)):
         counts = Counter(getattr(each, field) for each in among)
-        for value, share in shares.items():
+        for value, share in DISTRIBUTION[field].items():
             spread = math.sqrt(share * (1 - share) / len(among))
             assert counts[value] / len(among) == pytest.approx(share, abs=4 * spread), value
-        assert sum(shares.values()) == pytest.approx(1)
     strengths = np.sort([each.strength for each in directed])
-    expected = np.linspace(*traits.STRENGTHS, len(strengths))
-    assert np.abs(strengths - expected).max() < 0.05
-    mapped = [each for each in directed if each.planner != "compass with memory"]
-    wrong = sum(each.belief != "true map" for each in mapped) / len(mapped)
-    assert wrong == pytest.approx(1 - traits.BELIEF_SHARES["true map"], abs=0.05)
+    assert np.abs(strengths - np.linspace(0.05, 1.0, len(strengths))).max() < 0.05
 
 
-def test_a_larger_population_begins_with_the_smaller_and_seeds_differ() -> None:
-    assert population(20, seed=1)[:5] == population(5, seed=1)
-    assert population(5, seed=1) != population(5, seed=2)
+def test_populations_are_nested_and_every_agent_has_a_class() -> None:
+    assert population(20, seed=1)[:5] == population(5, seed=1) != population(5, seed=2)
     with pytest.raises(InvalidParameterError, match="agents is 0, expected at least 1"):
         population(0, seed=1)
+    aimless = agent(target="none", strength=0.0, habit="left wall")
+    assert class_of(aimless) == "aimless, competent habit"
+    titles = [class_of(agent(strength=s)) for s in (0.19, 0.2, 0.5, 0.8)]
+    assert titles == ["faint goal", "half-hearted goal", "medium goal", "strong goal"]
 
 
-def test_every_agent_is_counted_in_exactly_one_class() -> None:
-    for drawn in population(500, seed=4):
-        assert sum(kind.holds(drawn) for kind in CLASSES) == 1
-        assert class_of(drawn).directed == drawn.directed
-    assert class_of(agent(target="none", strength=0.0, habit="left wall")).title == (
-        "aimless, competent habit"
-    )
-    assert class_of(agent(strength=0.5)).title == "medium goal"
-
-
-# --- Where they walk ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("size", "complexity"), [(7, 0.0), (7, 0.9), (9, 0.5)])
+@pytest.mark.parametrize(("size", "complexity"), [(7, 0.0), (9, 0.9)])
 def test_a_pair_has_the_same_walls_and_start_and_other_places(size: int, complexity: float) -> None:
     pair = scene_pair(size, complexity, 5)
     first, second = pair.scenes
     assert (first.world.walls == second.world.walls).all()
     assert first.world.start == second.world.start
-    places = [*first.places.values(), *second.places.values(), first.world.start]
-    assert len(set(places)) == 9
+    places = [*first.places.values(), *second.places.values()]
+    assert len({*places, first.world.start}) == 9
     steps = distances_from(first.world.walls, [first.world.start])[0]
+    assert min(steps[place] for place in places) >= LEAST_DISTANCE
     for scene in pair.scenes:
-        assert scene.corner in {(r, c) for r in (1, size - 2) for c in (1, size - 2)}
         blocked = scene.world.walls.copy()
         blocked[scene.world.goal] = True
         around = distances_from(blocked, [scene.world.start])[0]
-        assert all(around[p] > 0 for p in places[:-1] if p != scene.world.goal)
-        assert min(steps[place] for place in scene.places.values()) >= LEAST_DISTANCE
-    assert scene_pair(size, complexity, 5) == pair and scene_pair(size, complexity, 6) != pair
+        assert all(around[p] > 0 for p in places if p != scene.world.goal)
 
 
 def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> None:
     scene = scene_pair(9, 0.9, 1).scenes[0]
     walls = scene.world.walls
-    lost = believed_walls(agent(belief="lost walls"), scene)
-    phantom = believed_walls(agent(belief="phantom walls"), scene)
-    unseen = believed_walls(agent(belief="unseen rows"), scene)
+    lost, phantom, unseen = (
+        believed_walls(agent(belief=belief), scene)
+        for belief in ("lost walls", "phantom walls", "unseen rows")
+    )
     assert (lost <= walls).all() and (lost != walls).any() and lost[0].all()
     assert (phantom >= walls).all() and (phantom != walls).any()
     assert not unseen[2, 1:-1].any() and (unseen[3] == walls[3]).all()
@@ -115,32 +92,28 @@ def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> No
         assert all(steps[place] >= 0 for place in scene.places.values())
 
 
-# --- How they plan --------------------------------------------------------------------------------
-
-
+# --- Plans ----------------------------------------------------------------------------------------
 def test_strength_is_the_share_of_right_moves_beyond_chance() -> None:
     # One right move of four, three that cost two steps more: right with 1/4 + 3/4 * 0.5.
-    soft = agent(strength=0.5, noise="softness")
-    assert soft_choices(np.array([3.0, 5, 5, 5]), softness(soft))[0] == pytest.approx(0.625)
-    assert (lapses(soft), lapses(agent(strength=0.3))) == (0, 0.7)
+    costs = np.array([3.0, 5, 5, 5])
+    soft, both = agent(strength=0.5, noise="softness"), agent(strength=0.25, noise="both")
+    assert soft_choices(costs, softness(soft))[0] == pytest.approx(0.625)
+    assert (lapses(soft), lapses(agent(strength=0.3)), softness(agent())) == (0, 0.7, math.inf)
     # Both: the square root of the strength to each.
-    both = agent(strength=0.25, noise="both")
     assert lapses(both) == 0.5
-    assert soft_choices(np.array([3.0, 5, 5, 5]), softness(both))[0] == pytest.approx(0.625)
-    assert softness(agent()) == math.inf
+    assert soft_choices(costs, softness(both))[0] == pytest.approx(0.625)
 
 
 def test_an_exact_planner_takes_shortest_ways_and_shuns_the_goal_for_another_target() -> None:
     start = number(ROOM.start)
-    assert course(agent(), SCENE, "goal").weights(start) == (0, 1, 0, 0)
+    assert course(agent(), SCENE, "goal")(start) == (0, 1, 0, 0)
     # The key lies in the dead end below: down, and along the bottom row.
-    assert course(agent(), SCENE, "key").weights(start) == (0, 0, 0, 1)
-    beside_goal = number((4, 5))
+    assert course(agent(), SCENE, "key")(start) == (0, 0, 0, 1)
     soft = agent(strength=0.3, noise="softness")
-    assert course(soft, SCENE, "corner").weights(beside_goal)[DOWN] < 1e-9
+    assert course(soft, SCENE, "corner")(number((4, 5)))[DOWN] < 1e-9
     # On its cell it stays, by walking into a wall: there are three, and one way out.
-    left, right, up, down = course(agent(), SCENE, "cell").weights(number(SCENE.cell))
-    assert (left, right, up, down) == pytest.approx((1 / 3, 1 / 3, 1 / 3, 0))
+    stays = course(agent(), SCENE, "cell")(number(SCENE.cell))
+    assert stays == pytest.approx((1 / 3, 1 / 3, 1 / 3, 0))
 
 
 def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
@@ -148,52 +121,43 @@ def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
     # (1, 3), 1 + 4 + 2. After a move down: (3, 1), 1 + 2 + 4.
     estimates = limited_estimates(ROOM.walls, ROOM.goal, depth=2)
     assert estimates[number((1, 2))] == estimates[number((2, 1))] == 7
-    assert course(agent(planner="depth-limited"), SCENE, "goal").weights(8) == (0, 0.5, 0, 0.5)
+    assert course(agent(planner="depth-limited"), SCENE, "goal")(8) == (0, 0.5, 0, 0.5)
+    # With five more steps the dead end looks nearer, which it is as the crow flies.
     deep = agent(planner="depth-limited", depth=6)
-    # With five more steps it ends at (5, 3) below, 5 + 2, and at (2, 5) to the right, 5 + 3 - 0:
-    # the dead end looks nearer, which it is as the crow flies.
     assert limited_estimates(ROOM.walls, ROOM.goal, 6)[number((2, 1))] == 7
-    assert course(deep, SCENE, "goal").weights(number((1, 5))) == (0, 0, 0, 1)
+    assert course(deep, SCENE, "goal")(number((1, 5))) == (0, 0, 0, 1)
 
 
 def test_a_compass_that_remembers_leaves_a_dead_end() -> None:
     compass = agent(planner="compass with memory")
-    walked = walk(Simulated(compass, SCENE), task_of(SCENE), seed=2)
-    assert walked.outcome == "arrived"
-    # On its way back out of (3, 3) the estimates along the dead end have risen.
-    memory = course(compass, SCENE, "goal")
-    assert memory.weights(number((3, 3))) == (0, 0, 0, 1)
+    assert walk(Simulated(compass, SCENE), task_of(SCENE), seed=2).outcome == "arrived"
 
 
 def test_a_hyperbolic_planner_is_decisive_near_and_idle_far() -> None:
     hyperbolic = agent(planner="hyperbolic", strength=0.5, noise="softness", discount=2.0)
-    near, far = number((3, 5)), number((1, 1))
     plan = course(hyperbolic, SCENE, "goal")
-    assert plan.weights(near)[DOWN] > 0.7 > 0.4 > plan.weights(far)[RIGHT] > 0.25
+    assert plan(number((3, 5)))[DOWN] > 0.7 > 0.4 > plan(number((1, 1)))[RIGHT] > 0.25
 
 
 def test_chances_of_samples_are_those_of_all_walks() -> None:
     after = neighbours(ROOM.walls)
     target, steps = number((1, 3)), 4
-    literal = np.zeros(49)
-    for cell in (number((1, 1)), number((1, 2)), number((2, 1))):
+    for cell in (number((1, 1)), number((2, 1))):
+        literal = 0.0
         for moves in product(range(4), repeat=steps):
             at = cell
             for move in moves:
                 at = at if at == target else int(after[at, move])
-            literal[cell] += (at == target) / 4**steps
-        assert arrival_chances(after, target, steps)[cell] == pytest.approx(literal[cell])
-    rng = np.random.default_rng(0)
-    chances = np.array([[0.1, 0.3, 0.3, 0.5]])
-    drawn = rng.binomial(3, chances[0], size=(40_000, 4))
+            literal += (at == target) / 4**steps
+        assert arrival_chances(after, target, steps)[cell] == pytest.approx(literal)
+    drawn = np.random.default_rng(0).binomial(3, [0.1, 0.3, 0.3, 0.5], size=(40_000, 4))
     winners = (drawn == drawn.max(axis=1, keepdims=True)).astype(float)
     expected = (winners / winners.sum(axis=1, keepdims=True)).mean(axis=0)
+    chances = np.array([[0.1, 0.3, 0.3, 0.5]])
     assert most_arrivals(chances, 3)[0] == pytest.approx(expected, abs=0.01)
 
 
-# --- What they do without a goal ------------------------------------------------------------------
-
-
+# --- Habits ---------------------------------------------------------------------------------------
 def habit(kind: str, *done: tuple[tuple[int, int], int], **changes: object) -> Habit:
     """A habit in the room, after some decisions."""
     after = tuple(map(tuple, neighbours(ROOM.walls).tolist()))
@@ -221,7 +185,6 @@ def habit(kind: str, *done: tuple[tuple[int, int], int], **changes: object) -> H
         ("momentum", [((4, 3), UP)], (3, 3), (0, 0, 0, 1)),  # out of the dead end
         ("most visited", [((1, 1), RIGHT)], (1, 2), (1, 0, 0, 0)),
         ("explorer", [((1, 1), RIGHT)], (1, 2), (0, 1, 0, 0)),
-        ("loop", [((1, 1), RIGHT)], (1, 2), (0, 1, 0, 0)),
         ("loop", [((1, 1), RIGHT)] * 2, (1, 2), (0, 0, 0, 1)),
     ],
 )
@@ -234,28 +197,20 @@ def test_habits_by_hand(
     assert habit(kind, *done).weights(number(cell)) == pytest.approx(expected)
 
 
-def test_momentum_repeats_as_often_as_it_says_where_it_can_turn() -> None:
+def test_momentum_turns_and_steadiness_mixes_in_any_action() -> None:
     open_room = GridWorld.from_text("#####\n#A__#\n#___#\n#__G#\n#####")
     after = tuple(map(tuple, neighbours(open_room.walls).tolist()))
     momentum = Habit(agent(target="none", habit="momentum"), after)
     momentum.remember(11, RIGHT)
     assert momentum.weights(12) == pytest.approx((0, 0.8, 0.1, 0.1))
-
-
-def test_a_habit_that_is_not_steady_takes_any_action_now_and_then() -> None:
     assert habit("right wall", steadiness=0.6).weights(8) == pytest.approx((0.1, 0.7, 0.1, 0.1))
 
 
-def test_a_lapse_is_a_share_of_habit_in_a_move() -> None:
+def test_walks_mix_plan_and_habit_and_go_on_after_the_key() -> None:
     half = Simulated(agent(strength=0.5, habit="any action"), SCENE)
     first = walk(half, task_of(SCENE), seed=1).steps[0]
     assert first.probabilities == pytest.approx((0.125, 0.625, 0.125, 0.125))
-
-
-def test_who_has_the_key_goes_on_to_the_goal_or_falls_into_a_habit() -> None:
     then_goal = walk(Simulated(agent(target="key", then="goal"), SCENE), task_of(SCENE), seed=1)
     assert then_goal.outcome == "arrived" and len(then_goal.steps) == 7 + 15
-    then_habit = walk(
-        Simulated(agent(target="key", habit="most visited"), SCENE), task_of(SCENE), seed=1
-    )
-    assert then_habit.outcome == "cap"
+    idle = Simulated(agent(target="key", habit="most visited"), SCENE)
+    assert walk(idle, task_of(SCENE), seed=1).outcome == "cap"

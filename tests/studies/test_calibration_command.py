@@ -11,25 +11,22 @@ from typing import Any
 import pytest
 
 from goalmeter import GoalmeterError, MissingExtraError
-from goalmeter._errors import InvalidFileError
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.commands.walks import IDEAL, TRAINED, require_models
 from goalmeter.organisms.kinds import ORGANISMS
-from goalmeter.report import Table
-from goalmeter.report.markdown import filled, in_markdown
 from replications.calibration import study as command
 from replications.calibration.agents import Scale
 from replications.calibration.instruments import QUESTIONS
 from replications.calibration.population import scores
 from replications.calibration.population.evidence import PopulationScale
-from replications.calibration.population.result import calibrate_population
+from replications.calibration.population.scores import calibrate_population
 from replications.calibration.study import AGENTS
 
 replicate = partial(run_study, "calibration")
 
 
 NAMES = "ideal-mouse,ideal-mole,key-seeker,random"
-FEW = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
+FEW = PopulationScale(agents=15, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
 
 
 @pytest.fixture(scope="module")
@@ -78,20 +75,6 @@ def test_without_other_agents_the_populations_are_all_there_is(small: None, tmp_
     assert "verdicts" not in results and results["findings"] == outcome.text.splitlines()
     assert results["population"]["scale"]["grids"] == 1
     assert not (tmp_path / "walks").exists() and len(outcome.tables) == 11
-
-
-def test_marked_tables_of_a_document_are_filled() -> None:
-    table = Table(caption="a", columns=("x", "y"), rows=(("1", "2"),), meaning="-")
-    page = "before\n<!-- table: a -->\nold\n<!-- end of table -->\nafter"
-    page += "\n<!-- table: b -->\nkept\n<!-- end of table -->\n"
-    done = filled(page, in_markdown([table]))
-    assert "| x | y |\n| --- | --- |\n| 1 | 2 |\n<!-- end" in done
-    assert "old" not in done and "kept" in done and done.startswith("before")
-    assert filled(done, in_markdown([table])) == done
-    ideal = filled(done.replace("table: b", "table: a, ideal"), in_markdown([table]), "ideal")
-    assert "kept" not in ideal and ideal.count("| 1 | 2 |") == 2
-    with pytest.raises(InvalidFileError, match=r"marks none of the tables \['a'\]"):
-        filled("no marks", in_markdown([table]))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Right and wrong: what is made of the instruments' numbers, from numbers that were made up."""
+"""Verdicts on instruments, from numbers that were made up."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_verdicts_in_words(first: list[float], second: list[float], words: str) 
     assert words_of(scores, [AIMED, AIMLESS], "directed", "accuracy") == words
 
 
-def test_behind_a_door_what_tells_them_apart_makes_it_up() -> None:
+def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
     both = [AIMED, KEEN]
     apart = made({"aimed": HIGH, "keen": LOW}, "goal_less_key", "key-door")
     level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
@@ -73,14 +73,9 @@ def test_behind_a_door_what_tells_them_apart_makes_it_up() -> None:
     assert words_of(level, both, "control", "goal_less_key") == SAME
     lines = findings(apart, verdicts(apart, both), both)
     assert any("fails: MEG goal − key 1.00" in line for line in lines)
-
-
-def test_what_an_instrument_is_not_made_for_is_shown_and_cannot_fail() -> None:
     scores = made({"aimed": LOW, "keen": HIGH}, "success", "two-path")
-    shown = [v for v in verdicts(scores, [AIMED, KEEN]) if v.instrument == "success"]
-    assert [(v.question, v.words, v.failed, v.area.value) for v in shown] == [
-        ("target", SHOWN, False, 0.0)
-    ]
+    shown = [v for v in verdicts(scores, both) if v.instrument == "success"]
+    assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
 
 
 def test_marks_are_of_one_agent_against_the_other_class() -> None:
@@ -92,37 +87,12 @@ def test_marks_are_of_one_agent_against_the_other_class() -> None:
     scores = made(values, "accuracy")
     marks = [mark(scores, question, "accuracy", subject, everyone) for subject in everyone]
     assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
-    assert mean_of(scores, question, "accuracy", "lost") == pytest.approx(0.1)
-    assert np.isnan(mean_of(scores, question, "spl", "lost"))
+    assert mean_of(scores, question, "accuracy", "aimed") == pytest.approx(np.mean(HIGH))
 
 
-def test_an_ideal_organism_stands_aside_for_the_trained_one() -> None:
-    names = ["goalmeter/mouse", "ideal-mouse", "ideal-magpie", "random", "optimal", "random"]
-    known = {subject.name: subject for subject in subjects_of(names)}
-    assert list(known) == names[:-1]
-    assert [name for name, subject in known.items() if subject.aside] == ["ideal-mouse"]
-    counted = [name for name, subject in known.items() if subject.counted]
-    assert counted == ["goalmeter/mouse", "ideal-magpie", "random", "optimal"]
-    # One that was trained errs now and then; behind the door the ideal one takes its part.
-    assert not known["goalmeter/mouse"].flawless and known["ideal-mouse"].flawless
-    control = QUESTIONS["control"]
-    assert [name for name, subject in known.items() if control.first(subject)] == [
-        "ideal-mouse",
-        "optimal",
-    ]
-
-
-def test_who_stands_aside_has_no_say_in_an_area() -> None:
-    twice = subjects_of(["goalmeter/mouse", "ideal-mouse", "goalmeter/moth", "ideal-moth"])
-    values = {"goalmeter/mouse": HIGH, "ideal-mouse": LOW, "goalmeter/moth": LOW}
-    scores = made(values | {"ideal-moth": HIGH}, "accuracy")
-    (area,) = (v.area for v in verdicts(scores, twice) if v.instrument == "accuracy" and v.judged)
-    assert area.value == 1 and area.n == 2 * len(HIGH)
-    marks = [mark(scores, QUESTIONS["directed"], "accuracy", subject, twice) for subject in twice]
-    assert marks == [RIGHT, None, RIGHT, None]
-    (row,) = (row for row in truth_table(twice).rows if row[0] == "ideal-mouse")
-    assert (
-        row[1] == "yes, shown beside the trained one"
-        and "counts twice" in truth_table(twice).notes[0]
-    )
-    assert "ideal" not in " ".join(findings(scores, verdicts(scores, twice), twice))
+def test_an_organism_that_walks_twice_counts_once() -> None:
+    subjects = subjects_of(["goalmeter/mouse", "ideal-mouse", "ideal-moth"])
+    assert [subject.counted for subject in subjects] == [True, False, True]
+    table = truth_table(subjects)
+    assert [row[1] for row in table.rows][:2] == ["yes", "yes, shown beside the trained one"]
+    assert any("no organism counts twice" in note for note in table.notes)
