@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -24,13 +24,17 @@ HIDDEN = (128, 128)
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """What an agent learnt."""
+    """What an agent learnt: weights [out, in] and biases [out] of each layer, ReLU between."""
 
-    # of each layer its weights [out, in] and its biases [out]; ReLU between layers
     layers: Sequence[tuple[AnyArray, AnyArray]]
 
+    @classmethod
+    def of(cls, linear: Sequence[Any]) -> Network:
+        """Return the network of torch's linear layers."""
+        return cls([(part.weight.detach().numpy(), part.bias.detach().numpy()) for part in linear])
+
     def policy(self, observations: AnyArray) -> FloatArray:
-        """Probabilities of the actions, [N, 4], at observations [N, D]."""
+        """Return the probabilities of the actions, [N, 4], at observations [N, D]."""
         values = np.asarray(observations, dtype=np.float64)
         for number, (weights, biases) in enumerate(self.layers):
             values = values @ weights.T.astype(np.float64) + biases
@@ -40,60 +44,46 @@ class Network:
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def to_json(self) -> list[dict[str, str]]:
-        """The numbers in single precision, little-endian, in base64."""
+        """Return the numbers in single precision, little-endian, in base64."""
         return [
-            {"weights": _text(weights), "biases": _text(biases)} for weights, biases in self.layers
+            {
+                name: base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
+                for name, array in zip(("weights", "biases"), layer, strict=True)
+            }
+            for layer in self.layers
         ]
 
     @classmethod
     def from_json(cls, value: Any) -> Network:
-        """The network that `to_json` was of."""
+        """Return the network that `to_json` was called on."""
         try:
-            layers = [(_array(part["weights"]), _array(part["biases"])) for part in value]
+            layers = []
+            for part in value:
+                weights, biases = (
+                    np.frombuffer(base64.b64decode(part[name], validate=True), dtype="<f4")
+                    for name in ("weights", "biases")
+                )
+                layers.append((weights.reshape(len(biases), -1), biases))
             sizes = [len(biases) for _, biases in layers]
-            shaped = [
-                (weights.reshape(n, -1), biases)
-                for (weights, biases), n in zip(layers, sizes, strict=True)
-            ]
-            fits = all(
-                weights.shape[1] == before
-                for (weights, _), before in zip(shaped[1:], sizes, strict=False)
-            )
-            if not fits or sizes[-1:] != [ACTIONS]:
+            inputs = [weights.shape[1] for weights, _ in layers]
+            if inputs[1:] != sizes[:-1] or sizes[-1:] != [ACTIONS]:
                 raise ValueError("its layers do not fit together")
         except (KeyError, TypeError, ValueError, ZeroDivisionError) as cause:
             raise InvalidFileError(
                 f"a trained agent cannot be read ({type(cause).__name__}: {cause}); remove its "
                 f"line from the run, and the same command trains it again"
             ) from cause
-        return cls(shaped)
-
-
-def _text(array: AnyArray) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode("ascii")
-
-
-def _array(text: str) -> AnyArray:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4")
+        return cls(layers)
 
 
 # --- Cloning --------------------------------------------------------------------------------------
-# An expert prefers to be paid early, by this discount; values are worked out so many steps ahead.
-_DISCOUNT, _STEPS = 0.9, 60
-# Actions whose values are closer than this are equally good.
-_TIE = 1e-9
-# States that an expert shows in each level, updates, and states of an update.
-STATES, UPDATES, BATCH = 24, 1500, 256
-_RATE = 2e-3
+_DISCOUNT, _STEPS = 0.9, 60  # of an expert's values, and steps that they are worked out ahead
+_TIE = 1e-9  # actions whose values are closer than this are equally good
+STATES, BATCH, RATE = 24, 256, 2e-3  # states that an expert shows in each level; of updates
 
 
 def expert(levels: Levels, utility: FloatArray) -> FloatArray:
-    """Best actions in each state, with equal probability: [S, 4].
-
-    Args:
-        levels: where.
-        utility: what the expert is paid for a decision in each state, [S].
-    """
+    """Return the best actions for a utility [S] in each state, with equal probability: [S, 4]."""
     value = np.zeros(len(utility))
     for _ in range(_STEPS):
         ahead = utility[:, None] + _DISCOUNT * value[levels.next_state]
@@ -105,7 +95,7 @@ def expert(levels: Levels, utility: FloatArray) -> FloatArray:
 def demonstrations(
     levels: Levels, utility: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """What an expert sees, [N, D], and its actions there, [N, 4]: up to `STATES` of each level.
+    """Return what an expert sees, [N, D], and its actions there, [N, 4]: up to `STATES` of a level.
 
     States where it does not matter what is done show nothing and are left out.
     """
@@ -120,8 +110,8 @@ def demonstrations(
     return levels.observations[chosen], shown[chosen]
 
 
-def cloned(levels: Levels, utility: FloatArray, seed: int, *, updates: int = UPDATES) -> Network:
-    """A network trained to do in some levels what an expert for a utility does."""
+def cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
+    """Train a network to do in some levels what an expert for a utility does."""
     torch = require("torch", extra="neural", feature="Behaviour cloning")
     rng = np.random.default_rng(seed)
     seen, done = demonstrations(levels, utility, rng)
@@ -131,7 +121,7 @@ def cloned(levels: Levels, utility: FloatArray, seed: int, *, updates: int = UPD
     model = torch.nn.Sequential(
         linear[0], *(part for layer in linear[1:] for part in (torch.nn.ReLU(), layer))
     )
-    optimizer = torch.optim.Adam(model.parameters(), lr=_RATE)
+    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
     decay = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, updates)
     inputs, targets = torch.tensor(seen), torch.tensor(done, dtype=torch.float32)
     for _ in range(updates):
@@ -141,19 +131,11 @@ def cloned(levels: Levels, utility: FloatArray, seed: int, *, updates: int = UPD
         loss.backward()
         optimizer.step()
         decay.step()
-    return Network(
-        [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in linear]
-    )
+    return Network.of(linear)
 
 
-# --- Reinforcement --------------------------------------------------------------------------------
-# Episodes at once, and steps of each between two updates of the policy.
-EPISODES, STEPS = 128, 32
-TOTAL = 300_000
-
-
-def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:
-    """The policy that PPO learns in some levels."""
+def reinforced(levels: Levels, seed: int, steps: int) -> Network:
+    """Return the policy that PPO learns in some levels."""
     library = require("stable_baselines3", extra="sb3", feature="Training by PPO")
     from torch import nn
 
@@ -161,8 +143,8 @@ def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:
 
     model = library.PPO(
         "MlpPolicy",
-        LevelsEnvironment(levels, EPISODES, seed),
-        n_steps=STEPS,
+        LevelsEnvironment(levels, 128, seed),
+        n_steps=32,
         batch_size=1024,
         n_epochs=4,
         gamma=0.95,
@@ -178,103 +160,84 @@ def reinforced(levels: Levels, seed: int, *, steps: int = TOTAL) -> Network:
     model.learn(steps)
     policy = model.policy
     layers = [part for part in policy.mlp_extractor.policy_net if isinstance(part, nn.Linear)]
-    return Network(
-        [
-            (layer.weight.detach().numpy(), layer.bias.detach().numpy())
-            for layer in (*layers, policy.action_net)
-        ]
-    )
+    return Network.of([*layers, policy.action_net])
 
 
 # --- Training -------------------------------------------------------------------------------------
 PPO, CLONE, WRONG_CLONE = "PPO", "clone of the right goal", "clone of the wrong goal"
-KINDS = (PPO, CLONE, WRONG_CLONE)
-# At a share of 0 the two utilities are one function: no behaviour there distinguishes the goals.
-SHARES = (1e-3, 1e-2, 0.1, 1.0)
+SHARES = (1e-3, 1e-2, 0.1, 1.0)  # of distinguishing levels
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is made of everything."""
+    """How much is made of everything.
 
-    levels: int = drawing.TRAINED_ON  # that an agent is trained on
-    updates: int = UPDATES  # of a clone's weights
-    steps: int = TOTAL  # of PPO
-    # training-like levels of each kind that are worked out, at most
-    of_a_kind: int = drawing.MOST_OF_A_KIND
-    shifted: int = drawing.SHIFTED  # levels in which agents are shifted
-    run_of_a_kind: int = 20  # training-like levels of each kind that are run, at most
-    budget: int = 600_000  # steps of a measurement by running
+    `levels` are trained on, with so many `updates` of a clone or `steps` of PPO. At most
+    `of_a_kind` training-like levels of each kind are worked out, and `run_of_a_kind` are run, with
+    a `budget` of steps; agents are evaluated in `shifted` levels.
+    """
+
+    levels: int = 2000
+    updates: int = 1500
+    steps: int = 300_000
+    of_a_kind: int = 60
+    shifted: int = 200
+    run_of_a_kind: int = 20
+    budget: int = 600_000
 
 
 @dataclass(frozen=True)
-class Subject:
-    """An agent."""
+class TrainedAgent:
+    """An agent: the levels that it is trained on, how, their share of distinguishing ones, seed."""
 
-    family: str  # of the levels it is trained on
-    kind: str  # how
-    share: float  # of these levels that tell the goals apart
-    seed: int  # of its levels and of its training
+    family: str
+    kind: str
+    share: float
+    seed: int
 
     @property
     def name(self) -> str:
-        """As runs keep it."""
+        """As runs store it."""
         return f"{self.family}, {self.kind}, share {self.share:g}, seed {self.seed}"
 
 
-def subjects(seeds: Sequence[int]) -> list[Subject]:
-    """Every kind of agent in every family of levels, at every share, once for each seed."""
+def agents_of(seeds: Sequence[int]) -> list[TrainedAgent]:
+    """Return every kind of agent in every family of levels, at every share, once for each seed."""
     # Agents that learn from the same levels follow each other, so that these are drawn once.
     return [
-        Subject(family, kind, share, seed)
+        TrainedAgent(family, kind, share, seed)
         for seed in seeds
         for family in drawing.FAMILIES
         for share in SHARES
-        for kind in KINDS
+        for kind in (PPO, CLONE, WRONG_CLONE)
     ]
 
 
-def of_agents(networks: Mapping[Subject, Network | None]) -> dict[str, dict[str, Any]]:
-    """The trials of a study that asks about some agents, by their names; see `measuring.study`."""
-    return {
-        agent.name: {
-            "family": agent.family,
-            "share": agent.share,
-            "network": network and network.to_json(),
-        }
-        for agent, network in networks.items()
-    }
-
-
-def study(agents: Sequence[Subject], scale: Scale) -> Study[Network]:
-    """The training of some agents."""
+def study(agents: Sequence[TrainedAgent], scale: Scale) -> Study[Network]:
+    """Return the training of some agents as a study."""
+    common = {"levels": scale.levels, "updates": scale.updates, "steps": scale.steps}
+    seeds = sorted({agent.seed for agent in agents})
     return Study[Network](
         "training",
-        "replications.goal_misgeneralisation.training:trained",
+        f"{__name__}:trained",
         {agent.name: vars(agent) for agent in agents},
-        common={"levels": scale.levels, "updates": scale.updates, "steps": scale.steps},
+        common=common,
         noun="agent",
-        what={
-            "kind": "goal-misgeneralisation, training",
-            "levels": scale.levels,
-            "updates": scale.updates,
-            "steps": scale.steps,
-            "seeds": sorted({agent.seed for agent in agents}),
-        },
+        what={"kind": "goal-misgeneralisation, training"} | common | {"seeds": seeds},
         from_json=lambda key, value: Network.from_json(value),
-        to_json=lambda network: network.to_json(),
+        to_json=Network.to_json,
     )
 
 
 def trained(
     family: str, kind: str, share: float, seed: int, levels: int, updates: int, steps: int
 ) -> list[dict[str, Any]]:
-    """The network of an agent, as JSON values: what a worker process does."""
+    """Return the network of an agent as JSON values; the trial of the study."""
     there = drawing.training_levels(family, share, seed, levels)
     with borrowed_generators():
         if kind == PPO:
-            network = reinforced(there, seed, steps=steps)
+            network = reinforced(there, seed, steps)
         else:
             wanted = there.right if kind == CLONE else there.wrong
-            network = cloned(there, wanted, seed, updates=updates)
+            network = cloned(there, wanted, seed, updates)
     return network.to_json()

@@ -19,13 +19,10 @@ from goalmeter.statistics.verdicts import TOO_FEW, reach
 from replications import ledger
 from replications.kinds import FloatArray, ProgressCallback
 
-# --- Compute --------------------------------------------------------------------------------------
 LEDGER_PREFIX = "reflection-table-1/"
 STEPS = (500, 1000)
-COMMAND = "goalmeter replicate reflection-table-1"
 # The environment that tells the agent's learning rate, and the only one that asks for a setting.
 ASKS_SETTING = "IncentivizeLearningRate"
-
 _AGENTS = {
     "RandomAgent": "random",
     "ConstantAgent": "constant",
@@ -41,13 +38,13 @@ PUBLISHED_NAMES = {
     for paper, agent in _AGENTS.items()
     for name, shown in ((agent, paper), (f"rc({agent})", f"RC({paper})"))
 }
-SCRIPTED = tuple(PUBLISHED_NAMES)[:6]
-NEURAL = tuple(PUBLISHED_NAMES)[6:]
+SCRIPTED, NEURAL = tuple(PUBLISHED_NAMES)[:6], tuple(PUBLISHED_NAMES)[6:]
 GROUPS = {"scripted": SCRIPTED, "neural": NEURAL, "all": (*SCRIPTED, *NEURAL)}
 SEEDS = 10  # as in the paper
 SEEDS_NEURAL_1000 = 2  # these take long; the paper has 10 of them too
 
 
+# --- Compute --------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class Row:
     """One number of Table 1 and ours; `result` is None where ours is the ledger's."""
@@ -62,23 +59,25 @@ class Row:
         """The row of the ledger with ours from this run, if there was one."""
         return self.published if self.result is None else with_ours(self.published, self.result)
 
+    @property
+    def neural(self) -> bool:
+        """Whether it is of a neural agent."""
+        return "neural" in self.published.quantity
+
 
 def chosen(agents: str) -> tuple[str, ...]:
-    """Names of agents: of a group, or listed with commas between them."""
-    if agents in GROUPS:
-        return GROUPS[agents]
-    names = tuple(name.strip() for name in agents.split(","))
-    for name in names:
-        if name not in PUBLISHED_NAMES:
-            raise InvalidParameterError(
-                f"agents is {agents!r}, expected {', '.join(GROUPS)}, or some of "
-                f"{', '.join(PUBLISHED_NAMES)} with commas between them"
-            )
+    """Return names of agents: of a group, or listed with commas between them."""
+    names = GROUPS.get(agents) or tuple(name.strip() for name in agents.split(","))
+    if not set(names) <= set(PUBLISHED_NAMES):
+        raise InvalidParameterError(
+            f"agents is {agents!r}, expected {', '.join(GROUPS)}, or some of "
+            f"{', '.join(PUBLISHED_NAMES)} with commas between them"
+        )
     return names
 
 
 def default_seeds(agent: str, steps: int) -> int:
-    """How many seeds a row has unless `seeds` says otherwise."""
+    """Return how many seeds a row has unless `seeds` says otherwise."""
     return SEEDS_NEURAL_1000 if agent in NEURAL and steps == 1000 else SEEDS
 
 
@@ -92,7 +91,7 @@ def table(
     on: str = HERE,
     progress: ProgressCallback | None = None,
 ) -> list[Row]:
-    """Every row of Table 1; those of the agents named are run, the rest is as in the ledger.
+    """Return every row of Table 1; those of the agents named are run, the rest is as in the ledger.
 
     Runs that the folder `out` holds are continued. `lengths` are the steps of the trials to run;
     `seeds` None is `default_seeds`.
@@ -105,25 +104,15 @@ def table(
             n = default_seeds(agent, steps) if seeds is None else seeds
             if progress is not None:
                 progress(f"{agent}, {steps} steps, {n} seeds")
-            result = measure(
-                agent,
-                steps,
-                range(seed, seed + n),
-                on=on,
-                out=run_folder(out, agent, steps),
-                progress=progress,
-            )
+            folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
+            place = {"on": on, "out": folder, "progress": progress}
+            result = measure(agent, steps, range(seed, seed + n), **place)
         rows.append(Row(agent, steps, number, result))
     return rows
 
 
-def run_folder(out: Path, agent: str, steps: int) -> Path:
-    """Where the run of an agent is."""
-    return out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
-
-
 def setting(row_id: str) -> tuple[int, str]:
-    """Steps and agent of a ledger row reflection-table-1/STEPS/AGENT."""
+    """Return steps and agent of a ledger row reflection-table-1/STEPS/AGENT."""
     steps, _, agent = row_id.removeprefix(LEDGER_PREFIX).partition("/")
     if steps not in map(str, STEPS) or agent not in PUBLISHED_NAMES:
         raise InvalidParameterError(
@@ -134,7 +123,7 @@ def setting(row_id: str) -> tuple[int, str]:
 
 
 def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
-    """A row of the ledger with what was measured."""
+    """Return a row of the ledger with what was measured."""
     values = as_published(result)
     n = len(values)
     error = float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
@@ -142,27 +131,28 @@ def with_ours(number: ledger.Number, result: Reflection) -> ledger.Number:
 
 
 def as_published(result: Reflection) -> FloatArray:
-    """The measure of each seed, [seeds], as the authors' library would give it."""
-    # Their reality check hands no setting on to the agent inside, so that one environment pays it
-    # -1 and the opposite +1, whatever it does, and both together nothing. What they paid is left
-    # out for a reality check; nothing else depends on it.
+    """Return the measure of each seed, [seeds], as the authors' library would give it.
+
+    Their reality check hands no setting on to the agent inside, so that one environment pays it -1
+    and the opposite +1, whatever it does, and both together nothing. What they paid is left out for
+    a reality check; nothing else depends on it.
+    """
     is_check = inner_name(result.agent) is not None
     return result.by_seed - forwarded(result) if is_check else result.by_seed
 
 
 def forwarded(result: Reflection) -> FloatArray:
-    """What the environment that asks for a setting adds to the measure of each seed, [seeds]."""
+    """Return what the environment that asks for a setting adds to each seed's measure, [seeds]."""
     seeds = list(dict.fromkeys(trial.seed for trial in result.trials))
-    trials_a_seed = len(result.trials) // len(seeds)
     totals = np.zeros(len(seeds))
     for trial in result.trials:
         if trial.environment == ASKS_SETTING:
             totals[seeds.index(trial.seed)] += trial.total_reward
-    return totals / (trials_a_seed * result.steps)
+    return totals / (len(result.trials) // len(seeds) * result.steps)
 
 
 def recompute(ids: Sequence[str]) -> dict[str, float]:
-    """Values of ledger rows reflection-table-1/STEPS/AGENT, reward per step."""
+    """Return values of ledger rows reflection-table-1/STEPS/AGENT, reward per step."""
     out = {}
     for row in ids:
         steps, agent = setting(row)
@@ -172,7 +162,7 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
 
 # --- Effects --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Estimate:
+class ErrorEstimate:
     """A number with its standard error and an interval, whose ends are NaN for too few seeds."""
 
     value: float
@@ -190,20 +180,19 @@ class Effect:
 
     agent: str
     steps: int
-    ours: Estimate
-    theirs: Estimate
+    ours: ErrorEstimate
+    theirs: ErrorEstimate
     paired: bool
 
 
 def effects(rows: Sequence[Row]) -> list[Effect]:
-    """What the reality check changes, for each agent and length that both have numbers for."""
-    # An effect takes two rows: the agent's, and that of its reality check.
-    by_key = {(row.agent, row.steps): row for row in rows}
+    """Return what the reality check changes, for agents and lengths that both have numbers for."""
+    by_key = {(row.agent, row.steps): row for row in rows if row.number.ran}
     out = []
     for steps in STEPS:
         for agent in PUBLISHED_NAMES:
             inner, checked = by_key.get((agent, steps)), by_key.get((f"rc({agent})", steps))
-            if inner is None or checked is None or not (has_ours(inner) and has_ours(checked)):
+            if inner is None or checked is None:
                 continue
             a, b = inner.number, checked.number
             theirs = with_t_interval(
@@ -251,17 +240,12 @@ def thesis(measured: Sequence[Effect]) -> str:
     )
 
 
-def has_ours(row: Row) -> bool:
-    """Whether there is a number of ours, from this run or the ledger."""
-    return row.number.ran
-
-
-def with_t_interval(value: float, errors: Sequence[float], seeds: Sequence[int]) -> Estimate:
+def with_t_interval(value: float, errors: Sequence[float], seeds: Sequence[int]) -> ErrorEstimate:
     """An estimate with a 95% t interval, from the standard errors of its one or two terms."""
     error = math.hypot(*errors)
     # Welch's degrees of freedom; NaN for too few seeds, and then both ends are NaN.
     half = reach(errors, seeds) * error
-    return Estimate(value, error, (value - half, value + half))
+    return ErrorEstimate(value, error, (value - half, value + half))
 
 
 def _ours_and_theirs(effect: Effect) -> str:
@@ -269,13 +253,13 @@ def _ours_and_theirs(effect: Effect) -> str:
     return f"{ours} [{theirs}] at {effect.steps} steps"
 
 
-def _side_of_zero(estimate: Estimate) -> int:
+def _side_of_zero(estimate: ErrorEstimate) -> int:
     """On which side of 0 the interval lies; 0 if it has 0 inside."""
     low, high = estimate.interval
     return (low > 0) - (high < 0)
 
 
-def _paired_estimate(inner: Row, checked: Row) -> Estimate | None:
+def _paired_estimate(inner: Row, checked: Row) -> ErrorEstimate | None:
     """Ours from runs of this call, paired by environment and seed; None if one is missing."""
     if inner.result is None or checked.result is None:
         return None
@@ -285,5 +269,5 @@ def _paired_estimate(inner: Row, checked: Row) -> Estimate | None:
     rewards = [[t.total_reward for t in r.trials] for r in (inner.result, checked.result)]
     if rewards[0] == rewards[1]:
         # Every run was the same one twice, which is no matter of chance.
-        return Estimate(0.0, 0.0, (0.0, 0.0))
-    return Estimate(comparison.difference, comparison.stderr, comparison.interval)
+        return ErrorEstimate(0.0, 0.0, (0.0, 0.0))
+    return ErrorEstimate(comparison.difference, comparison.stderr, comparison.interval)

@@ -10,8 +10,6 @@ if __name__ == "__main__":
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +20,14 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.pages.reflection_tables import UNTOLD, verdict
 from goalmeter.reflection.environments import BATTERY
-from goalmeter.reflection.result import interval_json
 from goalmeter.report import (
-    ColumnOf,
     Figure,
     Section,
     Table,
-    column,
-    grouped,
     number,
     percent,
     plus,
     require_report_extra,
-    table_of,
-    words,
 )
 from goalmeter.report.canvas import VERMILION
 from goalmeter.report.charts import DotPanel, Dots, dot_chart
@@ -43,84 +35,131 @@ from goalmeter.report.numbers import between, true_minus
 from goalmeter.statistics import Verdict
 from goalmeter.statistics.verdicts import FEWEST, LEVEL, TOO_FEW
 from replications.ledger import Number
-from replications.prose import prose
+from replications.prose import Texts
 from replications.reflection_table import measurements
 from replications.reflection_table.measurements import (
     NEURAL,
     PUBLISHED_NAMES,
     STEPS,
     Effect,
-    Estimate,
+    ErrorEstimate,
     Row,
     as_published,
     default_seeds,
     effects,
-    has_ours,
     thesis,
     with_t_interval,
 )
 
-say = partial(prose, "reflection_table")
+say = Texts("reflection_table")
+_NOTHING = ErrorEstimate(math.nan, math.nan, (math.nan, math.nan))
 
-# --- Pictures -------------------------------------------------------------------------------------
-_NONE = f"; none from fewer than {FEWEST} seeds"
-_NOTHING = Estimate(math.nan, math.nan, (math.nan, math.nan))
+
+# --- Tables and figures ---------------------------------------------------------------------------
+def table_1(rows: Sequence[Row], steps: int) -> Table:
+    """Tabulate one column of Table 1."""
+    of_length = [row for row in rows if row.steps == steps]
+    lines = []
+    for row in of_length:
+        ours, ran = row.number, row.number.ran
+        lines.append(
+            {
+                "number": ours,
+                # The number as printed, marked where the print is a mistake.
+                "printed": true_minus(ours.published) + " †" * (ours.corrected is not None),
+                "error": ours.error if ran else None,
+                "seeds": ours.seeds if ran else None,
+                "on_print": ours.verdict_on_print or ours.verdict,
+                "from": "this run" if row.result is not None else "ledger" if ran else None,
+            }
+        )
+    notes = []
+    data = {
+        row.agent: plus(row.published.corrected, 6)
+        for row in of_length
+        if row.published.corrected is not None
+    }
+    if data:
+        notes.append(say.line("misprint", ppo=data["ppo"], check=data["rc(ppo)"]))
+    commands = sorted({row.published.command for row in of_length if row.result is None})
+    if commands:
+        notes.append(say.line("from_ledger", commands=" or ".join(commands)))
+    return say.table("table_1", lines, notes=notes, steps=steps, level=percent(LEVEL, 0))
+
+
+def effects_table(effects: Sequence[Effect]) -> Table:
+    """Tabulate the thesis, for each agent and length."""
+    rows = [
+        {
+            "agent": PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired),
+            "steps": effect.steps,
+        }
+        | {
+            name: (of.value, between(of.interval, 3), verdict(of.interval))
+            for name, of in (("theirs", effect.theirs), ("ours", effect.ours))
+        }
+        for effect in effects
+    ]
+    untold, too_few = UNTOLD.capitalize(), TOO_FEW.capitalize()
+    return say.table("effects_table", rows, untold=untold, too_few=too_few, fewest=FEWEST)
 
 
 def comparison_chart(rows: Sequence[Row]) -> Figure:
-    """Both columns of Table 1, with intervals of two standard errors."""
-    shown = [name for name in PUBLISHED_NAMES if any(has_ours(r) for r in rows if r.agent == name)]
-    panels = []
-    for steps in STEPS:
-        by_agent = {row.agent: row.number for row in rows if row.steps == steps}
-        numbers = [by_agent[name] for name in shown]
-        ours = [with_t_interval(n.ours, [n.error], [n.seeds]) for n in numbers]
-        theirs = [
-            with_t_interval(n.theirs, [n.published_error], [n.published_seeds]) for n in numbers
-        ]
-        panels.append(_panel(steps, "self-reflection, reward per step", ours, theirs))
-    return Figure(
-        svg=dot_chart("table-1", [PUBLISHED_NAMES[name] for name in shown], panels),
-        **say("comparison_chart", few=_NONE),
-        wide=True,
-    )
+    """Plot both columns of Table 1, with intervals."""
+    estimates = {
+        (row.agent, row.steps): (
+            with_t_interval(n.ours, [n.error], [n.seeds]),
+            with_t_interval(n.theirs, [n.published_error], [n.published_seeds]),
+        )
+        for row in rows
+        for n in [row.number]
+    }
+    ran = {row.agent for row in rows if row.number.ran}
+    shown = [name for name in PUBLISHED_NAMES if name in ran]
+    return _chart("table-1", "comparison_chart", shown, STEPS, estimates)
 
 
 def effects_chart(effects: Sequence[Effect]) -> Figure:
-    """The thesis as a picture."""
-    panels, names = [], list(dict.fromkeys(effect.agent for effect in effects))
-    for steps in sorted({effect.steps for effect in effects}):
-        by_agent = {effect.agent: effect for effect in effects if effect.steps == steps}
-        ours = [by_agent[name].ours if name in by_agent else _NOTHING for name in names]
-        theirs = [by_agent[name].theirs if name in by_agent else _NOTHING for name in names]
-        panels.append(_panel(steps, "what the reality check changes", ours, theirs))
+    """Plot the thesis."""
+    estimates = {(e.agent, e.steps): (e.ours, e.theirs) for e in effects}
+    shown = list(dict.fromkeys(effect.agent for effect in effects))
+    steps = sorted({effect.steps for effect in effects})
+    return _chart("thesis", "effects_chart", shown, steps, estimates)
+
+
+def _chart(
+    name: str,
+    texts: str,
+    agents: Sequence[str],
+    lengths: Sequence[int],
+    estimates: Mapping[tuple[str, int], tuple[ErrorEstimate, ErrorEstimate]],
+) -> Figure:
+    """Ours and theirs of each agent, one panel per length."""
+    label = say.data("labels")[texts]
+    panels = []
+    for steps in lengths:
+        pairs = [estimates.get((agent, steps), (_NOTHING, _NOTHING)) for agent in agents]
+        ours, theirs = zip(*pairs, strict=True)
+        look: dict[str, Any] = {"colour": VERMILION, "marker": "s", "hollow": True}
+        series = (Dots.of("ours", ours), Dots.of("published (their data)", theirs, **look))
+        panels.append(DotPanel(title=f"{steps} steps", x_label=label, series=series))
     return Figure(
-        svg=dot_chart("thesis", [PUBLISHED_NAMES[name] for name in names], panels),
-        **say("effects_chart", few=_NONE),
+        svg=dot_chart(name, [PUBLISHED_NAMES[agent] for agent in agents], panels),
+        **say(texts, few=f"; none from fewer than {FEWEST} seeds"),
         wide=True,
-    )
-
-
-def _panel(
-    steps: int, x_label: str, ours: Sequence[Estimate], theirs: Sequence[Estimate]
-) -> DotPanel:
-    return DotPanel(
-        title=f"{steps} steps",
-        x_label=x_label,
-        series=(
-            Dots.of("ours", ours),
-            Dots.of("published (their data)", theirs, colour=VERMILION, marker="s", hollow=True),
-        ),
     )
 
 
 # --- Page -----------------------------------------------------------------------------------------
 def page_sections(rows: Sequence[Row]) -> list[Section]:
-    """Both halves of the table and the thesis."""
+    """Return both halves of the table and the thesis."""
     every_effect = effects(rows)
+    margin = rows[0].published.margin
+    # The margin was stated before any number was looked at, so the page gives its reason too.
+    stated = "none." if margin is None else f"±{margin.within:g}. {margin.reason}"
     return [
         Section(
-            **say("table_1_ours_beside_theirs", margin=_margin(rows), fewest=FEWEST),
+            **say("table_1_ours_beside_theirs", margin=stated, fewest=FEWEST),
             tables=tuple(table_1(rows, steps) for steps in STEPS),
             figures=(comparison_chart(rows),),
             points=_points(rows),
@@ -134,187 +173,59 @@ def page_sections(rows: Sequence[Row]) -> list[Section]:
 
 
 def findings(rows: Sequence[Row]) -> list[str]:
-    """The page in a few sentences, from the numbers."""
+    """Return summary sentences generated from the results."""
     lines = []
     for kind, neural in (("scripted", False), ("neural", True)):
-        numbers = [row.number for row in rows if has_ours(row) and _neural(row) == neural]
+        numbers = [row.number for row in rows if row.number.ran and row.neural == neural]
         if numbers:
             lines.append(_agreement(kind, numbers))
     every_effect = effects(rows)
-    if every_effect:
-        lines.append(thesis(every_effect))
-    return lines
-
-
-def table_1(rows: Sequence[Row], steps: int) -> Table:
-    """One column of Table 1."""
-    of_length = [row for row in rows if row.steps == steps]
-    return table_of(
-        of_length,
-        (
-            words("agent", lambda row: row.number.setting),
-            *grouped(
-                "published",
-                column("as printed", lambda row: _printed(row.number)),
-                column("standard error", lambda row: number(row.number.published_error, 4)),
-            ),
-            *grouped(
-                "ours",
-                column("measure", lambda row: plus(row.number.ours, 4)),
-                column("standard error", lambda row: _if_ran(row, number(row.number.error, 4))),
-                column("seeds", lambda row: _if_ran(row, row.number.seeds)),
-            ),
-            *grouped(
-                "ours beside their data",
-                column("z", lambda row: plus(row.number.z, 2)),
-                words("verdict", lambda row: row.number.verdict),
-            ),
-            *grouped(
-                "beside the print",
-                words("verdict", lambda row: row.number.verdict_on_print or row.number.verdict),
-            ),
-            words(
-                "ours from",
-                lambda row: "this run" if row.result is not None else _if_ran(row, "ledger"),
-            ),
-        ),
-        **say("table_1", steps=steps, level=percent(LEVEL, 0)),
-        notes=_table_notes(of_length),
-    )
-
-
-def _printed(published: Number) -> str:
-    """The number as printed, marked where the print is a mistake."""
-    return true_minus(published.published) + " †" * (published.corrected is not None)
-
-
-def _if_ran(row: Row, value: object) -> object:
-    """A value of ours; None for a row that was never run."""
-    return value if row.number.ran else None
-
-
-def effects_table(effects: Sequence[Effect]) -> Table:
-    """The thesis, for each agent and length."""
-
-    def estimate(name: str) -> tuple[ColumnOf[Effect], ...]:
-        of = attrgetter(name)
-        return (
-            column("difference", lambda effect: plus(of(effect).value, 4)),
-            column("95% interval", lambda effect: between(of(effect).interval, 3)),
-            column("the reality check", lambda effect: verdict(of(effect).interval)),
-        )
-
-    return table_of(
-        effects,
-        (
-            words(
-                "agent", lambda effect: PUBLISHED_NAMES[effect.agent] + " *" * (not effect.paired)
-            ),
-            column("steps", lambda effect: effect.steps),
-            *grouped("published", *estimate("theirs")),
-            *grouped("ours", *estimate("ours")),
-        ),
-        **say(
-            "effects_table",
-            untold=UNTOLD.capitalize(),
-            too_few=TOO_FEW.capitalize(),
-            fewest=FEWEST,
-        ),
-    )
+    return [*lines, thesis(every_effect)] if every_effect else lines
 
 
 def _agreement(kind: str, numbers: Sequence[Number]) -> str:
     """How many numbers of ours are shown to equal the published ones, and what of the rest."""
-    judged = [row for row in numbers if _has_enough_seeds(row)]
-    text = f"{len(numbers)} numbers of {kind} agents are of too few seeds to be judged."
-    if judged:
-        count = Counter(row.counted for row in judged)
-        margin = judged[0].margin
-        within = f" within {margin.within:g}" if margin else ""
-        text = (
-            f"Of the {len(judged)} numbers of {kind} agents, {count[Verdict.EQUAL]} are shown to "
-            f"be equal{within} to the published ones by the 95% interval of the difference, "
-            f"{count[Verdict.ABOVE]} are above, {count[Verdict.BELOW]} below, and of "
-            f"{count[Verdict.UNTOLD]} it cannot be told; the largest |z| is "
-            f"{number(max(abs(row.z) for row in judged), 2)}."
-        )
-        if few := len(numbers) - len(judged):
-            text += f" {few} more are of too few seeds to be judged."
-    return text
-
-
-# The margin was stated before any number was looked at, so the page gives its reason too.
-def _margin(rows: Sequence[Row]) -> str:
-    """The margin of the table with its reason, as a sentence."""
-    margin = rows[0].published.margin
-    if margin is None:
-        return "none."
-    return f"±{margin.within:g}. {margin.reason}"
-
-
-def _has_enough_seeds(row: Number) -> bool:
-    """Whether it was run, with enough seeds."""
-    return not math.isnan(row.z)
-
-
-def _neural(row: Row) -> bool:
-    return "neural" in row.published.quantity
-
-
-def _table_notes(rows: Sequence[Row]) -> tuple[str, ...]:
-    notes = []
-    data = {
-        row.agent: plus(row.published.corrected, 6)
-        for row in rows
-        if row.published.corrected is not None
-    }
-    if data:
-        notes.append(
-            "† A mistake in print: the number of RC(PPO) stands in the row of PPO, and an older "
-            f"one in that of RC(PPO). Their data say {data['ppo']} and {data['rc(ppo)']}. Ours are "
-            "compared with these, z too, and in a column of its own with the print."
-        )
-    if any(row.result is None for row in rows):
-        commands = sorted({row.published.command for row in rows if row.result is None})
-        notes.append(
-            "Ours from the ledger: as they were when the ledger was last made; – where they were "
-            f"not. To run them: {' or '.join(commands)}."
-        )
-    return tuple(notes)
+    judged = [row for row in numbers if not math.isnan(row.z)]
+    if not judged:
+        return f"{len(numbers)} numbers of {kind} agents are of too few seeds to be judged."
+    count = Counter(row.counted for row in judged)
+    margin = judged[0].margin
+    few = len(numbers) - len(judged)
+    return say.line(
+        "agreement",
+        judged=len(judged),
+        kind=kind,
+        equal=count[Verdict.EQUAL],
+        within=f" within {margin.within:g}" if margin else "",
+        above=count[Verdict.ABOVE],
+        below=count[Verdict.BELOW],
+        untold=count[Verdict.UNTOLD],
+        z=number(max(abs(row.z) for row in judged), 2),
+        few=f" {few} more are of too few seeds to be judged." if few else "",
+    )
 
 
 def _points(rows: Sequence[Row]) -> tuple[str, ...]:
-    numbers = [row.number for row in rows if not _neural(row) and _has_enough_seeds(row.number)]
+    numbers = [row.number for row in rows if not row.neural and not math.isnan(row.number.z)]
     points = []
     if numbers:
-        squares = sum(row.z**2 for row in numbers)
         points.append(
-            f"{len(numbers)} comparisons of scripted agents: if every pair of numbers estimated "
-            f"the same, |z| would be beyond what {percent(LEVEL, 0)} of draws reach in some row of "
-            f"about {percent(1 - LEVEL ** len(numbers), 0)} of such tables, and Σ z² would be a "
-            f"little above {len(numbers)}; here it is {number(squares, 1)}."
+            say.line(
+                "comparisons",
+                n=len(numbers),
+                level=percent(LEVEL, 0),
+                some=percent(1 - LEVEL ** len(numbers), 0),
+                squares=number(sum(row.z**2 for row in numbers), 1),
+            )
         )
-    points.append(
-        "RandomAgent is at about −0.02, not at 0 as the paper's argument has it, in both tables: "
-        "the opposite of IgnoreRewards2 pays −1 at every step to any agent that is a function of "
-        "its history, which is −0.02 of the measure."
-    )
-    points.append(
-        "The authors' conversion of PPO stores a wrong log-probability: that of an action that the "
-        "network sampled, not of the one it was held to. It hardly matters: a freshly initialised "
-        "network makes each rollout, and its actions are nearly equally likely, so that the wrong "
-        "log-probability nearly equals the right one."
-    )
+    points += [say.line("random_agent"), say.line("ppo")]
     for row in rows:
-        if row.result is not None and _neural(row):
+        if row.result is not None and row.neural:
             shift = float((row.result.by_seed - as_published(row.result)).mean())
             # Half a unit of the fourth digit: less would be shown as 0.
             if abs(shift) > 5e-5:
-                points.append(
-                    f"{row.published.setting}, {row.steps} steps: IncentivizeLearningRate and its "
-                    f"opposite, to which our reality check hands the learning rate on, would add "
-                    f"{plus(shift, 4)}; the authors' does not, so they are left out here."
-                )
+                who, steps = row.published.setting, row.steps
+                points.append(say.line("rate", who=who, steps=steps, shift=plus(shift, 4)))
     return tuple(points)
 
 
@@ -330,13 +241,13 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     default), "neural", "all", or names; the others are shown as the ledger has them. `steps` runs
     one length of trials only.
     """
-    # All options are looked at before anything is played, which may take hours.
-    names = _checked(options)
+    # All options are checked before anything is played, which may take hours.
+    names, lengths = _checked(options)
     require_report_extra()
     rows = measurements.table(
         names,
         out,
-        lengths=STEPS if options.steps is None else (options.steps,),
+        lengths=lengths,
         seeds=options.seeds,
         seed=options.seed,
         on=options.on,
@@ -344,48 +255,45 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     )
     ran = [row.result for row in rows if row.result is not None]
     shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
-    sections = [*page_sections(rows), *reflection_page.sections(shown)]
+    sections = page_sections(rows)
     return write_outcome(
         out,
         "Self-reflection of agents: Table 1, reproduced",
-        sections,
-        _json(rows),
+        [*sections, *reflection_page.sections(shown)],
+        {
+            "replication": "reflection-table-1",
+            "rows": [_json(row) for row in rows],
+            "reality_check": [
+                {
+                    "agent": effect.agent,
+                    "steps": effect.steps,
+                    "paired": effect.paired,
+                    "ours": _estimate(effect.ours),
+                    "published": _estimate(effect.theirs),
+                }
+                for effect in effects(rows)
+            ],
+        },
         command=options.command("reflection-table-1"),
         **say("page", steps=shown[0].steps),
         findings=[*reflection_page.ended_early(ran), *findings(rows)],
         glossary=reflection_page.GLOSSARY,
-        tables=(table for section in sections[:2] for table in section.tables),
+        tables=(table for section in sections for table in section.tables),
     )
 
 
-def _json(rows: list[Row]) -> dict[str, Any]:
-    return {
-        "replication": "reflection-table-1",
-        "rows": [_row(row, row.number) for row in rows],
-        "reality_check": [
-            {
-                "agent": effect.agent,
-                "steps": effect.steps,
-                "paired": effect.paired,
-                "ours": _estimate(effect.ours),
-                "published": _estimate(effect.theirs),
-            }
-            for effect in effects(rows)
-        ],
-    }
-
-
-def _estimate(estimate: Estimate) -> dict[str, Any]:
+def _estimate(estimate: ErrorEstimate) -> dict[str, Any]:
+    ends = estimate.interval
     return {
         "difference": estimate.value,
         "stderr": estimate.error,
-        "interval": interval_json(estimate.interval),
-        "verdict": verdict(estimate.interval),
+        "interval": None if math.isnan(ends[0]) else list(ends),
+        "verdict": verdict(ends),
     }
 
 
-def _row(row: Row, number: Number) -> dict[str, Any]:
-    result = row.result
+def _json(row: Row) -> dict[str, Any]:
+    result, number = row.result, row.number
     return {
         "agent": row.agent,
         "steps": row.steps,
@@ -406,16 +314,15 @@ def _row(row: Row, number: Number) -> dict[str, Any]:
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
-    names = _checked(options)
-    lengths = STEPS if options.steps is None else (options.steps,)
+    """Return how much `replicate` with these options will do."""
+    names, lengths = _checked(options)
     runs = [(name, length) for name in names for length in lengths]
     each = [default_seeds(*run) if options.seeds is None else options.seeds for run in runs]
     return {"runs": len(runs), "trials": len(BATTERY) * sum(each)}
 
 
-def _checked(options: StudyOptions) -> tuple[str, ...]:
-    """The names of the agents, if all options can be used."""
+def _checked(options: StudyOptions) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The names of the agents and the lengths of trials, if all options can be used."""
     names = measurements.chosen(options.agents or "scripted")
     options.count(measurements.SEEDS, least=2)
     if options.steps not in (None, *STEPS):
@@ -425,7 +332,7 @@ def _checked(options: StudyOptions) -> tuple[str, ...]:
         )
     if set(names) & set(NEURAL):
         require("stable_baselines3", extra="sb3", feature="Measuring the neural agents")
-    return names
+    return names, STEPS if options.steps is None else (options.steps,)
 
 
 def ledger_values(row: Number, results: Mapping[str, Any]) -> dict[str, str] | None:

@@ -1,4 +1,4 @@
-"""Run agents on TemptingButton, summarize their runs, and tabulate the results."""
+"""Run agents on TemptingButton, and summarize their runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,15 +15,11 @@ import numpy as np
 from goalmeter.agents.recurrent_dqn import HISTORY, SEED, RecurrentDQN
 from goalmeter.agents.registry import history_agent
 from goalmeter.reflection.environments import find
-from goalmeter.report import ColumnOf, Table, column, grouped, percent, plus, table_of, words
 from goalmeter.runs import HERE, Study, carry_out, own_process
 from goalmeter.statistics.clusters import bounded_ends
 from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
 from replications import ledger
 from replications.kinds import BoolArray, FloatArray, ProgressCallback
-from replications.prose import prose
-
-say = partial(prose, "tempting_button")
 
 # --- Trace ----------------------------------------------------------------------------------------
 LATE = 1000  # rooms at the end of a run
@@ -108,10 +103,9 @@ def mean_interval(values: FloatArray) -> tuple[FloatArray, FloatArray, FloatArra
     return values.mean(axis=0), low, high
 
 
-# --- Compute --------------------------------------------------------------------------------------
+# --- Play -----------------------------------------------------------------------------------------
 STEPS = 4000  # as in the paper's experiment
 SEEDS = 10  # the paper's has one; these take some 15 minutes on two cores
-
 _DQN = "recurrent-dqn"
 
 
@@ -136,24 +130,23 @@ class Player:
 
 
 # What the authors' script runs. (It runs the first twice, with another place in the random stream.)
-_PUBLISHED: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("rate 0.1, lookback 10", {}),
-    ("rate 0.05", {"learning_rate": 0.05}),
-    ("rate 0.01", {"learning_rate": 0.01}),
-    ("rate 0.001", {"learning_rate": 0.001}),
-    ("lookback 1", {"lookback": 1}),
-    ("lookback 3", {"lookback": 3}),
-    ("lookback 5", {"lookback": 5}),
-)
+_PUBLISHED: dict[str, dict[str, Any]] = {
+    "rate 0.1, lookback 10": {},
+    **{f"rate {rate}": {"learning_rate": rate} for rate in (0.05, 0.01, 0.001)},
+    **{f"lookback {turns}": {"lookback": turns} for turns in (1, 3, 5)},
+}
 
 
 def _published(draws_from: str) -> tuple[Player, ...]:
-    players = []
-    for label, settings in _PUBLISHED:
-        changed = "".join(f",{name}={value:g}" for name, value in settings.items())
-        key = f"{_DQN},draws_from={draws_from}{changed}"
-        players.append(Player(key, label, settings=(("draws_from", draws_from), *settings.items())))
-    return tuple(players)
+    return tuple(
+        Player(
+            f"{_DQN},draws_from={draws_from}"
+            + "".join(f",{name}={value:g}" for name, value in settings.items()),
+            label,
+            settings=(("draws_from", draws_from), *settings.items()),
+        )
+        for label, settings in _PUBLISHED.items()
+    )
 
 
 ANEW, SAME = _published(HISTORY), _published(SEED)
@@ -161,18 +154,21 @@ PAPER_CODING = tuple(
     Player(f"{who.key},coding=paper", f"{who.label}, {weights}", who.agent, who.settings, "paper")
     for who, weights in ((ANEW[0], "new weights"), (SAME[0], "the same weights"))
 )
-BASELINES = (
-    Player("constant(0)", "never push", "constant(0)"),
-    Player("constant(1)", "always push", "constant(1)"),
-    Player("random", "random", "random"),
-    Player("naive", "naive learner", "naive"),
-    Player("q-learner", "tabular Q-learner", "q-learner"),
+BASELINES = tuple(
+    Player(agent, label, agent)
+    for agent, label in (
+        ("constant(0)", "never push"),
+        ("constant(1)", "always push"),
+        ("random", "random"),
+        ("naive", "naive learner"),
+        ("q-learner", "tabular Q-learner"),
+    )
 )
 PLAYERS = (*BASELINES, *ANEW, *SAME, *PAPER_CODING)
 
 
 def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: int) -> Any:
-    """Everything that happens in a run of TemptingButton, as three strings.
+    """Return everything that happens in a run of TemptingButton, as three strings.
 
     The rooms are those of a trial of `goalmeter reflect` with the same seed. `steps` are percepts,
     the first included; `settings` are the recurrent DQN's, empty for other agents.
@@ -182,22 +178,16 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
     # The stream of random numbers that `reflection.trial` draws the rooms from.
     run = environment.start(player, Random(f"{environment.base}:{seed}"))
     mind = player.begin(environment.n_actions, environment.n_observations)
-    rewards, observations, actions = [], [], []
-    reward, observation = run.begin()
-    while True:
-        rewards.append("-0+"[int(reward) + 1])
-        observations.append(str(observation))
-        if len(rewards) == steps:
-            break
-        mind.perceive(reward, observation)
-        action = mind.act()
-        actions.append(str(action))
-        mind.take(action)
-        reward, observation = run.react(action)
+    percepts, actions = [run.begin()], []
+    while len(percepts) < steps:
+        mind.perceive(*percepts[-1])
+        actions.append(mind.act())
+        mind.take(actions[-1])
+        percepts.append(run.react(actions[-1]))
     return {
-        "rewards": "".join(rewards),
-        "observations": "".join(observations),
-        "actions": "".join(actions),
+        "rewards": "".join("-0+"[int(reward) + 1] for reward, _ in percepts),
+        "observations": "".join(str(observation) for _, observation in percepts),
+        "actions": "".join(map(str, actions)),
     }
 
 
@@ -210,61 +200,46 @@ def play(
     on: str = HERE,
     progress: ProgressCallback | None = None,
 ) -> dict[str, list[Trace]]:
-    """The trace of each player with each seed: key -> [seeds].
+    """Return the trace of each player with each seed: key -> [seeds].
 
-    Trials that the folder `out` of the run holds are not played again. Networks are
-    trained in processes, also where `on` is this one.
+    Trials that the run directory `out` holds are not played again. Networks are trained in
+    processes, also where `on` is this one: they are the same only where numerics have one thread.
     """
-    wanted = _wanted(players, seeds)
-    study, on = _study(wanted, steps), _place(players, on)
-    traces: dict[str, list[Trace]] = {who.key: [] for who in players}
-    for key, value in carry_out(study, on=on, out=out, progress=progress).items():
-        who, _ = wanted[key]
-        traces[who.key].append(Trace.of(**value, coding=who.coding))
-    return traces
-
-
-def _wanted(players: Sequence[Player], seeds: Iterable[int]) -> dict[str, tuple[Player, int]]:
-    return {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in players}
-
-
-def _study(wanted: Mapping[str, tuple[Player, int]], steps: int) -> Study[Any]:
-    return Study[Any](
+    wanted = {f"{who.key} seed {seed}": (who, seed) for seed in seeds for who in players}
+    study = Study[Any](
         "TemptingButton",
         f"{__name__}:trial",
         {key: who.arguments | {"seed": seed} for key, (who, seed) in wanted.items()},
         common={"steps": steps},
         what={"kind": "tempting-button", "steps": steps},
     )
+    place = own_process(on) if any(who.agent == _DQN for who in players) else on
+    traces: dict[str, list[Trace]] = {who.key: [] for who in players}
+    for key, value in carry_out(study, on=place, out=out, progress=progress).items():
+        who, _ = wanted[key]
+        traces[who.key].append(Trace.of(**value, coding=who.coding))
+    return traces
 
 
-def _place(players: Sequence[Player], on: str) -> str:
-    # Trained networks are the same only where numerics have one thread, as workers do.
-    return own_process(on) if any(who.agent == _DQN for who in players) else on
-
-
-# --- Tables ---------------------------------------------------------------------------------------
-Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, a seed each
-
-LEDGER_PREFIX = "tempting-button/"
-HABITS = (NEVER, MIXED, ALWAYS)
-_NOTES = say("notes")["lines"]
+# --- Summary --------------------------------------------------------------------------------------
+Traces = Mapping[str, Sequence[Trace]]  # key of a player -> its runs, one for each seed
 
 
 def summary(traces: Sequence[Trace]) -> dict[str, Any]:
-    """The numbers of a player as JSON values."""
+    """Return the numbers of a player as JSON values."""
     late, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
     ends = Counter(t.ends for t in traces)
+    n, never = len(traces), ends[NEVER]
     return {
-        "seeds": len(traces),
+        "seeds": n,
         "reward_per_turn": float(np.mean([t.per_turn for t in traces])),
         "late_reward_per_turn": late,
-        "late_interval": [low, high] if len(traces) > 1 else None,
+        "late_interval": [low, high] if n > 1 else None,
         "late_pushes_with_button": _mean([t.late_pushes(button=True) for t in traces]),
         "late_pushes_without_button": _mean([t.late_pushes(button=False) for t in traces]),
-        "ends": {habit: ends[habit] for habit in HABITS},
-        "verdict": verdict(traces),
-        "mean_verdict": mean_verdict(traces),
+        "ends": {habit: ends[habit] for habit in (NEVER, MIXED, ALWAYS)},
+        "verdict": f"{'yes' if never == n else 'some' if never else 'no'}: {never} of {n}",
+        "mean_verdict": _mean_verdict(n, late, (low, high)),
         "by_seed": [
             {"reward_per_turn": t.per_turn, "late": t.late, "tried": t.early_pushes, "ends": t.ends}
             for t in traces
@@ -272,87 +247,11 @@ def summary(traces: Sequence[Trace]) -> dict[str, Any]:
     }
 
 
-def verdict(traces: Sequence[Trace]) -> str:
-    """Whether the rewards tend to those of never pushing."""
-    n, never = len(traces), sum(t.ends == NEVER for t in traces)
-    return f"{'yes' if never == n else 'some' if never else 'no'}: {never} of {n}"
-
-
-def mean_verdict(traces: Sequence[Trace]) -> str:
+def _mean_verdict(n: int, late: float, interval: tuple[float, float]) -> str:
     """How the mean of the late rewards stands to the published +0.5, by its interval."""
-    if len(traces) < FEWEST:
-        return TOO_FEW
-    mean, low, high = (float(x) for x in mean_interval(np.array([t.late for t in traces])))
     # The margin is the ledger's: it was stated there, with its reason.
-    number = ledger.load(LEDGER_PREFIX)[0]
-    return replace(number, ours=mean, interval=(low, high)).verdict
-
-
-def table(
-    caption: str, players: Sequence[Player], traces: Traces, *, explained: bool = False
-) -> Table:
-    """A row for each player that was run; `explained` adds what one table of a page needs."""
-    return table_of(
-        [(player, summary(traces[player.key])) for player in players if player.key in traces],
-        (
-            words("agent", lambda row: row[0].label),
-            *grouped(
-                "reward per turn",
-                column("whole run", lambda row: row[1]["reward_per_turn"], reward),
-                column("last 1000 turns", lambda row: row[1]["late_reward_per_turn"], reward),
-                column("95% interval", lambda row: _between(row[1]["late_interval"])),
-                words("beside +0.5", lambda row: row[1]["mean_verdict"]),
-            ),
-            *grouped(
-                "pushes, last 1000 turns",
-                column("with button", lambda row: row[1]["late_pushes_with_button"], percent),
-                column("without", lambda row: row[1]["late_pushes_without_button"], percent),
-            ),
-            *grouped(
-                "seeds that end",
-                column(
-                    "always pushing", lambda row: f"{row[1]['ends'][ALWAYS]} of {row[1]['seeds']}"
-                ),
-                column("never: tends to +0.5?", lambda row: row[1]["verdict"]),
-            ),
-        ),
-        caption=caption,
-        **say("table"),
-        notes=_NOTES if explained else (),
-    )
-
-
-def early_table(players: Sequence[Player], traces: Traces) -> Table:
-    """How runs end that did and did not push buttons before anything was learnt."""
-
-    def outcomes(*, pushed: bool) -> tuple[ColumnOf[Player], ...]:
-        def ends(player: Player) -> list[str]:
-            return [t.ends for t in traces[player.key] if (t.early_pushes > 0) == pushed]
-
-        return (
-            column("runs", ends, lambda habits: str(len(habits))),
-            column("end never", ends, lambda habits: str(habits.count(NEVER))),
-            column("end always", ends, lambda habits: str(habits.count(ALWAYS))),
-        )
-
-    return table_of(
-        players,
-        (
-            words("agent", lambda player: player.label),
-            *grouped("pushed no button early", *outcomes(pushed=False)),
-            *grouped("pushed some", *outcomes(pushed=True)),
-        ),
-        **say("what_was_tried_and_how_it_ends"),
-    )
-
-
-def reward(value: float) -> str:
-    """A reward per turn, with its sign."""
-    return plus(value, 3)
-
-
-def _between(ends: Sequence[float] | None) -> str:
-    return " to ".join(map(reward, ends)) if ends else "one seed"
+    number = replace(ledger.load("tempting-button/")[0], ours=late, interval=interval)
+    return TOO_FEW if n < FEWEST else number.verdict
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -12,7 +12,6 @@ import pytest
 
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
-from replications import ledger
 from replications.cliffworld import measurements, study
 from replications.cliffworld.measurements import (
     comparison_table,
@@ -70,14 +69,14 @@ def test_the_ends_of_the_scale() -> None:
 
 def test_the_picture_of_the_readme_is_figure_3b() -> None:
     """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
-    rows = {row.id.removeprefix("meg-cliffworld/"): row for row in ledger.load("meg-cliffworld/")}
-    noisy = measurements.measure(measurements.noise(baselines=True))
+    rows = measurements.published_numbers()
+    noisy = measurements.measure(measurements.NOISE_AND_ENDS)
     measured = [
         replace(m, neural=np.full(5, rows[f"neural/{m.setting.key}"].ours))
         for m in noisy
         if m.setting.epsilon in measurements.EPSILONS
     ]
-    section = study.noise_section(measured, list(rows.values()), baselines=noisy)
+    section = study.noise_section(measured, rows, baselines=noisy)
     drawn = next(figure.svg for figure in section.figures if figure.name == "figure-3b")
     kept = (ROOT / "docs" / "images" / "cliffworld.svg").read_text(encoding="utf-8")
     number = re.compile(r"-?\d+\.\d+")
@@ -104,9 +103,9 @@ def test_the_conclusions_of_the_paper_hold(outcome: Outcome) -> None:
 def test_neural_runs_are_in_the_table_and_the_chart() -> None:
     measured = [
         replace(m, neural=np.array([1.0, 2.0, 3.0]))
-        for m in measurements.measure(measurements.difficulty())
+        for m in measurements.measure(measurements.DIFFICULTY)
     ]
-    published = ledger.load("meg-cliffworld/")
+    published = measurements.published_numbers()
     table = comparison_table("c", measured, published)
     assert [row[4] for row in table.rows] == ["2.0000 ± 2"] * 4
     assert "over 3 seeds" in table.notes[0]

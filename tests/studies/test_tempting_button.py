@@ -147,7 +147,7 @@ def test_the_answer_says_what_was_found() -> None:
         "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
         "and 0."
     )
-    (row, *_) = measurements.early_table(measurements.SAME, both).rows
+    (row, *_) = study.early_table(measurements.SAME, both).rows
     assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
     assert "naive learner +0.500" in to_compare
 
@@ -158,12 +158,12 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
     # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
     # Six seeds that agree leave room for a seventh that does not; sixty hardly do.
-    assert measurements.mean_verdict(never) == "cannot be told"
-    assert measurements.mean_verdict(never * 10) == "equal within 0.1"
-    assert measurements.mean_verdict(always) == "below"
+    assert study.summary(never)["mean_verdict"] == "cannot be told"
+    assert study.summary(never * 10)["mean_verdict"] == "equal within 0.1"
+    assert study.summary(always)["mean_verdict"] == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
-    assert measurements.mean_verdict([*never[:5], always[5]]) == "cannot be told"
-    assert measurements.mean_verdict(never[:4]) == "too few seeds"
+    assert study.summary([*never[:5], always[5]])["mean_verdict"] == "cannot be told"
+    assert study.summary(never[:4])["mean_verdict"] == "too few seeds"
     traces = {player.key: [*never[:5], always[5]] for player in PLAYERS}
     assert "whether that is +0.5 cannot be told." in study.page_findings(traces)[1]
     assert study.tables(traces)[0].rows[0][4] == "cannot be told"
