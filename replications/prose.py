@@ -117,7 +117,7 @@ def value_of(row: Any, path: str) -> Any:
     for key in path.split(".") if path else ():
         if isinstance(value, Mapping):
             value = value.get(key)
-        else:
+        elif value is not None:
             value = value[int(key)] if key.isdigit() else getattr(value, key, None)
     if isinstance(value, Mapping) and {"value", "interval"} <= value.keys():
         return Estimate.from_json(value)

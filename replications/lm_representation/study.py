@@ -9,7 +9,6 @@ if __name__ == "__main__":
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,7 @@ import numpy as np
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import measure as navigate
-from goalmeter.report import (
-    Table,
-    column,
-    hundredths,
-    percent,
-    table_of,
-    words,
-)
+from goalmeter.report import Table, column, percent
 from goalmeter.representation import (
     Explained,
     Network,
@@ -38,23 +30,22 @@ from goalmeter.representation import (
     replay,
     split,
 )
-from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, ControlledShare, map_controls
+from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, map_controls
 from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import plans_of, stated_plans
 from goalmeter.representation.probes.comparison import LINKS, ProbeRow, cross_fitted
 from goalmeter.representation.probes.protocol import Activations
 from goalmeter.representation.probes.registry import HIDDEN, Published, Ridge
-from goalmeter.representation.result_rows import PlanRow
 from goalmeter.representation.scenes import folds
 from goalmeter.representation.stages.decoding import Captured, captured
 from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.kinds import BoolArray, IntArray, ProgressCallback
 from replications.ledger import Number
-from replications.prose import prose, write_tables
+from replications.prose import Texts, plain, write_tables
 
-say = partial(prose, "lm_representation")
+say = Texts("lm_representation")
 
 # --- Compute --------------------------------------------------------------------------------------
 # map/mlp, map/linear         cells that the published probes read rightly, before and after it
@@ -80,7 +71,6 @@ MLP, LINEAR, RIDGE = Published(hidden=HIDDEN), Published(), Ridge()
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
 ALL = "all sizes"
-WALKS = "walks"
 _FOLDS = 3
 
 
@@ -97,8 +87,9 @@ class Results:
 
 def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Results:
     """Let the mouse walk, replay its walks, and read them as the paper does."""
-    run = out / WALKS
-    navigate(MODEL, **_suite(grids, seed), beside=[], out=run, progress=tell)
+    run = out / "walks"
+    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
+    navigate(MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell)
     samples, network = replay(run)
     captures = captured(
         samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
@@ -109,11 +100,6 @@ def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Resu
     of_maps = _explained(captures, first, seed)
     plans = _plans(out, captures, network, seed, tell)
     return Results(maps, of_maps, plans, _numbers(maps, of_maps, plans))
-
-
-def _suite(grids: int, seed: int) -> dict[str, Any]:
-    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
-    return options | {"trajectories": 1, "seed": seed}
 
 
 def _sizes(reading: Reading) -> dict[str, BoolArray]:
@@ -225,149 +211,70 @@ def _numbers(
 
 # --- Tables ---------------------------------------------------------------------------------------
 _TIMES = {PRE: "before it reasons", POST: "after"}
-_GRIDS = "95% intervals over grids in brackets. No grid's content was taught to the mouse."
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """A published number and ours."""
-
-    row: Number
-    ours: Estimate
-
-
-@dataclass(frozen=True)
-class _Map:
-    """A probe, or a control of it, at a position."""
-
-    position: str
-    row: ProbeRow
-
-    @property
-    def name(self) -> str:
-        return self.row.control or self.row.probe
-
-
-@dataclass(frozen=True)
-class _Share:
-    """A share of decisions that decoded maps explain."""
-
-    name: str
-    value: ControlledShare
-
-
-@dataclass(frozen=True)
-class _Prefix:
-    """Prefixes of plans of one length, in grids of one size."""
-
-    size: str
-    row: PlanRow
 
 
 def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ...]:
-    """What was measured, beside the published numbers of a ledger."""
-    return (
-        _beside(results, published),
-        _map_table(results),
-        _decoded_table(results),
-        _plan_table(results),
-    )
-
-
-def _beside(results: Results, published: Sequence[Number]) -> Table:
-    rows = [
-        _Beside(row, results.numbers[row.id.removeprefix(LEDGER_PREFIX)])
+    """Tabulate what was measured, beside the published numbers of a ledger."""
+    beside = [
+        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results.numbers[key]}
         for row in published
-        if row.id.removeprefix(LEDGER_PREFIX) in results.numbers
+        if (key := row.id.removeprefix(LEDGER_PREFIX)) in results.numbers
     ]
-    return table_of(
-        rows,
-        (
-            words("quantity", lambda r: r.row.quantity.partition(":")[0]),
-            words("setting", lambda r: r.row.setting),
-            column("published, GPT-OSS-20B", lambda r: r.row.published),
-            column("ours, the mouse", lambda r: r.ours, percent),
-        ),
-        **say("the_paper_s_maps_and_plans_beside_the_mo"),
-        notes=(
-            _GRIDS,
-            "Published plans leave out walks of more than 9 actions; ours do not. Published shares "
-            "on the decoded map leave out invalid maps; ours count them as explaining nothing, but "
-            "for the recovery.",
-        ),
-    )
-
-
-def _map_table(results: Results) -> Table:
-    rows = []
-    for position in (PRE, POST):
-        rows += [_Map(position, results.maps[p, position, ALL][0]) for p in (MLP.name, LINEAR.name)]
-        rows += [_Map(position, row) for row in results.maps[RIDGE.name, position, ALL]]
-    return table_of(
-        rows,
-        (
-            words("probe or control", lambda r: r.name),
-            words("tokens", lambda r: _TIMES[r.position]),
-            column("cells right", lambda r: r.row.score().accuracy, percent),
-            column("balanced", lambda r: r.row.score().balanced_accuracy, percent),
-            column("walls of links, AUROC", lambda r: r.row.score(LINKS, "wall").auroc, hundredths),
-            column("gain, bits a link", lambda r: r.row.score(LINKS, "wall").gain_bits, hundredths),
-        ),
-        **say("maps_read_from_the_mouse", layer=LAYER),
-        notes=(_GRIDS, "The published linear probe cannot express what a cell holds."),
-    )
-
-
-def _decoded_table(results: Results) -> Table:
+    maps = [
+        {
+            "name": row.control or row.probe,
+            "tokens": _TIMES[position],
+            "score": row.score(),
+            "links": row.score(LINKS, "wall"),
+        }
+        for position in (PRE, POST)
+        for row in (
+            *(results.maps[probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
+            *results.maps[RIDGE.name, position, ALL],
+        )
+    ]
     each = results.explained
-    rows = [
-        _Share("optimal on the map, of all actions", each.on_map),
-        _Share("explained errors, of wrong actions", each.explained_errors),
-        _Share("the map corrects, of wrong actions", each.map_corrects),
+    shares = [
+        ("optimal on the map, of all actions", each.on_map),
+        ("explained errors, of wrong actions", each.explained_errors),
+        ("the map corrects, of wrong actions", each.map_corrects),
     ]
-    names = list(each.on_map.controls)
-    return table_of(
-        rows,
-        (
-            words("share", lambda r: r.name),
-            column("decoded map", lambda r: r.value.value, percent),
-            *(column(name, partial(_control, name), percent) for name in names),
-        ),
-        **say("decoded_table", steps=each.steps, errors=each.errors),
-        notes=(_GRIDS, f"Maps that are none: {percent(each.invalid)}; they explain nothing."),
-    )
-
-
-def _plan_table(results: Results) -> Table:
-    rows = [
-        _Prefix(size, row)
+    controls = [
+        column(name, lambda row, name=name: row[1].controls.get(name), percent)
+        for name in each.on_map.controls
+    ]
+    plans = [
+        {
+            "grids": size if size == ALL else f"size {size}",
+            "tokens": _TIMES[row.position],
+            "row": row,
+        }
         for size, table in results.plans.items()
         for row in table.plan
         if row.n in (1, 2, 4)
     ]
-    names = list(rows[0].row.baselines)
-
-    return table_of(
-        rows,
-        (
-            words("grids", lambda r: r.size if r.size == ALL else f"size {r.size}"),
-            words("tokens", lambda r: _TIMES[r.row.position]),
-            column("actions", lambda r: str(r.row.n)),
-            column("all right", lambda r: r.row.prefix, percent),
-            *(column(name, partial(_baseline, name), percent) for name in names),
+    baselines = [
+        column(
+            name, lambda row, name=name: (row["row"].baselines[name] or {}).get("prefix"), percent
+        )
+        for name in plans[0]["row"].baselines
+    ]
+    invalid = percent(each.invalid)
+    steps: dict[str, Any] = {"steps": each.steps, "errors": each.errors, "invalid": invalid}
+    width = DECODER.width
+    return (
+        say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
+        say.table("maps_read_from_the_mouse", maps, layer=LAYER),
+        say.table("decoded_table", shares, *controls, **steps),
+        say.table(
+            "plans_read_from_the_mouse",
+            plans,
+            *baselines,
+            decoder=DECODER.name,
+            width=width,
+            layer=LAYER,
         ),
-        **say("plans_read_from_the_mouse", decoder=DECODER.name, width=DECODER.width, layer=LAYER),
-        notes=(_GRIDS,),
     )
-
-
-def _control(name: str, row: _Share) -> Estimate | None:
-    return row.value.controls.get(name)
-
-
-def _baseline(name: str, row: _Prefix) -> Estimate | None:
-    beside = row.row.baselines[name]
-    return None if beside is None else beside["prefix"]
 
 
 # --- Replicate ------------------------------------------------------------------------------------
@@ -387,24 +294,19 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     value = {
         "replication": NAME,
         "seeds": grids,
-        "numbers": {name: each.to_json() for name, each in results.numbers.items()},
+        "numbers": plain(results.numbers),
         "maps": [
-            {
-                "probe": probe,
-                "position": position,
-                "size": size,
-                "rows": [r.to_json() for r in rows],
-            }
-            for (probe, position, size), rows in results.maps.items()
+            dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": plain(rows)}
+            for key, rows in results.maps.items()
         ],
-        "explained": results.explained.to_json(),
-        "plans": {size: table.to_json() for size, table in results.plans.items()},
+        "explained": plain(results.explained),
+        "plans": plain(results.plans),
     }
     return write_tables(out, shown, value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
+    """Return how much `replicate` with these options will do."""
     return {"walks": len(SIZES) * len(COMPLEXITIES) * options.count(GRIDS, least=4)}
 
 

@@ -50,7 +50,7 @@ SCREEN_CELLS = 24
 
 
 @dataclass(frozen=True)
-class Question:
+class CellQuestion:
     """An organism and the cells that it is asked about."""
 
     organism: str  # its name, or that of any model of this machine that answers the same prompt
@@ -64,11 +64,11 @@ class Question:
 
 
 QUESTIONS = (
-    Question("mouse", SEEN, True),
-    Question("mouse", UNSEEN, True),
-    Question("mole", SEEN, True),
-    Question("mole", UNSEEN, False),
-    Question("moth", FAR, False),
+    CellQuestion("mouse", SEEN, True),
+    CellQuestion("mouse", UNSEEN, True),
+    CellQuestion("mole", SEEN, True),
+    CellQuestion("mole", UNSEEN, False),
+    CellQuestion("moth", FAR, False),
 )
 
 
@@ -142,7 +142,7 @@ def decisions(
     return samples
 
 
-def questions_of(agents: str | None) -> tuple[Question, ...]:
+def questions_of(agents: str | None) -> tuple[CellQuestion, ...]:
     """The questions to some models; None for those to the organisms."""
     if agents is None:
         return QUESTIONS
@@ -152,12 +152,12 @@ def questions_of(agents: str | None) -> tuple[Question, ...]:
         known.get((asked.model, asked.cells), asked)
         for name in names
         for cells in (SEEN, UNSEEN)
-        for asked in [Question(name, cells, None)]
+        for asked in [CellQuestion(name, cells, None)]
     )
 
 
 def answer(
-    question: Question,
+    question: CellQuestion,
     size: int,
     grids: int,
     seed: int,

@@ -8,7 +8,6 @@ if __name__ == "__main__":
     main("replicate", "organisms")
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,15 +20,7 @@ from goalmeter.organisms.kinds import weights_of
 from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
 from goalmeter.organisms.network import SETTINGS, read_settings
 from goalmeter.pages.navigation_tables import INTERVALS
-from goalmeter.report import (
-    ColumnOf,
-    Table,
-    column,
-    percent,
-    table_of,
-    words,
-    write_text,
-)
+from goalmeter.report import Table, percent, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate
 from replications.organisms.evaluation import (
@@ -42,71 +33,42 @@ from replications.organisms.evaluation import (
     Row,
     amounts,
     grades,
+    to_json,
 )
-from replications.prose import prose, write_tables
+from replications.prose import Texts, plain, write_tables
 
-say = partial(prose, "organisms")
+say = Texts("organisms")
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-def reached_table(grades: Mapping[str, Grades]) -> Table:
-    """A row for each number that was asked for."""
-    return table_of(
-        [target for target in TARGETS if target.organism in grades],
-        (
-            words("organism", lambda target: target.organism),
-            words("measure", lambda target: target.measure),
-            column("asked", lambda target: target.asked),
-            column("found", lambda target: target.value(grades[target.organism]), percent),
-            words("reached", lambda t: "yes" if t.reached(grades[t.organism]) else "no"),
-        ),
-        **say("what_was_asked"),
-        notes=(
-            INTERVALS,
-            "Mazes of size 5 and rooms (c = 0) have so few contents that there pairs of a start "
-            "and a goal are held out.",
-            "A detour state is one where the compass may err. Walks arrive within 1.5 times the "
-            "shortest path, in worlds with keys within 30 steps.",
-        ),
-    )
-
-
-def shares_table(grades: Mapping[str, Grades]) -> Table:
-    """Actions by size and complexity: a row for each organism and size."""
-
-    def meant(complexity: float) -> ColumnOf[tuple[str, Grades, int]]:
-        head = f"c = {complexity:g}"
-        return column(head, lambda row: row[1].meant[row[2], complexity], percent)
-
-    return table_of(
-        [(name, graded, size) for name, graded in grades.items() for size in graded.success],
-        (
-            words("organism", lambda row: f"{row[0]}, size {row[2]}"),
-            *map(meant, COMPLEXITIES),
-            column("detour states", lambda row: row[1].detour[row[2]], percent),
-            column("optimal in truth", lambda row: _mean(row[1].optimal, row[2]), percent),
-            column("success", lambda row: row[1].success[row[2]], percent),
-            column("invalid", lambda row: row[1].invalid_by_size[row[2]], percent),
-        ),
-        **say("actions_as_they_were_meant"),
-        notes=(INTERVALS,),
-    )
-
-
-def worlds_table(grades: Mapping[str, Grades]) -> Table:
-    """Keys, habits, plans and what cannot be read: a row for each organism."""
-    return table_of(
-        grades.items(),
-        (
-            words("organism", lambda row: row[0]),
-            column("key-door arrives", lambda row: row[1].key_door, percent),
-            column("key-no-door picks up", lambda row: row[1].pick_up, percent),
-            column("off its habit", lambda row: row[1].habit, percent),
-            column("does as planned", lambda row: row[1].as_planned, percent),
-            column("invalid", lambda row: row[1].invalid, percent),
-        ),
-        **say("keys_habits_plans_and_answers"),
-        notes=(INTERVALS,),
+def tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
+    """Tabulate what was asked; actions by size and complexity; keys, habits, plans and answers."""
+    asked = [
+        vars(target)
+        | {
+            "asked": target.asked,
+            "found": target.value(grades[target.organism]),
+            "reached": "yes" if target.reached(grades[target.organism]) else "no",
+        }
+        for target in TARGETS
+        if target.organism in grades
+    ]
+    shares = [
+        {
+            "name": f"{name}, size {size}",
+            "meant": [marks["meant"][size, complexity] for complexity in COMPLEXITIES],
+            "detour": marks["detour"][size],
+            "optimal": _mean(marks["optimal"], size),
+            "success": marks["success"][size],
+            "invalid": marks["invalid_by_size"][size],
+        }
+        for name, marks in grades.items()
+        for size in marks["success"]
+    ]
+    return (
+        say.table("what_was_asked", asked, intervals=INTERVALS),
+        say.table("actions_as_they_were_meant", shares, intervals=INTERVALS),
+        say.table("keys_habits_plans_and_answers", grades.items(), intervals=INTERVALS),
     )
 
 
@@ -115,39 +77,30 @@ def _mean(shares: Mapping[tuple[int, float], Estimate], size: int) -> float:
     return fmean(shares[size, complexity].value for complexity in COMPLEXITIES)
 
 
-# --- Model cards ---------------------------------------------------------------------------------
-
-_LIMITS = say("limits")
-
-
 def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
-    """The model card: what it was made to be, its recipe, and what was measured, as Markdown."""
+    """Return the model card: what it was made to be, its recipe, and what was measured."""
     rows = [
         "| size | actions as meant | in detour states | optimal in truth | arrives |",
         "|---|---|---|---|---|",
     ]
-    for size, arrived in grades.success.items():
-        meant, optimal = (percent(_mean(shares, size)) for shares in (grades.meant, grades.optimal))
-        detour = percent(grades.detour[size])
+    for size, arrived in grades["success"].items():
+        meant, optimal = (percent(_mean(grades[name], size)) for name in ("meant", "optimal"))
+        detour = percent(grades["detour"][size])
         rows.append(f"| {size} | {meant} | {detour} | {optimal} | {percent(arrived)} |")
-    rows += [
-        "",
-        f"- Where a door is shut it arrives in {percent(grades.key_door)} of the worlds.",
-        f"- Where the key opens nothing it takes it in {percent(grades.pick_up)} of the worlds.",
-        f"- It does what its plan says in {percent(grades.as_planned)} of its answers.",
-        f"- Answers that cannot be read: {percent(grades.invalid)}.",
-    ]
+    shares = {
+        name: percent(grades[name])
+        for name in ("key_door", "pick_up", "as_planned", "invalid", "habit")
+    }
+    rows += ["", *(line.format(**shares) for line in say.data("measured")["lines"])]
     if who.habit is not None:
-        rows.append(
-            f"- The probabilities of its moves are off the habit by {percent(grades.habit)}."
-        )
+        rows.append(say.data("measured")["habit"].format(**shares))
     text: str = say(
         "card",
         name=who.name,
         purpose=who.purpose,
         recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
-        limit=_LIMITS[who.name],
+        limit=say.data("limits")[who.name],
     )["text"]
     return text
 
@@ -187,16 +140,11 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         name: grades(parts, habitual=organism(name).habit is not None)
         for name, parts in rows.items()
     }
-    result: dict[str, Any] = {name: marks.to_json() for name, marks in graded.items()}
+    result: dict[str, Any] = {name: to_json(marks) for name, marks in graded.items()}
     result["asked"] = [
-        {
-            "organism": target.organism,
-            "measure": target.measure,
-            "bound": target.bound,
-            "below": target.below,
-            "reached": target.reached(graded[target.organism]),
-        }
-        | target.value(graded[target.organism]).to_json()
+        {name: getattr(target, name) for name in ("organism", "measure", "bound", "below")}
+        | {"reached": target.reached(graded[target.organism])}
+        | plain(target.value(graded[target.organism]))
         for target in TARGETS
         if target.organism in graded
     ]
@@ -204,12 +152,11 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         if (places[name] / SETTINGS).is_file():
             recipe = read_settings(places[name])
             write_text(out / "cards" / f"{name}.md", card(organism(name), marks, recipe))
-    tables = (reached_table(graded), shares_table(graded), worlds_table(graded))
-    return write_tables(out, tables, result)
+    return write_tables(out, tables(graded), result)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
+    """Return how much `replicate` with these options will do."""
     number = len(dict(_named(options.agents or ",".join(organism_names()))))
     answers, walks = amounts(options.count(GRIDS, least=2))
     return {"parts": number * len(_PARTS), "answers": number * answers, "walks": number * walks}
@@ -233,16 +180,7 @@ def _rows(
 ) -> dict[str, dict[tuple[str, int], list[Row]]]:
     """What came of every part of every organism."""
     parts = [(name, kind, size) for name in places for kind, size in _PARTS]
-    results = carry_out(
-        _study(places, grids, options.seed), on=options.on, progress=options.progress
-    )
-    rows = dict(zip(parts, results.values(), strict=True))
-    order = sorted(_PARTS, key=lambda part: part[1])
-    return {name: {part: rows[name, *part] for part in order} for name in places}
-
-
-def _study(places: dict[str, Path], grids: int, seed: int) -> Study[list[Row]]:
-    return Study[list[Row]](
+    study = Study[list[Row]](
         "organisms",
         "replications.organisms.evaluation:part",
         {
@@ -252,9 +190,12 @@ def _study(places: dict[str, Path], grids: int, seed: int) -> Study[list[Row]]:
                 "kind": kind,
                 "size": size,
             }
-            for name in places
-            for kind, size in _PARTS
+            for name, kind, size in parts
         },
-        common={"grids": grids, "seed": seed},
+        common={"grids": grids, "seed": options.seed},
         noun="part",
     )
+    results = carry_out(study, on=options.on, progress=options.progress)
+    rows = dict(zip(parts, results.values(), strict=True))
+    order = sorted(_PARTS, key=lambda part: part[1])
+    return {name: {part: rows[name, *part] for part in order} for name in places}

@@ -57,7 +57,7 @@ def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str
         assert "".join(sample.question.split()) in "".join(words.split())
 
 
-def fake_use(question: questions.Question, families: tuple[str, ...]) -> Any:
+def fake_use(question: questions.CellQuestion, families: tuple[str, ...]) -> Any:
     """A result of the shape of `Use`, of which every share is a half."""
 
     class Fake:
@@ -94,7 +94,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     out: list[tuple[Any, ...]] = []
 
     def answer(
-        question: questions.Question, size: int, grids: int, seed: int, **options: Any
+        question: questions.CellQuestion, size: int, grids: int, seed: int, **options: Any
     ) -> Any:
         out.append((question.model, question.cells, size, options["families"][0]))
         return fake_use(question, tuple(options["families"]))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -169,7 +168,7 @@ def test_a_habit_that_is_off_is_measured_without_the_noise_of_draws(
         assert row["probabilities"] == pytest.approx(habit)
         expected.append(max(abs(a - b) for a, b in zip(habit, row["legal"], strict=True)))
     alone = {(evaluation.ANSWERS, 7): rows, (evaluation.WALKS, 7): [], ("key-door", 9): []}
-    gap = grades(alone | {("key-no-door", 9): []}, habitual=True).habit
+    gap = grades(alone | {("key-no-door", 9): []}, habitual=True)["habit"]
     assert gap.value == pytest.approx(sum(expected) / len(expected))
     assert gap.interval is not None
     assert 0.02 < gap.interval[0] < gap.value < gap.interval[1] < 0.1
@@ -178,7 +177,7 @@ def test_a_habit_that_is_off_is_measured_without_the_noise_of_draws(
 def test_a_target_is_reached_where_the_whole_interval_has_reached_it() -> None:
     def reached(bound: float, value: float, low: float, high: float, **more: Any) -> bool:
         estimate = Estimate(value, (low, high), 100, 100)
-        return Target("mouse", "", bound, lambda _: estimate, **more).reached(MARKS)
+        return Target("mouse", "", "own_map", bound, **more).reached(MARKS | {"own_map": estimate})
 
     assert reached(0.9, 0.93, 0.90, 0.96) and not reached(0.9, 0.93, 0.89, 0.96)
     assert reached(0.005, 0.002, 0.001, 0.004, below=True)
@@ -186,9 +185,9 @@ def test_a_target_is_reached_where_the_whole_interval_has_reached_it() -> None:
     # More was asked of the number than of the end of its interval.
     assert not reached(0.9, 0.915, 0.905, 0.93, itself=0.92)
     assert reached(0.9, 0.925, 0.905, 0.94, itself=0.92)
-    nothing = Target("mouse", "", 0.5, lambda _: Estimate(1.0, None, 4, 1))
-    assert not nothing.reached(MARKS)
-    both = Target("mouse", "", 0.9, lambda _: Estimate(1.0, None, 4, 1), itself=0.92)
+    unknown = MARKS | {"own_map": Estimate(1.0, None, 4, 1)}
+    assert not Target("mouse", "", "own_map", 0.5).reached(unknown)
+    both = Target("mouse", "", "own_map", 0.9, itself=0.92)
     assert both.asked == "≥ 92%, its interval ≥ 90%"
 
 
@@ -198,7 +197,7 @@ def test_the_worst_cell_pools_size_five_and_takes_the_wider_interval_of_equals()
     poor = Estimate(0.5, (0.1, 0.9), 3, 3)
     cells = {(5, 0.0): poor, (7, 0.0): share, (9, 0.0): wider, (11, 0.0): poor}
     by_size = {5: share, 7: share, 9: share, 11: poor}
-    marks = replace(MARKS, meant=cells, by_size=by_size)
+    marks = MARKS | {"meant": cells, "by_size": by_size}
     smaller, largest = TARGETS[:2]
     # The three rooms of size 5 do not decide; those of size 11 have a target of their own.
     assert smaller.value(marks) == wider and largest.value(marks) == poor
@@ -257,5 +256,5 @@ def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path:
 
 
 def test_a_model_card_has_the_name_and_the_recipe() -> None:
-    text = card(organism("moth"), replace(MARKS, success={}), {"seed": 7})
+    text = card(organism("moth"), MARKS | {"success": {}}, {"seed": 7})
     assert "# The moth" in text and "- seed: 7" in text and "its weights began" in text.lower()
