@@ -10,18 +10,12 @@ from goalmeter.statistics.discrimination import (
     BINS,
     calibration_of_sums,
     calibration_sums,
-    confidence_bins,
 )
 
 
 def error(sure: ArrayLike, right: ArrayLike, bins: int = BINS) -> float:
     cluster = np.zeros(np.size(sure), dtype=np.int64)
     return float(calibration_of_sums(calibration_sums(sure, right, cluster, 1, bins)[0]))
-
-
-def test_bins() -> None:
-    confidences = [0, 0.0999, 0.1, 0.95, 1.0]
-    assert confidence_bins(confidences).tolist() == [0, 0, 1, 9, 9]
 
 
 def test_by_hand() -> None:
@@ -39,9 +33,3 @@ def test_sums_add_up_over_clusters() -> None:
     assert sums.shape == (4, 11) and sums[:, -1].tolist() == np.bincount(cluster).tolist()
     total = calibration_of_sums(sums.sum(axis=0))
     assert float(total) == pytest.approx(error(sure, right))
-
-
-def test_who_is_as_sure_as_right_has_little_error() -> None:
-    rng = np.random.default_rng(1)
-    sure = rng.random(50_000)
-    assert error(sure, rng.random(50_000) < sure) < 0.01

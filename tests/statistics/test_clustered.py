@@ -17,30 +17,6 @@ from goalmeter.statistics.clusters import (
 )
 
 
-def test_one_stratum_gets_its_t_interval() -> None:
-    rng = np.random.default_rng(0)
-    sample = rng.normal(size=12)
-    result = estimate(sample)
-    half = t.ppf(0.975, 11) * sample.std(ddof=1) / np.sqrt(12)
-    assert result.interval == pytest.approx(
-        (sample.mean() - half, sample.mean() + half), abs=0.12 * half
-    )
-    narrow = estimate(sample, confidence=0.5).interval
-    assert narrow is not None and result.interval is not None
-    assert result.interval[0] < narrow[0] < narrow[1] < result.interval[1]
-
-
-def test_strata_add_no_spread_between_them() -> None:
-    """Means that lie far apart add nothing to the spread; Welch's variance is what is left."""
-    rng = np.random.default_rng(1)
-    low, high = rng.normal(size=15), 1000 + rng.normal(size=15)
-    result = estimate(np.concatenate([low, high]), strata=[0] * 15 + [1] * 15)
-    error = np.sqrt(low.var(ddof=1) / 15 + high.var(ddof=1) / 15) / 2
-    assert result.interval is not None
-    width = result.interval[1] - result.interval[0]
-    assert width == pytest.approx(2 * t.ppf(0.975, 28) * error, rel=0.12)
-
-
 def test_the_same_share_in_each_cluster_is_no_certainty() -> None:
     """Of any number nothing can be said; a share is one of four that were like each other."""
     numbers, shares = [1, 2, 3, 10], [2, 4, 6, 20]
@@ -108,33 +84,6 @@ def test_weighted_clusters_have_the_variance_of_the_least_squares_fit() -> None:
     assert result.interval == pytest.approx((result.value - half, result.value + half))
 
 
-def test_strata_of_one_are_taken_together() -> None:
-    values = [0.0, 0.3, 0.7, 1.0]
-    result = estimate(values, strata=[0, 1, 2, 3])
-    assert result == Estimate(0.5, estimate(values).interval, 4, 4)
-    # Unequal strata keep their weights: a stratum of one counts as much as one of three.
-    mixed = estimate([0, 0, 0, 1], strata=[0, 0, 0, 1])
-    assert mixed.value == 0.5 and mixed.interval is not None
-    assert mixed.interval[0] <= 0.01 and mixed.interval[1] >= 0.7
-
-
-def test_coverage() -> None:
-    """Intervals of the mean of ten grids, each with its own share of right decisions."""
-    rng = np.random.default_rng(3)
-    held = nominal = 0
-    for _ in range(300):
-        shares = rng.beta(4, 2, size=10)
-        right = rng.binomial(20, shares)
-        interval = estimate(right, np.full(10, 20.0), heaviest=20, bounds=(0, 1)).interval
-        assert interval is not None
-        held += interval[0] <= 4 / 6 <= interval[1]
-        student = estimate(right, np.full(10, 20.0)).interval
-        assert student is not None
-        nominal += student[0] <= 4 / 6 <= student[1]
-    # Whatever the distribution: at least nominal. What is smooth is covered at the rate by t.
-    assert held / 300 >= 0.95 and 0.91 <= nominal / 300 <= 0.98
-
-
 def test_at_a_bound_the_interval_is_clopper_and_pearson_s() -> None:
     for n in (2, 5, 30):
         exact = binomtest(n, n).proportion_ci(0.95)
@@ -157,18 +106,6 @@ def test_what_tells_nothing() -> None:
     assert np.isnan(nothing.value) and nothing.interval is None and nothing.clusters == 0
     assert np.isnan(estimate([0, 0], [0, 0]).value)
     assert nothing.to_json() == {"value": None, "interval": None, "n": 0, "clusters": 0}
-
-
-def test_functions_of_sums() -> None:
-    rng = np.random.default_rng(5)
-    pairs = np.stack([rng.normal(3, 1, size=20), np.ones(20)], axis=1)
-    result = estimate_of_sums(pairs, lambda s: s[..., 0] / s[..., 1], n=99)
-    plain = estimate(pairs[:, 0])
-    assert result.value == pytest.approx(plain.value)
-    assert result.interval == pytest.approx(plain.interval)
-    assert (result.n, result.clusters) == (99, 20)
-    assert estimate_of_sums(pairs[:1], lambda s: s[..., 0], n=1).interval is None
-    assert np.isnan(estimate_of_sums(pairs[:0], lambda s: s[..., 0], n=0).value)
 
 
 def test_functions_of_sums_over_strata() -> None:

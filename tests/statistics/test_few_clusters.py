@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import binom
 
 from goalmeter._types import FloatArray
-from goalmeter.statistics.clusters import bounded_ends, estimate, student_ends
+from goalmeter.statistics.clusters import bounded_ends, estimate
 
 UNIT = (0.0, 1.0)
-RUNS = 300
-# Three standard errors of a share of 300 runs below 95%.
+RUNS = 200
+# Three standard errors of a share of 200 runs below 95%.
 LEAST = 0.95 - 3 * np.sqrt(0.95 * 0.05 / RUNS)
 
 
@@ -43,15 +43,6 @@ def test_units_and_signs_do_not_matter() -> None:
     assert wider[0] < low < high < wider[1]
 
 
-def test_the_spread_is_that_within_strata() -> None:
-    values, stratum = np.array([0.0, 0.2, 0.8, 1.0]), np.array([0, 0, 1, 1])
-    apart = student_ends(values, np.ones(4), stratum, 0.025)
-    together = student_ends(values, np.ones(4), np.zeros(4, int), 0.025)
-    assert apart is not None and together is not None
-    assert np.ptp(apart) < 0.5 * np.ptp(together)
-    assert student_ends(np.full(5, 0.1 + 0.2), np.ones(5), np.zeros(5, int), 0.025) is None
-
-
 def test_an_unseen_cluster_weighs_as_much_as_it_can() -> None:
     """All ratios that the published bound of the mean of w (x - ratio) does not reject."""
     values, weights = np.array([0.2, 0.9, 0.4]), np.array([3.0, 1.0, 2.0])
@@ -62,7 +53,7 @@ def test_an_unseen_cluster_weighs_as_much_as_it_can() -> None:
         assert np.mean(drawn @ terms > 0) == pytest.approx(tail, abs=0.004)
 
 
-UNEVEN = [(2, 8), (2, 18), (2, 38), (3, 17), (1, 9)]
+UNEVEN = [(2, 8), (2, 18), (1, 9)]
 
 
 # Differences in even strata have Student's t, which is not exact.
@@ -87,22 +78,6 @@ def test_strata_of_few_and_many_are_covered(sizes: tuple[int, int], paired: bool
     assert min(rates.values()) >= 0.95, min(rates, key=rates.__getitem__)
 
 
-@pytest.mark.parametrize("n", [5, 10, 20])
-def test_ratios_of_grids_where_an_agent_is_stuck_are_covered(n: int) -> None:
-    """A tenth of grids has 36 steps of 0.2, all others 6 of 0.97: most small samples miss them."""
-    truth = (0.1 * 36 * 0.2 + 0.9 * 6 * 0.97) / (0.1 * 36 + 0.9 * 6)
-    rng = np.random.default_rng(n)
-    held = 0
-    for _ in range(200):
-        is_stuck = rng.random(n) < 0.1
-        steps = np.where(is_stuck, 36, 6)
-        right = rng.binomial(steps, np.where(is_stuck, 0.2, 0.97))
-        ends = estimate(right, steps, heaviest=36, bounds=UNIT).interval
-        assert ends is not None
-        held += ends[0] <= truth <= ends[1]
-    assert held / 200 >= LEAST
-
-
 def _seldom(value: float, rare: float) -> Callable[[int, Any], FloatArray]:
     """A value in nine clusters of ten, another one in the tenth."""
     return lambda n, rng: np.where(rng.random(n) < 0.1, rare, value)
@@ -110,16 +85,14 @@ def _seldom(value: float, rare: float) -> Callable[[int, Any], FloatArray]:
 
 SETTINGS: dict[str, tuple[Callable[[int, Any], FloatArray], float]] = {
     "success, all or none": (_seldom(1.0, 0.0), 0.9),
-    "SPL, stuck in one grid of ten": (_seldom(0.97, 0.0), 0.873),
     "JSD, stuck in one grid of ten": (_seldom(0.05, 1.0), 0.145),
-    "success of ten walks": (lambda n, rng: rng.binomial(10, 0.97, n) / 10, 0.97),
     "invalid answers": (lambda n, rng: rng.binomial(30, rng.beta(0.2, 19.8, n)) / 30, 0.01),
     "accuracy, smooth": (lambda n, rng: rng.beta(8.5, 1.5, n), 0.85),
 }
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 20])
+@pytest.mark.parametrize("n", [2, 5, 20])
 def test_bounded_statistics_are_covered_at_least_at_the_nominal_rate(name: str, n: int) -> None:
     draw, truth = SETTINGS[name]
     rng = np.random.default_rng([n, len(name)])
@@ -131,7 +104,7 @@ def test_bounded_statistics_are_covered_at_least_at_the_nominal_rate(name: str, 
     assert held / RUNS >= LEAST
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 20])
+@pytest.mark.parametrize("n", [2, 5, 20])
 def test_smooth_differences_are_covered_at_the_nominal_rate(n: int) -> None:
     """Not less, and not more either: t is exact for normal differences of equal weight."""
     rng = np.random.default_rng(n)

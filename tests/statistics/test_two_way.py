@@ -21,16 +21,6 @@ def test_a_resample_is_that_of_a_literal_double_loop() -> None:
         assert (table[rows] @ weights).mean() / weights.sum() == pytest.approx(total / count)
 
 
-def test_as_many_rows_and_one_column_fewer_of_each_stratum_are_drawn() -> None:
-    draws = two_way_draws(5, 6, strata=[0, 0, 0, 1, 1, 1], resamples=200)
-    assert draws.rows.shape == (200, 5) and draws.rows.min() == 0 and draws.rows.max() == 4
-    # Two of three columns, each with a weight of 3/2, in each stratum.
-    assert np.allclose(draws.columns[:, :3].sum(axis=1), 3)
-    assert np.allclose(draws.columns[:, 3:].sum(axis=1), 3)
-    assert set(np.unique(draws.columns)) == {0.0, 1.5, 3.0}
-    assert draws.freedom == 4
-
-
 def test_the_spread_of_a_mean_adds_up_from_rows_and_columns() -> None:
     # x[i, j] = a[i] + b[j]: the variance of the mean is that of mean(a) and that of mean(b).
     rng = np.random.default_rng(0)

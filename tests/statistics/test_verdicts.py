@@ -32,15 +32,6 @@ def test_intervals_by_hand(interval: tuple[float, float] | None, message: str) -
     assert verdict(interval, margin=5) == message
 
 
-def test_the_other_way_round_is_the_opposite() -> None:
-    rng = np.random.default_rng(0)
-    opposite = {"above": "below", "below": "above"}
-    for low, width in rng.uniform(-10, 10, (300, 2)):
-        interval = (low, low + abs(width))
-        message = verdict(interval, 5)
-        assert verdict((-interval[1], -interval[0]), 5) == opposite.get(message, message)
-
-
 def test_a_difference_of_symmetric_intervals_is_the_usual_one() -> None:
     # Standard errors 0.3 and 0.4, both times 2: 2 * 0.5 = 1.
     assert difference(1.5, (0.9, 2.1), 1.0, (0.2, 1.8)) == pytest.approx((-0.5, 1.5))
@@ -50,13 +41,13 @@ def test_a_difference_of_symmetric_intervals_is_the_usual_one() -> None:
 
 
 def test_false_verdicts_are_as_rare_as_their_level() -> None:
-    """Means of 10 from two normal distributions, t intervals combined; 4000 draws."""
+    """Means of 10 from two normal distributions, t intervals combined; 1000 draws."""
     rng = np.random.default_rng(1)
     reach = t.ppf(0.975, 9)
 
     def verdicts(shift: float) -> list[Verdict]:
         out = []
-        for draw in rng.normal(0.0, 1.0, (4000, 2, 10)):
+        for draw in rng.normal(0.0, 1.0, (1000, 2, 10)):
             first, second = draw[0] + shift, draw[1]
             halves = [reach * values.std(ddof=1) / math.sqrt(10) for values in (first, second)]
             means = [values.mean() for values in (first, second)]
@@ -66,11 +57,11 @@ def test_false_verdicts_are_as_rare_as_their_level() -> None:
 
     # No difference is called one in at most 5%, one as large as the margin none in at most 2.5%.
     level = verdicts(0.0)
-    assert (level.count(Verdict.ABOVE) + level.count(Verdict.BELOW)) / 4000 < 0.05
-    assert verdicts(2.0).count(Verdict.EQUAL) / 4000 < 0.025
+    assert (level.count(Verdict.ABOVE) + level.count(Verdict.BELOW)) / 1000 < 0.05
+    assert verdicts(2.0).count(Verdict.EQUAL) / 1000 < 0.025
     assert verdicts(-2.0).count(Verdict.ABOVE) == 0
     # And there is power: equality is shown in most draws where it holds.
-    assert level.count(Verdict.EQUAL) / 4000 > 0.9
+    assert level.count(Verdict.EQUAL) / 1000 > 0.9
 
 
 def test_the_interval_of_a_share_is_wilsons() -> None:

@@ -149,13 +149,6 @@ def learnt_of(walks: list[Trajectory]) -> goal_directedness.Learnt:
     return goal_directedness.learn(walks[0].world, walks[0].cap, goal_directedness.answers(walks))
 
 
-def test_answers_are_counted_and_what_is_no_action_is_not() -> None:
-    walks = walks_in(ASIDE, "ideal-magpie", n=3)
-    counts = goal_directedness.answers(walks)
-    assert [5, 2, 0, 2, 3] in counts  # from the start three times up, to the key
-    assert sum(count for *_, count in counts) == sum(len(walk.steps) for walk in walks)
-
-
 def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
     """Highest at the goal, which is not given; a key that is fetched is worth something."""
     for name, worth in (("ideal-mouse", False), ("ideal-magpie", True)):
@@ -172,22 +165,6 @@ def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
         assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
     maze = learnt_of(walks_in(WALLED, "optimal"))
     assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
-
-
-def test_any_utility_explains_a_habit_less_than_a_goal() -> None:
-    shares = []
-    for name in ("optimal", "ideal-moth"):
-        walks = walks_in(WALLED, name)
-        shares.append(
-            goal_directedness.explained(
-                walks[0].world, walks[0].cap, goal_directedness.answers(walks)
-            )
-        )
-    assert shares[0] > 2 * shares[1] > 0
-    # Without an answer the policy is the uniform one, which nothing explains.
-    assert goal_directedness.explained(walks[0].world, walks[0].cap, []) == pytest.approx(
-        0, abs=1e-9
-    )
 
 
 def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:

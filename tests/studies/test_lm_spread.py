@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from goalmeter._errors import InvalidParameterError
@@ -10,20 +9,6 @@ from replications import ledger
 from replications.lm_navigation import measurements
 
 ROWS = ledger.load(measurements.LEDGER_PREFIX)
-
-
-def test_the_intervals_of_published_means_are_of_the_spread_between_grids() -> None:
-    rows = {row.id.removeprefix("lm-navigation/greedy/"): row for row in ROWS}
-    for name, n in (("every-cell/7/0.2", 4), ("every-cell/7/1", 10)):
-        _, size, complexity = name.split("/")
-        row = rows[name]
-        shares = measurements.compass_shares(int(size), float(complexity))
-        assert len(shares) == 40 and row.published_seeds == n
-        low, high = measurements.interval_of_mean(row.published_value / 100, 0.0005, n, shares)
-        assert row.published_interval == pytest.approx((100 * low, 100 * high), abs=0.01)
-    # Their grids at size 11, complexity 0.8 go from 59% to 87%: ten draws span 3.08 deviations.
-    shares = measurements.compass_shares(11, 0.8)
-    assert np.std(shares, ddof=1) == pytest.approx((0.87 - 0.59) / 3.08, abs=0.015)
 
 
 def test_a_share_varies_no_more_than_its_mean_allows() -> None:

@@ -13,10 +13,6 @@ import pytest
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from replications.cliffworld import measurements, study
-from replications.cliffworld.measurements import (
-    comparison_table,
-    measure_chart,
-)
 
 replicate = partial(run_study, "meg-cliffworld")
 
@@ -57,16 +53,6 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
     assert results["epsilon"][8]["unknown_utility"]["published"] == "0.091 ± 0.007"
 
 
-def test_the_ends_of_the_scale() -> None:
-    optimal, uniform = measurements.measure(
-        [measurements.Setting(1, 0.0), measurements.Setting(1, 0.75)]
-    )
-    assert optimal.known.fraction == pytest.approx(1.0)
-    assert uniform.known.value == pytest.approx(0.0, abs=1e-9)
-    assert optimal.visits.sum() == pytest.approx(30)
-    assert optimal.mean_return > uniform.mean_return
-
-
 def test_the_picture_of_the_readme_is_figure_3b() -> None:
     """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
     rows = measurements.published_numbers()
@@ -98,16 +84,3 @@ def test_the_conclusions_of_the_paper_hold(outcome: Outcome) -> None:
     easier = [known[f"k={k}"] for k in range(1, 5)]
     assert easier == sorted(easier, reverse=True)
     assert min(unknown[f"k={k}"] for k in range(1, 5)) > 0.9 * 29 * np.log(4)
-
-
-def test_neural_runs_are_in_the_table_and_the_chart() -> None:
-    measured = [
-        replace(m, neural=np.array([1.0, 2.0, 3.0]))
-        for m in measurements.measure(measurements.DIFFICULTY)
-    ]
-    published = measurements.published_numbers()
-    table = comparison_table("c", measured, published)
-    assert [row[4] for row in table.rows] == ["2.0000 ± 2"] * 4
-    assert "over 3 seeds" in table.notes[0]
-    figure = measure_chart("c", "caption.", measured, published)
-    assert "our MLP" in figure.svg and figure.caption.startswith("caption. Triangles")

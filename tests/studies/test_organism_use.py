@@ -121,21 +121,6 @@ def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -
         run_study("organism-use", tmp_path, seeds=1, on="here")
 
 
-def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
-    """Of what they were made to use nothing is said, unless they are organisms."""
-    outcome = run_study(
-        "organism-use",
-        tmp_path,
-        seeds=3,
-        agents="goalmeter-local/x, goalmeter/mole",
-        on="here",
-    )
-    assert {model for model, *_ in asked} == {"goalmeter-local/x", "goalmeter/mole"}
-    made = {(row[0], row[1]): row[-1] for row in outcome.tables[0].rows}
-    assert made["goalmeter-local/x", "seen, size 7"] == "not known"
-    assert made["mole", "unseen, size 7"] == "no"
-
-
 @pytest.mark.slow
 def test_what_decodes_of_a_kind_of_cells_stands_beside_controls(network: Network) -> None:
     """A network with random weights lets listed cells be read too, and position does not."""

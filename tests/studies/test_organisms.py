@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter.agents import grid_agents
 from goalmeter.agents.inspect_providers import read_back
 from goalmeter.agents.local_models import Chosen, Prompt, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.commands.replicate import study as find_study
 from goalmeter.gridworld.generators import Draws, maze
-from goalmeter.gridworld.planner import State, planned
+from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import ACTIONS, GridWorld, has_few_contents, held_out
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.lessons import IDS, TEMPERATURE, VOCABULARY, answer, habitual_answer
@@ -230,21 +229,6 @@ def test_what_the_cut_leaves_out_is_no_part_of_the_probabilities() -> None:
     assert evaluation._probabilities(reply) == pytest.approx([0, 0, 0.9 / 0.96, 0.06 / 0.96])
     cut = Reply("", tuple(plan[:3]), False, reply.chosen[:3])
     assert evaluation._probabilities(cut) is None
-
-
-def test_detour_states_are_those_of_navigation() -> None:
-    world = maze(9, 0.6, 4).world
-    plan = planned(world)
-    policy = grid_agents.greedy(plan)
-    turns = []
-    for cell in world.open_cells:
-        if cell != world.goal:
-            state = State(cell)
-            row = policy[plan.number(state)]
-            sure = {a for a in range(4) if row[a] > 0} <= set(plan.optimal_actions(state))
-            turns.append(not sure)
-            assert evaluation._may_err(world, state) == (not sure)
-    assert True in turns and False in turns
 
 
 def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path: Path) -> None:

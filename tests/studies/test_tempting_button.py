@@ -95,14 +95,6 @@ def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     assert len(trace.rewards) == 80 == len(trace.button) + 1 == len(trace.pushes) + 1
 
 
-def test_the_published_settings_are_those_of_the_authors() -> None:
-    changed = [dict(player.settings) for player in measurements.ANEW]
-    assert all(settings.pop("draws_from") == "history" for settings in changed)
-    rates = [{"learning_rate": rate} for rate in (0.05, 0.01, 0.001)]
-    assert changed == [{}, *rates, {"lookback": 1}, {"lookback": 3}, {"lookback": 5}]
-    assert len({player.key for player in PLAYERS}) == len(PLAYERS)
-
-
 def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     """Trials that are there are not played again, and more seeds can be asked for."""
     told: list[str] = []

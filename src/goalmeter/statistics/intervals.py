@@ -87,20 +87,18 @@ def _log_fortune(distinct: FloatArray, weights: FloatArray, mean: float) -> floa
 
 def _scaled(values: ArrayLike, low: float, high: float, error: float) -> FloatArray:
     """The observations in [0, 1]."""
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high and 0.0 < error < 1.0):
         raise InvalidParameterError(
-            f"the range is {low} to {high}, expected two finite numbers in order: without bounds "
-            f"on a variable no sample bounds its mean"
+            f"the range is {low} to {high} and error {error}, expected two finite numbers in order "
+            f"and a probability: without bounds on a variable no sample bounds its mean"
         )
-    if not 0.0 < error < 1.0:
-        raise InvalidParameterError(f"error is {error!r}, expected a probability between 0 and 1")
     x = np.asarray(values, dtype=np.float64)
     width = high - low
     slack = _ROUNDING * max(width, abs(low), abs(high))
-    if not ((x >= low - slack) & (x <= high + slack)).all():
-        bad = int(np.argmax(~((x >= low - slack) & (x <= high + slack))))
+    outside = x[(x < low - slack) | (x > high + slack)]
+    if outside.size:
         raise InvalidParameterError(
-            f"values[{bad}] is {float(x.ravel()[bad])}, outside of the range {low} to {high}"
+            f"a value is {float(outside[0])}, outside of the range {low} to {high}"
         )
     return np.clip((x - low) / width, 0.0, 1.0) if width > 0 else np.zeros_like(x)
 

@@ -55,31 +55,25 @@ class SignedRanks(NamedTuple):
     nonzero: int  # pairs that differ
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
+        """Return the fields as JSON values; NaN is null."""
         return _plain(self._asdict())
 
 
 class Equivalence(NamedTuple):
     """Two one-sided t tests: is the mean difference within a margin.
 
-    Attributes:
-        mean: of the differences.
-        margin: within which means count as equal.
-        p_value: the larger one of the two; small means that they are equal. NaN for fewer than two
-            pairs, and for such as show no spread to judge by and have no bounds.
-        interval: of the mean, two-sided at twice the level; at 5% both tests reject exactly if
-            this 90% interval lies within the margin.
-        n: pairs.
+    At 5% both tests reject exactly if the interval, which is two-sided at twice the level, lies
+    within the margin.
     """
 
     mean: float
     margin: float
-    p_value: float
+    p_value: float  # the larger one; NaN for fewer than two pairs, or no spread and no bounds
     interval: tuple[float, float] | None
     n: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
+        """Return the fields as JSON values; NaN is null."""
         return _plain(self._asdict())
 
 
@@ -197,10 +191,8 @@ def _alike(place: float, mean: float, bound: float, n: int) -> float:
 
 def _differences(differences: ArrayLike) -> FloatArray:
     values = np.asarray(differences, dtype=float)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise InvalidParameterError(
-            f"differences have shape {values.shape}, expected finite numbers, one for each pair"
-        )
+    if not np.isfinite(values).all():
+        raise InvalidParameterError("a difference is not finite; expected one for each pair")
     return values
 
 
@@ -231,9 +223,8 @@ class Verdict(StrEnum):
 def verdict(interval: Interval | None, margin: float) -> Verdict:
     """How a number stands to another, by the interval of their difference.
 
-    - *equal*: the whole interval lies within the margin. At 95% these are two one-sided tests of
-      equivalence, each at 2.5%. It comes first: a difference that is certain, but smaller than what
-      was said to matter, is none.
+    - *equal*: the whole interval lies within the margin: at 95% two one-sided tests of equivalence,
+      each at 2.5%. It comes first: a smaller difference, however certain, is none.
     - *above*, *below*: the whole interval lies on one side of 0.
     - *cannot be told*: everything else, and where there is no interval.
 
@@ -250,14 +241,13 @@ def verdict(interval: Interval | None, margin: float) -> Verdict:
         >>> str(verdict((-1, 6), margin=5))
         'cannot be told'
     """
-    if not margin >= 0:
-        raise InvalidParameterError(f"margin is {margin!r}, expected a number that is not negative")
     if interval is None or any(math.isnan(end) for end in interval):
         return Verdict.UNTOLD
     low, high = interval
-    if low > high:
+    if not margin >= 0 or low > high:
         raise InvalidParameterError(
-            f"interval is ({low:g}, {high:g}), expected its lower end first"
+            f"interval is ({low:g}, {high:g}) and margin {margin:g}, expected the lower end first "
+            f"and a margin of at least 0"
         )
     if -margin <= low and high <= margin:
         return Verdict.EQUAL
@@ -309,8 +299,6 @@ def share_interval(successes: int, n: int) -> Interval:
         >>> [round(end, 3) for end in share_interval(50, 100)]
         [0.404, 0.596]
     """
-    if not (n > 0 and 0 <= successes <= n):
-        raise InvalidParameterError(f"{successes} of {n} is no share, expected 0 to n of n > 0")
     from scipy.stats import norm
 
     z = float(norm.ppf((1 + CONFIDENCE) / 2))
