@@ -18,20 +18,23 @@ import numpy as np
 
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.report import (
+    Cell,
     ColumnOf,
     Table,
     column,
+    gap,
     grouped,
     in_markdown,
+    nats,
     number,
     p_value,
     percent,
     plus,
+    points,
     table_of,
     words,
     write_text,
 )
-from goalmeter.report.numbers import gap, nats, points
 from goalmeter.statistics import Estimate
 
 FORMATS: dict[str, Callable[..., str]] = {
@@ -78,18 +81,9 @@ class Texts:
 
     def columns(self, name: str, /, **values: object) -> tuple[ColumnOf[Any], ...]:
         """Return the columns of a table."""
-        out: list[ColumnOf[Any]] = []
-        for title, path, *form in self.data(name)["columns"]:
-            group, _, head = title.format(**values).rpartition(" | ")
-            kind, *digits = (form[0] if form else "text").split()
-            value = partial(value_of, path=path)
-            if kind == "words":
-                made = words(head, value)
-            else:
-                shown = partial(_shown, FORMATS[kind], [int(digit) for digit in digits])
-                made = column(head, value, shown, answer="answer" in form)
-            out += grouped(group, made) if group else (made,)
-        return tuple(out)
+        return tuple(
+            column_of(title.format(**values), *form) for title, *form in self.data(name)["columns"]
+        )
 
     def table(
         self,
@@ -111,6 +105,19 @@ def _read(path: Path) -> dict[str, Any]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
+def column_of(title: str, path: str, form: str = "text", *marks: str) -> ColumnOf[Any]:
+    """Return a column from its entry in a file."""
+    group, _, head = title.rpartition(" | ")
+    kind, *digits = form.split()
+    value = partial(value_of, path=path)
+    if kind == "words":
+        made = words(head, value)
+    else:
+        shown = partial(_shown, kind, [int(digit) for digit in digits])
+        made = column(head, value, shown, answer="answer" in marks)
+    return grouped(group, made)[0] if group else made
+
+
 def value_of(row: Any, path: str) -> Any:
     """Return what is at the end of a path: an estimate for its JSON; None where nothing is."""
     value = row
@@ -124,8 +131,9 @@ def value_of(row: Any, path: str) -> Any:
     return value
 
 
-def _shown(form: Callable[..., str], digits: Sequence[int], value: Any) -> str:
-    return form(value, *digits)
+def _shown(form: str, digits: Sequence[int], value: Any) -> Cell | str:
+    """A value as a text; what is one already stays."""
+    return value if isinstance(value, Cell | str) else FORMATS[form](value, *digits)
 
 
 def plain(value: Any) -> Any:
@@ -144,8 +152,3 @@ def write_tables(out: Path, tables: Sequence[Table], result: dict[str, Any]) -> 
     write_text(out / "tables.md", in_markdown(tables))
     file = write_text(out / "results.json", json_text(result) + "\n")
     return Outcome(tables=tuple(tables), json=result | {"results": str(file.resolve())})
-
-
-def prose(study: str, name: str, /, **values: object) -> dict[str, Any]:
-    """Return texts of a study."""
-    return Texts(study)(name, **values)

@@ -10,13 +10,13 @@ from typing import Any
 from goalmeter import InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.agents.local_models import is_model
-from goalmeter.commands.walks import IDEAL, TRAINED, walk_plan
+from goalmeter.commands.walks import walk_plan
 from goalmeter.gridworld import GridWorld
-from goalmeter.navigation.plan import WalkPlan
 from goalmeter.organisms import ORGANISMS, Organism, organism
 from replications.prose import Texts
 
 GOAL, KEY = "goal", "key"
+IDEAL, TRAINED = "ideal-", "goalmeter/"  # prefixes of organisms
 MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR = SUITES = ("maze", "key-no-door", "two-path", "key-door")
 
 
@@ -110,7 +110,7 @@ class Scale:
     key_worlds: int = 4
     walks: int = 5
 
-    def plan(self, agent: str, suite: str, *, seed: int) -> WalkPlan:
+    def plan(self, agent: str, suite: str, *, seed: int) -> Any:
         """Return the walks of an agent in a suite; every agent has the same worlds."""
         many: dict[str, Any] = {"grids": self.key_worlds * self.grids}
         if suite == MAZE:

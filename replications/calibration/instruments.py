@@ -18,8 +18,7 @@ from goalmeter.navigation.steps import Grid, Grids, Observed, observed
 from goalmeter.organisms import organism
 from goalmeter.report import number, percent
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.statistics import Estimate
-from goalmeter.statistics.discrimination import clustered_area
+from goalmeter.statistics import Estimate, clustered_area
 from replications.calibration.agents import (
     GOAL,
     KEY,

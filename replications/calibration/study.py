@@ -18,7 +18,7 @@ import numpy as np
 from goalmeter import InvalidParameterError, MissingExtraError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.commands.walks import IDEAL, TRAINED, play_every, require_models
+from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.goal_directedness import Drawn, answers, learn
 from goalmeter.organisms import organism, organism_names
@@ -26,22 +26,25 @@ from goalmeter.pages import navigation_goals
 from goalmeter.pages.navigation import GLOSSARY
 from goalmeter.report import (
     Cell,
+    DotPanel,
+    Dots,
     Figure,
     Section,
     Table,
-    column,
+    dot_chart,
     in_markdown,
     number,
     require_report_extra,
     write_text,
 )
-from goalmeter.report.charts import DotPanel, Dots, dot_chart
 from goalmeter.runs import HERE
 from replications.calibration import instruments as judged
 from replications.calibration.agents import (
+    IDEAL,
     KEY_NO_DOOR,
     MAZE,
     SUITES,
+    TRAINED,
     Scale,
     Subject,
     map_of,
@@ -61,7 +64,7 @@ from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
 from replications.calibration.population.scores import calibrate_population, population_seeds
 from replications.kinds import ProgressCallback
-from replications.prose import plain
+from replications.prose import column_of, plain
 
 Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
 
@@ -165,6 +168,7 @@ def truth_table(subjects: Sequence[Subject]) -> Table:
 def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
     """Tabulate how well every instrument tells classes of agents apart."""
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
+    questions = [q for q in QUESTIONS if any(verdict.question == q for verdict in verdicts)]
 
     def area(name: str, question: str) -> Cell | None:
         verdict = by_place.get((name, question))
@@ -176,15 +180,11 @@ def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
     return say.table(
         "areas_under_the_curve",
         [
-            (INSTRUMENTS[name].title, name)
+            (INSTRUMENTS[name].title, *(area(name, question) for question in questions))
             for name in INSTRUMENTS
-            if any(name in v for v in by_place)
+            if any(name in place for place in by_place)
         ],
-        *(
-            column(say.data("heads")[question], lambda row, q=question: area(row[1], q))
-            for question in QUESTIONS
-            if any(verdict.question == question for verdict in verdicts)
-        ),
+        *(column_of(say.data("heads")[q], f"{i}") for i, q in enumerate(questions, 1)),
         lower=", ".join(each.title for each in INSTRUMENTS.values() if each.lower),
     )
 
@@ -208,8 +208,8 @@ def agent_table(
 
     return say.table(
         "agent_table",
-        subjects,
-        *(column(INSTRUMENTS[n].title, lambda row, n=n: cell(row, n)) for n in instruments),
+        [(subject.name, *(cell(subject, name) for name in instruments)) for subject in subjects],
+        *(column_of(INSTRUMENTS[name].title, f"{i}") for i, name in enumerate(instruments, 1)),
         notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in instruments],
         title=asked[0].title,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,14 +11,10 @@ import numpy as np
 import goalmeter as gm
 from goalmeter import InvalidParameterError
 from goalmeter.pages.meg import PolicyRow, policy_table
-from goalmeter.report import Figure, Table
-from goalmeter.report.canvas import GREEN, VERMILION
-from goalmeter.report.charts import Curve, curve_chart
-from goalmeter.report.maps import Marks, grid_map
-from goalmeter.report.numbers import nats
+from goalmeter.report import Curve, Figure, Marks, Table, curve_chart, grid_map, nats
 from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.kinds import FloatArray, ProgressCallback
+from replications.kinds import GREEN, VERMILION, FloatArray, ProgressCallback
 from replications.ledger import Number
 from replications.prose import Texts
 
@@ -113,7 +109,10 @@ def with_neural(
 def recompute(ids: Sequence[str]) -> dict[str, float]:
     """Return values of ledger rows meg-cliffworld/{known,unknown}/SETTING, nats."""
     settings = {s.key: s for s in [*DIFFICULTY, *NOISE]}
-    measures = {"known": gm.meg.known_utility, "unknown": gm.meg.unknown_utility}
+    measures: dict[str, Callable[..., gm.MegResult]] = {
+        "known": gm.meg.known_utility,
+        "unknown": gm.meg.unknown_utility,
+    }
     out = {}
     for row in ids:
         kind, _, key = row.removeprefix(LEDGER_PREFIX).partition("/")

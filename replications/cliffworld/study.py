@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import require
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages.meg import GLOSSARY
@@ -38,6 +37,7 @@ from replications.cliffworld.measurements import (
     with_neural,
     world_map,
 )
+from replications.kinds import optional
 from replications.ledger import Number
 
 SEEDS = 5
@@ -54,7 +54,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     seeds = options.count(SEEDS, least=0)
     require_report_extra()
     if seeds:
-        require("torch", extra="neural", feature="The neural measure (--seeds 0 leaves it out)")
+        optional("torch", "neural", "The neural measure (--seeds 0 leaves it out)")
     by_length = measure(DIFFICULTY, options.progress)
     noisy = measure(NOISE_AND_ENDS, options.progress)
     by_noise = [m for m in noisy if m.setting.epsilon in EPSILONS]

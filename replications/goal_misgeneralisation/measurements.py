@@ -9,8 +9,14 @@ import numpy as np
 
 from goalmeter.meg import from_simulator, known_utility_many, unknown_utility
 from goalmeter.runs import Study
-from goalmeter.statistics import Estimate, Verdict, estimate, verdict
-from goalmeter.statistics.clusters import estimate_of_sums, student_ends
+from goalmeter.statistics import (
+    Estimate,
+    Verdict,
+    estimate,
+    estimate_of_sums,
+    student_ends,
+    verdict,
+)
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation.levels import CORNER_MAZES, HORIZON, Levels, TrainingLike
 from replications.goal_misgeneralisation.training import Network, Scale, TrainedAgent
@@ -153,14 +159,8 @@ def run(
     levels = like.levels
     policy = Network.from_json(network).policy(levels.observations)
     world = levels.mdp(like.weighted(TELLING))
-    results = from_simulator(
-        world,
-        policy,
-        utility={RIGHT: levels.right, WRONG: levels.wrong},
-        budget=budget,
-        seed=seed,
-        progress=False,
-    )
+    goals: dict[str, Any] = {RIGHT: levels.right, WRONG: levels.wrong}
+    results = from_simulator(world, policy, utility=goals, budget=budget, seed=seed, progress=False)
     assert isinstance(results, dict), "several utilities give several results"
     difference, interval = results[WRONG].less(results[RIGHT])
     right, wrong = known_utility_many(world, [policy], utilities=[levels.right, levels.wrong])

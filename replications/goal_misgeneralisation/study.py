@@ -20,14 +20,13 @@ from goalmeter.report import (
     Figure,
     Section,
     Table,
-    column,
     hundredths,
     in_markdown,
     percent,
     require_report_extra,
     write_text,
 )
-from goalmeter.report.canvas import BLUE, MUTED, PAPER, VERMILION, canvas, to_svg
+from goalmeter.report.canvas import canvas, to_svg
 from goalmeter.runs import carry_out
 from goalmeter.statistics import Estimate, Verdict, verdict
 from replications.goal_misgeneralisation import measurements, training
@@ -51,7 +50,8 @@ from replications.goal_misgeneralisation.measurements import (
     scored,
 )
 from replications.goal_misgeneralisation.training import PPO, WRONG_CLONE, Scale, TrainedAgent
-from replications.prose import Texts
+from replications.kinds import BLUE, MUTED, PAPER, VERMILION
+from replications.prose import Texts, column_of
 
 say = Texts("goal_misgeneralisation")
 # Groups of agents, from all of them to those trained by reinforcement learning only.
@@ -101,18 +101,15 @@ def _areas(rows: Sequence[Row], names: Sequence[str], of: Callable[..., Estimate
     ]
 
 
-def share_table(rows: Sequence[Row], group: str) -> Table:
+def share_table(agents: Sequence[Row], group: str) -> Table:
     """Tabulate the area of each predictor within each share."""
-    parts = _by_share(judged(rows, group))
-    heads = {
-        share: f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)"
-        for share, part in parts.items()
-    }
-    columns = [
-        column(heads[share], lambda row, part=part: area(part, row[0]), hundredths)
-        for share, part in parts.items()
+    parts = _by_share(judged(agents, group))
+    heads = [
+        f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
     ]
-    return say.table("share_table", [(name,) for name in PREDICTORS], *columns, group=group)
+    columns = [column_of(head, f"{i}", "number 2") for i, head in enumerate(heads, 1)]
+    rows = [(name, *(area(part, name) for part in parts.values())) for name in PREDICTORS]
+    return say.table("share_table", rows, *columns, group=group)
 
 
 def _by_share(rows: Sequence[Row]) -> dict[float, list[Row]]:

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidFileError
-from goalmeter._errors import require
 from goalmeter.agents.stable_baselines import borrowed_generators
 from goalmeter.runs import Study
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation.levels import ACTIONS, Levels
-from replications.kinds import AnyArray, FloatArray
+from replications.kinds import AnyArray, FloatArray, optional
 
 # --- Network --------------------------------------------------------------------------------------
 HIDDEN = (128, 128)
@@ -112,7 +111,7 @@ def demonstrations(
 
 def cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Network:
     """Train a network to do in some levels what an expert for a utility does."""
-    torch = require("torch", extra="neural", feature="Behaviour cloning")
+    torch = optional("torch", "neural", "Behaviour cloning")
     rng = np.random.default_rng(seed)
     seen, done = demonstrations(levels, utility, rng)
     torch.manual_seed(seed)
@@ -136,7 +135,7 @@ def cloned(levels: Levels, utility: FloatArray, seed: int, updates: int) -> Netw
 
 def reinforced(levels: Levels, seed: int, steps: int) -> Network:
     """Return the policy that PPO learns in some levels."""
-    library = require("stable_baselines3", extra="sb3", feature="Training by PPO")
+    library = optional("stable_baselines3", "sb3", "Training by PPO")
     from torch import nn
 
     from replications.goal_misgeneralisation.vector_environment import LevelsEnvironment

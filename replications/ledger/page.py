@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from goalmeter.statistics import Verdict
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval
+from goalmeter.statistics import FEWEST, TOO_FEW, Interval, Verdict
 from replications.ledger.rows import (
     AS_PRINTED,
     HOLDS,

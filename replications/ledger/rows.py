@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidFileError, InvalidParameterError
-from goalmeter.statistics import Verdict, verdict
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval, difference, reach, words
+from goalmeter.statistics import (
+    FEWEST,
+    TOO_FEW,
+    Interval,
+    Verdict,
+    difference,
+    reach,
+    verdict,
+    words,
+)
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")

@@ -25,8 +25,16 @@ from goalmeter.navigation.behaviour import exact
 from goalmeter.navigation.keys import chance_of_passing
 from goalmeter.report import plus
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.statistics import Estimate, Verdict, estimate, verdict
-from goalmeter.statistics.verdicts import Interval, difference, share_interval, words
+from goalmeter.statistics import (
+    Estimate,
+    Interval,
+    Verdict,
+    difference,
+    estimate,
+    share_interval,
+    verdict,
+    words,
+)
 from replications import ledger
 from replications.kinds import ProgressCallback
 from replications.prose import Texts, plain

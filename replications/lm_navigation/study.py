@@ -19,20 +19,17 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import SUITES
 from goalmeter.pages.navigation import GLOSSARY
 from goalmeter.report import (
-    ColumnOf,
     Figure,
+    Panel,
     Section,
     Table,
-    column,
-    grouped,
+    heat_map,
     number,
     percent,
     require_report_extra,
-    words,
 )
-from goalmeter.report.charts import Panel, heat_map
 from goalmeter.statistics import Estimate, verdict
-from goalmeter.statistics.verdicts import words as words_of
+from goalmeter.statistics import words as words_of
 from replications import ledger
 from replications.kinds import ProgressCallback
 from replications.ledger import Number
@@ -55,7 +52,7 @@ from replications.lm_navigation.measurements import (
     say,
 )
 from replications.lm_navigation.measurements import findings as findings_of
-from replications.prose import plain
+from replications.prose import column_of, plain
 
 NOT_RUN, MODEL_ROW = "not run", "GPT-OSS-20B, ours"
 _FRAME_MARGIN = 5.0  # points
@@ -76,20 +73,16 @@ def headline_table(worlds: Sequence[str], references: Agents, runs: Agents) -> T
     if not runs:
         rows.insert(1, (MODEL_ROW, {name: NOT_RUN for _, name in quantities}))
 
-    def shown(name: str) -> ColumnOf[Any]:
-        return column(headlines[name[0]][name[1]], lambda row: row[1].get(name[1]), _text)
-
     return say.table(
         "headline_numbers_worlds",
         rows,
-        *(column_ for name in quantities for column_ in grouped(name[0], shown(name))),
+        *(
+            column_of(f"{world} | {headlines[world][name]}", f"1.{name}", "percent")
+            for world, name in quantities
+        ),
         worlds=" and ".join(worlds),
         share=percent(references["optimal"].get("key-door/success", _NONE).value),
     )
-
-
-def _text(value: str | Estimate) -> str:
-    return value if isinstance(value, str) else percent(value)
 
 
 def _chance(references: Agents, quantity: str) -> str | None:
@@ -115,7 +108,8 @@ def every_cell_table(references: Agents) -> Table:
         {
             "kind": f"{kind[0]}, {kind[1]:g}",
             "published": f"{theirs[key].published}%",
-            "beside": compared,
+            "difference": difference_points(compared),
+            "verdict": compared.verdict,
             "ours": {name: values[key] for name, values in agents.items()},
         }
         for (kind, key), compared in zip(
@@ -125,15 +119,9 @@ def every_cell_table(references: Agents) -> Table:
     return say.table(
         "optimal_actions_in_every_open_cell",
         rows,
-        *grouped(
-            "ours, exactly",
-            *(column(name, lambda row, name=name: row["ours"][name], percent) for name in agents),
-        ),
-        *grouped(
-            "model less greedy",
-            column("difference, points", lambda row: row["beside"], difference_points),
-            words("verdict", lambda row: row["beside"].verdict),
-        ),
+        *(column_of(f"ours, exactly | {name}", f"ours.{name}", "percent") for name in agents),
+        column_of("model less greedy | difference, points", "difference"),
+        column_of("model less greedy | verdict", "verdict", "words"),
         clusters=references["greedy"][KINDS[SIZES[-1], COMPLEXITIES[-1]]].clusters,
     )
 
@@ -192,12 +180,11 @@ def pilot_table(references: Agents, runs: Agents) -> Table:
         ]
         rows.append((f"{complexity:g}", *cells))
     groups = ("GPT-OSS-20B, pilot", *agents, "the model beside greedy")
-    columns: list[ColumnOf[Any]] = []
-    for group in groups:
-        make = words if group == groups[-1] else column
-        for title in ("goal reached", "optimal actions"):
-            place = len(columns) + 1
-            columns += grouped(group, make(title, lambda row, place=place: row[place]))
+    columns = [
+        column_of(f"{group} | {title}", f"{2 * i + j}", "words" if group == groups[-1] else "text")
+        for i, group in enumerate(groups)
+        for j, title in enumerate(("goal reached", "optimal actions"), 1)
+    ]
     return say.table("pilot_table", rows, *columns, pilot_size=7)
 
 
@@ -231,13 +218,9 @@ def page_sections(references: Agents, runs: Agents) -> list[Section]:
 def surfaces(references: Agents) -> Figure:
     """Plot accuracy of the model, of the compass, and the difference."""
     theirs, shape = published(), (len(SIZES), len(COMPLEXITIES))
-    model, greedy = (
-        np.array([value(key) for key in KINDS.values()]).reshape(shape)
-        for value in (
-            lambda key: theirs[key].published_value / 100,
-            lambda key: references[COMPASS][key].value,
-        )
-    )
+    keys = KINDS.values()
+    model = np.array([theirs[key].published_value / 100 for key in keys]).reshape(shape)
+    greedy = np.array([references[COMPASS][key].value for key in keys]).reshape(shape)
     return Figure(
         svg=heat_map(
             "lm-navigation-surfaces",
@@ -254,7 +237,7 @@ def surfaces(references: Agents) -> Figure:
         **say(
             "surfaces",
             size=model.size,
-            verdicts=counted(beside_the_compass(references, KINDS.values())),
+            verdicts=counted(beside_the_compass(references, keys)),
         ),
         wide=True,
     )

@@ -17,8 +17,9 @@ import numpy as np
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import measure as navigate
-from goalmeter.report import Table, column, percent
+from goalmeter.report import Table, percent
 from goalmeter.representation import (
+    Activations,
     Explained,
     Network,
     Reading,
@@ -30,20 +31,19 @@ from goalmeter.representation import (
     replay,
     split,
 )
-from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, map_controls
-from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
+from goalmeter.representation.beliefs.decoded_maps import map_controls
+from goalmeter.representation.plans.comparison import read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import plans_of, stated_plans
-from goalmeter.representation.probes.comparison import LINKS, ProbeRow, cross_fitted
-from goalmeter.representation.probes.protocol import Activations
-from goalmeter.representation.probes.registry import HIDDEN, Published, Ridge
+from goalmeter.representation.probes.comparison import cross_fitted
+from goalmeter.representation.probes.registry import Published, Ridge
 from goalmeter.representation.scenes import folds
-from goalmeter.representation.stages.decoding import Captured, captured
+from goalmeter.representation.stages.decoding import captured
 from goalmeter.statistics import Estimate
 from replications import ledger
 from replications.kinds import BoolArray, IntArray, ProgressCallback
 from replications.ledger import Number
-from replications.prose import Texts, plain, write_tables
+from replications.prose import Texts, column_of, plain, write_tables
 
 say = Texts("lm_representation")
 
@@ -66,7 +66,7 @@ SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
-MLP, LINEAR, RIDGE = Published(hidden=HIDDEN), Published(), Ridge()
+MLP, LINEAR, RIDGE = Published(hidden=1024), Published(), Ridge()
 # Of a stream of 192 numbers, a narrower decoder than the paper's 1,024.
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
@@ -79,9 +79,9 @@ class Results:
     """Everything that is set beside the paper."""
 
     # by (probe, position, size or "all sizes"): the probe and its controls
-    maps: Mapping[tuple[str, str, str], Sequence[ProbeRow]]
+    maps: Mapping[tuple[str, str, str], Sequence[Any]]
     explained: Explained  # what the decoded maps explain of the actions of all decisions
-    plans: Mapping[str, PlanTable]  # by size or "all sizes"
+    plans: Mapping[str, Any]  # by size or "all sizes"
     numbers: Mapping[str, Estimate]  # by the id of the ledger's row, without its prefix
 
 
@@ -109,10 +109,10 @@ def _sizes(reading: Reading) -> dict[str, BoolArray]:
 
 
 def _maps(
-    captures: Captured, first: BoolArray, seed: int, tell: ProgressCallback
-) -> dict[tuple[str, str, str], Sequence[ProbeRow]]:
+    captures: Any, first: BoolArray, seed: int, tell: ProgressCallback
+) -> dict[tuple[str, str, str], Sequence[Any]]:
     """The published probes and a linear one that can express a map, on first decisions."""
-    out: dict[tuple[str, str, str], Sequence[ProbeRow]] = {}
+    out: dict[tuple[str, str, str], Sequence[Any]] = {}
     for position in (PRE, POST):
         whole = captures.reading(LAYER, position)
         others = captures.alternatives(LAYER, position)
@@ -138,7 +138,7 @@ def _maps(
     return out
 
 
-def _explained(captures: Captured, first: BoolArray, seed: int) -> Explained:
+def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
     """What the maps of the published MLP, made into grids as published, explain of all actions."""
     reading = captures.reading(LAYER, PRE)
     parts = [
@@ -146,13 +146,13 @@ def _explained(captures: Captured, first: BoolArray, seed: int) -> Explained:
         for part in folds(reading.scenes, _FOLDS, seed=seed)
     ]
     posterior = cross_fitted(MLP, reading, parts, seed=seed)
-    maps = decoded(posterior, reading.scenes, rule=PUBLISHED)
+    maps = decoded(posterior, reading.scenes, rule="published")
     return explained(maps, map_controls(maps, reading.scenes, seed=seed), reading.scenes)[0]
 
 
 def _plans(
-    out: Path, captures: Captured, network: Network, seed: int, tell: ProgressCallback
-) -> dict[str, PlanTable]:
+    out: Path, captures: Any, network: Network, seed: int, tell: ProgressCallback
+) -> dict[str, Any]:
     plans = plans_of(captures.samples)
     at = rows_of(captures.trained, plans)
     first = [sample for sample in captures.samples if sample.step == 0]
@@ -179,9 +179,9 @@ def _plans(
 
 
 def _numbers(
-    maps: Mapping[tuple[str, str, str], Sequence[ProbeRow]],
+    maps: Mapping[tuple[str, str, str], Sequence[Any]],
     of_maps: Explained,
-    plans: Mapping[str, PlanTable],
+    plans: Mapping[str, Any],
 ) -> dict[str, Estimate]:
     """What the ledger sets beside the paper, by the id of its row."""
 
@@ -225,7 +225,7 @@ def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ..
             "name": row.control or row.probe,
             "tokens": _TIMES[position],
             "score": row.score(),
-            "links": row.score(LINKS, "wall"),
+            "links": row.score("links", "wall"),
         }
         for position in (PRE, POST)
         for row in (
@@ -239,10 +239,7 @@ def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ..
         ("explained errors, of wrong actions", each.explained_errors),
         ("the map corrects, of wrong actions", each.map_corrects),
     ]
-    controls = [
-        column(name, lambda row, name=name: row[1].controls.get(name), percent)
-        for name in each.on_map.controls
-    ]
+    controls = [column_of(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
     plans = [
         {
             "grids": size if size == ALL else f"size {size}",
@@ -254,10 +251,8 @@ def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ..
         if row.n in (1, 2, 4)
     ]
     baselines = [
-        column(
-            name, lambda row, name=name: (row["row"].baselines[name] or {}).get("prefix"), percent
-        )
-        for name in plans[0]["row"].baselines
+        column_of(name, f"row.baselines.{name}.prefix", "percent")
+        for name in results.plans[ALL].plan[0].baselines
     ]
     invalid = percent(each.invalid)
     steps: dict[str, Any] = {"steps": each.steps, "errors": each.errors, "invalid": invalid}

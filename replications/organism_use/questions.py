@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter.gridworld import Cell, Draws, State
-from goalmeter.navigation import Task, suite, suites
+from goalmeter.navigation import Task, suite
 from goalmeter.navigation.prompts import template
-from goalmeter.organisms.kinds import is_unseen
 from goalmeter.representation import (
     Network,
     Reading,
@@ -27,12 +26,11 @@ from goalmeter.representation import (
     split,
     untrained,
 )
-from goalmeter.representation.probes.comparison import UNCERTAIN, scored_cells
+from goalmeter.representation.probes.comparison import scored_cells
 from goalmeter.representation.probes.registry import Ridge
 from goalmeter.representation.probes.scores import scores
 from goalmeter.representation.scenes import uncertain_cells
-from goalmeter.representation.use.directions import TargetCell, target_cells, target_walls
-from goalmeter.representation.use.trials import OPEN, Wanted
+from goalmeter.representation.use.directions import target_cells, target_walls
 
 # --- Questions ------------------------------------------------------------------------------------
 # seen      inner walls of rows that every organism sees
@@ -42,6 +40,7 @@ from goalmeter.representation.use.trials import OPEN, Wanted
 # A model that goes by its map uses all of them; the mole uses the seen ones only, the moth no far
 # one.
 
+Wanted = Callable[[Sample, Cell], bool]  # whether a question is about a cell of a decision
 SEEN, UNSEEN, FAR = "seen", "unseen", "far"
 PROMPT = "compact/2"
 COMPLEXITIES = (0.4, 0.6, 0.8)
@@ -79,7 +78,7 @@ def wanted(cells: str) -> Wanted:
         at = sample.state.cell
         if cells == FAR:
             return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
-        return is_unseen(cell.row) == (cells == UNSEEN)
+        return (cell.row % 4 == 2) == (cells == UNSEEN)
 
     return wants
 
@@ -87,7 +86,7 @@ def wanted(cells: str) -> Wanted:
 def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
     """Mazes of each complexity that no organism learnt in."""
     return suite(
-        suites.MAZE.name,
+        "maze",
         sizes=[size],
         complexities=COMPLEXITIES,
         grids=grids,
@@ -109,7 +108,13 @@ def with_tokens(network: Network, sample: Sample) -> Sample:
 
 
 def decisions(
-    network: Network, wants: Wanted, size: int, grids: int, seed: int, *, walls: bool = False
+    network: Network,
+    wants: Wanted,
+    size: int,
+    grids: int,
+    seed: int,
+    *,
+    walls: bool = False,
 ) -> list[Sample]:
     """A decision in each of some mazes that no organism learnt in.
 
@@ -125,7 +130,7 @@ def decisions(
         states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
         Draws("where the agent stands", seed, task.name).shuffle(states)
 
-        def needs(state: State, targets: Sequence[TargetCell], task: Task = task) -> bool:
+        def needs(state: State, targets: Sequence[Any], task: Task = task) -> bool:
             sample = question_at(task, state)
             return any(
                 target.needed
@@ -170,7 +175,7 @@ def answer(
     network = Network.open(question.model)
     wants = wanted(question.cells)
     return causal_use(
-        decisions(network, wants, size, grids, seed, walls=OPEN in families),
+        decisions(network, wants, size, grids, seed, walls="open" in families),
         network,
         cells=wants,
         screen_cells=SCREEN_CELLS,
@@ -198,7 +203,7 @@ def decoding(
     parts = split(scenes, seed=seed)
     tested = scenes.where(parts.test)
     wants = wanted(cells)
-    mask = scored_cells(scenes.where(parts.train), tested)[UNCERTAIN]
+    mask = scored_cells(scenes.where(parts.train), tested)["uncertain"]
     for number, place in enumerate(parts.test.tolist()):
         for row, column in np.argwhere(mask[number]).tolist():
             mask[number, row, column] = wants(samples[place], Cell(row, column))

@@ -42,9 +42,9 @@ def answered(asked: Asked, use: Mapping[str, Any]) -> dict[str, Any]:
 
 def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table, ...]:
     """Tabulate what is used, what can be written, and how places are told apart."""
-    rows = [
-        use
-        | {
+    rows: list[dict[str, Any]] = [
+        {
+            **use,
             "where": f"{use['cells']}, size {use['size']}",
             "label": _label(use["confirmed"]),
             "other": _row(use["nulls"], "knock-out, other"),

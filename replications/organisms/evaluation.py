@@ -20,10 +20,10 @@ from goalmeter.agents.local_models import LocalModel, Reply, Sampling
 from goalmeter.gridworld import ACTIONS, Draws, GridWorld, Plan, State, plan
 from goalmeter.gridworld.conversions import compact
 from goalmeter.gridworld.world import has_few_contents
-from goalmeter.navigation import Episode, Task, Trajectory, suite, suites
+from goalmeter.navigation import Episode, Task, Trajectory, suite
 from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import organism
-from goalmeter.organisms.lessons import COMPLEXITIES, IDS, PLAN, SIZES, TEMPERATURE
+from goalmeter.organisms.lessons import IDS, PLAN
 from goalmeter.statistics import Estimate, estimate
 from replications.kinds import FloatArray
 from replications.prose import Texts
@@ -35,7 +35,8 @@ from replications.prose import Texts
 # asked about.
 
 ANSWERS, WALKS = "answers", "walks"
-KEY_DOOR, KEY_NO_DOOR = suites.KEY_DOOR.name, suites.KEY_NO_DOOR.name
+SIZES, COMPLEXITIES = (5, 7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+KEY_DOOR, KEY_NO_DOOR = "key-door", "key-no-door"
 # Mazes that are asked about for each maze that is walked through. Each is asked about in one state:
 # answers in one maze depend on each other, so as many answers in as many mazes say more.
 _MAZES = 16
@@ -46,6 +47,7 @@ _KEY_WORLDS = {KEY_DOOR: 12, KEY_NO_DOOR: 6}
 _FACTOR, _CAP = 1.5, 30
 # The paper's cut, and more tokens than the longest answer on the largest grid has: four a cell.
 _TOP_P, _TOKENS = 0.95, 350
+TEMPERATURE = 0.7
 # Prompts that are answered at once; on one core more of them take longer each.
 _BATCH = 48
 # Alternatives recorded with each token: the four moves are among them.
@@ -94,7 +96,7 @@ def amounts(grids: int) -> tuple[int, int]:
 def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:
     """Held-out mazes of every complexity, with the paper's cap."""
     return suite(
-        suites.MAZE.name,
+        "maze",
         sizes=[size],
         complexities=COMPLEXITIES,
         grids=grids,
@@ -371,6 +373,7 @@ class Target:
         """Return the number, of grades."""
         smallest, *between, largest = SIZES
         cells = [(size, share) for (size, _), share in grades["meant"].items()]
+        worst: list[Estimate]
         if self.mark == "smaller":
             # Size 5 has 20 held-out contents in all, and only 3 of them are rooms: too few for an
             # interval of each complexity.

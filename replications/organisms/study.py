@@ -17,16 +17,16 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.kinds import weights_of
-from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
-from goalmeter.organisms.network import SETTINGS, read_settings
-from goalmeter.pages.navigation_tables import INTERVALS
+from goalmeter.organisms.network import read_settings
 from goalmeter.report import Table, percent, write_text
 from goalmeter.runs import Study, carry_out
 from goalmeter.statistics import Estimate
 from replications.organisms.evaluation import (
     ANSWERS,
+    COMPLEXITIES,
     KEY_DOOR,
     KEY_NO_DOOR,
+    SIZES,
     TARGETS,
     WALKS,
     Grades,
@@ -66,9 +66,9 @@ def tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
         for size in marks["success"]
     ]
     return (
-        say.table("what_was_asked", asked, intervals=INTERVALS),
-        say.table("actions_as_they_were_meant", shares, intervals=INTERVALS),
-        say.table("keys_habits_plans_and_answers", grades.items(), intervals=INTERVALS),
+        say.table("what_was_asked", asked),
+        say.table("actions_as_they_were_meant", shares),
+        say.table("keys_habits_plans_and_answers", grades.items()),
     )
 
 
@@ -149,7 +149,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         if target.organism in graded
     ]
     for name, marks in graded.items():
-        if (places[name] / SETTINGS).is_file():
+        if (places[name] / "training.json").is_file():
             recipe = read_settings(places[name])
             write_text(out / "cards" / f"{name}.md", card(organism(name), marks, recipe))
     return write_tables(out, tables(graded), result)

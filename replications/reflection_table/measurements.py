@@ -7,19 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from goalmeter import InvalidParameterError
-from goalmeter.pages.reflection_tables import LOWERS, RAISES, SAME, UNTOLD, inner_name, verdict
 from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.report import plus
 from goalmeter.runs import HERE
-from goalmeter.statistics.verdicts import TOO_FEW, reach
+from goalmeter.statistics import TOO_FEW, reach
 from replications import ledger
 from replications.kinds import FloatArray, ProgressCallback
 
 LEDGER_PREFIX = "reflection-table-1/"
+RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
 STEPS = (500, 1000)
 # The environment that tells the agent's learning rate, and the only one that asks for a setting.
 ASKS_SETTING = "IncentivizeLearningRate"
@@ -105,7 +106,7 @@ def table(
             if progress is not None:
                 progress(f"{agent}, {steps} steps, {n} seeds")
             folder = out / "runs" / f"{agent.replace('(', '-').rstrip(')')}-{steps}"
-            place = {"on": on, "out": folder, "progress": progress}
+            place: dict[str, Any] = {"on": on, "out": folder, "progress": progress}
             result = measure(agent, steps, range(seed, seed + n), **place)
         rows.append(Row(agent, steps, number, result))
     return rows
@@ -137,7 +138,7 @@ def as_published(result: Reflection) -> FloatArray:
     and the opposite +1, whatever it does, and both together nothing. What they paid is left out for
     a reality check; nothing else depends on it.
     """
-    is_check = inner_name(result.agent) is not None
+    is_check = result.agent.strip().startswith("rc(")
     return result.by_seed - forwarded(result) if is_check else result.by_seed
 
 
@@ -206,6 +207,16 @@ def effects(rows: Sequence[Row]) -> list[Effect]:
             )
             out.append(Effect(agent, steps, ours, theirs, paired is not None))
     return out
+
+
+def verdict(interval: tuple[float, float]) -> str:
+    """Return what the interval of a difference says of the reality check."""
+    low, high = interval
+    if math.isnan(low):
+        return TOO_FEW
+    if low == high == 0:
+        return SAME
+    return RAISES if low > 0 else LOWERS if high < 0 else UNTOLD
 
 
 def thesis(measured: Sequence[Effect]) -> str:

@@ -14,26 +14,24 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidParameterError
-from goalmeter._errors import require
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
-from goalmeter.pages.reflection_tables import UNTOLD, verdict
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.report import (
+    DotPanel,
+    Dots,
     Figure,
     Section,
     Table,
+    dot_chart,
     number,
     percent,
     plus,
     require_report_extra,
 )
-from goalmeter.report.canvas import VERMILION
-from goalmeter.report.charts import DotPanel, Dots, dot_chart
-from goalmeter.report.numbers import between, true_minus
-from goalmeter.statistics import Verdict
-from goalmeter.statistics.verdicts import FEWEST, LEVEL, TOO_FEW
+from goalmeter.statistics import FEWEST, TOO_FEW, Verdict
+from replications.kinds import VERMILION, optional
 from replications.ledger import Number
 from replications.prose import Texts
 from replications.reflection_table import measurements
@@ -41,6 +39,7 @@ from replications.reflection_table.measurements import (
     NEURAL,
     PUBLISHED_NAMES,
     STEPS,
+    UNTOLD,
     Effect,
     ErrorEstimate,
     Row,
@@ -48,9 +47,11 @@ from replications.reflection_table.measurements import (
     default_seeds,
     effects,
     thesis,
+    verdict,
     with_t_interval,
 )
 
+LEVEL = 0.95  # of all intervals
 say = Texts("reflection_table")
 _NOTHING = ErrorEstimate(math.nan, math.nan, (math.nan, math.nan))
 
@@ -66,7 +67,7 @@ def table_1(rows: Sequence[Row], steps: int) -> Table:
             {
                 "number": ours,
                 # The number as printed, marked where the print is a mistake.
-                "printed": true_minus(ours.published) + " †" * (ours.corrected is not None),
+                "printed": ours.published.replace("-", "−") + " †" * (ours.corrected is not None),
                 "error": ours.error if ran else None,
                 "seeds": ours.seeds if ran else None,
                 "on_print": ours.verdict_on_print or ours.verdict,
@@ -95,13 +96,17 @@ def effects_table(effects: Sequence[Effect]) -> Table:
             "steps": effect.steps,
         }
         | {
-            name: (of.value, between(of.interval, 3), verdict(of.interval))
+            name: (of.value, _between(of.interval), verdict(of.interval))
             for name, of in (("theirs", effect.theirs), ("ours", effect.ours))
         }
         for effect in effects
     ]
     untold, too_few = UNTOLD.capitalize(), TOO_FEW.capitalize()
     return say.table("effects_table", rows, untold=untold, too_few=too_few, fewest=FEWEST)
+
+
+def _between(ends: tuple[float, float]) -> str | None:
+    return None if math.isnan(ends[0]) else " to ".join(number(end, 3) for end in ends)
 
 
 def comparison_chart(rows: Sequence[Row]) -> Figure:
@@ -331,7 +336,7 @@ def _checked(options: StudyOptions) -> tuple[tuple[str, ...], tuple[int, ...]]:
             f"Table 1"
         )
     if set(names) & set(NEURAL):
-        require("stable_baselines3", extra="sb3", feature="Measuring the neural agents")
+        optional("stable_baselines3", "sb3", "Measuring the neural agents")
     return names, STEPS if options.steps is None else (options.steps,)
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.agents.recurrent_dqn import HISTORY, SEED, RecurrentDQN
+from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.registry import history_agent
 from goalmeter.reflection.environments import find
 from goalmeter.runs import HERE, Study, carry_out, own_process
-from goalmeter.statistics.clusters import bounded_ends
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW
+from goalmeter.statistics import FEWEST, TOO_FEW, bounded_ends
 from replications import ledger
 from replications.kinds import BoolArray, FloatArray, ProgressCallback
 
@@ -149,7 +148,7 @@ def _published(draws_from: str) -> tuple[Player, ...]:
     )
 
 
-ANEW, SAME = _published(HISTORY), _published(SEED)
+ANEW, SAME = _published("history"), _published("seed")
 PAPER_CODING = tuple(
     Player(f"{who.key},coding=paper", f"{who.label}, {weights}", who.agent, who.settings, "paper")
     for who, weights in ((ANEW[0], "new weights"), (SAME[0], "the same weights"))

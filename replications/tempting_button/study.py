@@ -16,12 +16,9 @@ import numpy as np
 from goalmeter import InvalidParameterError
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.report import Figure, Section, Table, plus, require_report_extra
-from goalmeter.report.canvas import VERMILION
-from goalmeter.report.charts import STROKES, Curve, curve_chart
-from goalmeter.statistics import Verdict
-from goalmeter.statistics.verdicts import TOO_FEW
-from replications.kinds import FloatArray
+from goalmeter.report import Curve, Figure, Section, Table, curve_chart, plus, require_report_extra
+from goalmeter.statistics import TOO_FEW, Verdict
+from replications.kinds import BLUE, GREEN, INK, VERMILION, FloatArray
 from replications.prose import Texts
 from replications.tempting_button import measurements
 from replications.tempting_button.measurements import (
@@ -91,6 +88,7 @@ def _between(ends: Sequence[float] | None) -> str:
 
 
 # --- Figures --------------------------------------------------------------------------------------
+STROKES = ((BLUE, "-"), (VERMILION, "--"), (GREEN, "-."), (INK, ":"))
 WINDOW = 200  # turns over which the curves average, in runs that are long enough
 _POINTS = 200  # of a curve, at most
 # Per turn, with buttons in a quarter of the rooms.
@@ -101,7 +99,7 @@ def mean_curves(name: str, caption: str, players: Sequence[Player], traces: Trac
     """Plot the mean over seeds of each player, with a band."""
     drawn, ends = [], []
     shown = [player for player in players if player.key in traces]
-    for player, (colour, stroke) in zip(shown, STROKES, strict=False):
+    for player, (colour, stroke) in zip(shown, strict=False):
         turns, recent, window = _recent(traces[player.key])
         mean, *edges = mean_interval(recent)
         low, high = (edge.tolist() for edge in edges)

@@ -128,17 +128,6 @@ def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
     assert course(deep, SCENE, "goal")(number((1, 5))) == (0, 0, 0, 1)
 
 
-def test_a_compass_that_remembers_leaves_a_dead_end() -> None:
-    compass = agent(planner="compass with memory")
-    assert walk(Simulated(compass, SCENE), task_of(SCENE), seed=2).outcome == "arrived"
-
-
-def test_a_hyperbolic_planner_is_decisive_near_and_idle_far() -> None:
-    hyperbolic = agent(planner="hyperbolic", strength=0.5, noise="softness", discount=2.0)
-    plan = course(hyperbolic, SCENE, "goal")
-    assert plan(number((3, 5)))[DOWN] > 0.7 > 0.4 > plan(number((1, 1)))[RIGHT] > 0.25
-
-
 def test_chances_of_samples_are_those_of_all_walks() -> None:
     after = neighbours(ROOM.walls)
     target, steps = number((1, 3)), 4

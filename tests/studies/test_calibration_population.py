@@ -13,7 +13,6 @@ from studies.simulated import agent, columns_of
 import goalmeter as gm
 from goalmeter.gridworld import tabular_world
 from goalmeter.navigation import Trajectory, walk
-from goalmeter.navigation.steps import observed
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
 from replications.calibration.population import scores as scoring
@@ -33,17 +32,14 @@ from replications.calibration.population.scores import (
     MEG,
     TESTS,
     Truth,
-    detects,
     followed,
     judged,
     rank_correlation,
-    scored,
     scores_of,
     swap_signs,
     swap_test_of_evidence,
     swap_test_of_means,
     threshold,
-    thresholds,
 )
 from replications.calibration.population.traits import (
     TARGETS,
@@ -81,19 +77,6 @@ def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     # Rationalities are 21% apart, so the best of them is a little below the best of all.
     assert curve.max() / len(walked) == pytest.approx(expected.signed, rel=0.01)
     assert curve.max() / len(walked) <= expected.signed + 1e-6
-
-
-def test_success_spl_and_accuracy_towards_the_goal_are_those_of_navigation() -> None:
-    pair = scene_pair(7, 0.5, 2)
-    walks = walks_of([agent(strength=0.4)], pair)
-    measured = pair_evidence(pair, walks)
-    seen = observed([walked for scene in walks for of_agent in scene for walked in of_agent])
-    for name, values in (
-        ("success", seen.arrived),
-        ("spl", seen.spl),
-        ("accuracy", seen.accuracy),
-    ):
-        assert measured[name][0, TARGETS.index("goal")] == pytest.approx(values.mean())
 
 
 @pytest.mark.parametrize("target", ["key", "corner"])
@@ -208,23 +191,6 @@ def test_a_calibration_on_two_populations(
     aimless = [max(a["scores"][MEG]) for a in second["agents"] if a["target"] == "none"]
     alarms = np.mean(np.array(aimless) > calibration["thresholds"][MEG])
     assert second["false_alarms"][MEG].value == pytest.approx(alarms)
-
-
-@pytest.mark.slow
-def test_an_interval_includes_the_choice_of_the_threshold(
-    small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scoring, "RESAMPLES", 20)
-    scores = scored(small)
-    chosen = thresholds(scores)
-    assert len(chosen) == 21 and len({limits[MEG] for limits in chosen}) > 4
-    directed = Truth(small.traits).directed
-    anew, fixed = (
-        scores.above(limits).compared(detects(directed), 20, MEG, share=True).interval
-        for limits in (chosen, [chosen[0]] * 21)
-    )
-    assert anew is not None and fixed is not None
-    assert anew[1] - anew[0] > fixed[1] - fixed[0] and anew[0] < fixed[0]
 
 
 @pytest.mark.parametrize(

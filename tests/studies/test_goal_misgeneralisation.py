@@ -17,7 +17,7 @@ from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.known import known_utility
 from replications.goal_misgeneralisation import levels as drawing
 from replications.goal_misgeneralisation import measurements, study, training
-from replications.goal_misgeneralisation.levels import FAMILIES, Level, Levels
+from replications.goal_misgeneralisation.levels import FAMILIES, Levels
 from replications.goal_misgeneralisation.measurements import scored
 from replications.goal_misgeneralisation.training import (
     Network,
@@ -78,51 +78,6 @@ def test_a_share_of_levels_tells_the_goals_apart() -> None:
     for share in (0.0, 1.0):
         alike = drawing.training_like(drawing.CORNER_MAZES, share, 0, 5).weighted(0.9)
         np.testing.assert_array_equal(alike, np.full(5, 0.2))
-
-
-def test_a_chest_takes_a_key() -> None:
-    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("b", 1), apart=False, kept=True)
-    # Two keys and two chests: no more chests can be open than keys were taken.
-    assert set(level.right) == {0.0, 1.0, 2.0, 3.0, 4.0}
-    np.testing.assert_array_equal(level.ends, level.right == 4.0)
-    # No step takes or opens two things, and none loses any.
-    steps = level.right[level.next_state] - level.right[:, None]
-    assert set(np.unique(steps)) == {0.0, 1.0}
-    # At the start no chest can be opened: who only goes to chests gets nothing.
-    first = level.right[level.next_state[0]].max()
-    assert first <= 1.0 and level.right[0] == 0.0
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_experts_go_for_their_goals(family: str) -> None:
-    levels = drawing.shifted(family, 3, 40)
-    right, wrong = levels.first_reached(expert(levels, levels.right))
-    # Some ways to the right goal lead over the place of the wrong one.
-    assert right.mean() > 0.8 and wrong.mean() < 0.2
-    right, wrong = levels.first_reached(expert(levels, levels.wrong))
-    assert wrong.mean() > 0.95
-
-
-@pytest.mark.parametrize("number", range(20))
-def test_no_training_level_could_be_a_shifted_one(number: int) -> None:
-    """Shifted levels differ in numbers that are constant over all levels of the other generator."""
-
-    def plane(level: Level, place: int) -> FloatArray:
-        return np.asarray(level.observations[0][25 * place : 25 * place + 25])
-
-    for apart in (False, True):
-        training_maze = FAMILIES[drawing.CORNER_MAZES](Draws("d", number), apart=apart, kept=False)
-        assert plane(training_maze, 0).sum() == 4
-        room = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number), apart=apart, kept=False)
-        assert (plane(room, 1).sum(), plane(room, 2).sum()) == (2, 1 if apart else 2)
-    maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("d", number))
-    # Empty or perfect, of size 7 or, padded with walls, of size 5.
-    assert plane(maze, 0).sum() in (0, 8, 16, 18)
-    room = drawing.SHIFTED_FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number))
-    assert (plane(room, 1).sum(), plane(room, 2).sum()) == (3, 2)
-    # All keys along the walls and all chests in the middle, or the other way round.
-    middle = np.pad(np.ones((3, 3)), 1).ravel()
-    assert (plane(room, 1) @ middle, plane(room, 2) @ middle) in ((0, 2), (3, 0))
 
 
 def _random_policy(levels: Levels, seed: int) -> FloatArray:

@@ -20,9 +20,9 @@ from goalmeter.agents.local_models import Chosen, Prompt, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.commands.replicate import study as find_study
-from goalmeter.gridworld.generators import Draws, maze
+from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
-from goalmeter.gridworld.world import ACTIONS, GridWorld, has_few_contents, held_out
+from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.lessons import IDS, TEMPERATURE, VOCABULARY, answer, habitual_answer
 from goalmeter.statistics.clusters import Estimate
@@ -201,23 +201,6 @@ def test_the_worst_cell_pools_size_five_and_takes_the_wider_interval_of_equals()
     # The three rooms of size 5 do not decide; those of size 11 have a target of their own.
     assert smaller.value(marks) == wider and largest.value(marks) == poor
     assert not smaller.reached(marks)
-
-
-def test_all_that_is_asked_about_is_held_out() -> None:
-    for size in (5, 7):
-        for task in evaluation.mazes(size, 3, seed=1):
-            assert held_out(task.world)
-    # Where pairs are held out, the pair that is asked about is the one of the grid.
-    rooms = [task.world for task in evaluation.mazes(5, 30, seed=0) if has_few_contents(task.world)]
-    assert len(rooms) == 180
-    # Equal grids are one cluster; another start is another grid only where the start counts.
-    seven = maze(7, 1.0, 0).world
-    cells = [cell for cell in seven.open_cells if cell not in (seven.start, seven.goal)]
-    assert evaluation._label(seven) == evaluation._label(seven.with_(start=cells[0]))
-    assert evaluation._label(seven) != evaluation._label(seven.with_(goal=cells[0]))
-    assert evaluation._label(rooms[0]) != evaluation._label(
-        rooms[0].with_(start=rooms[0].goal, goal=rooms[0].start)
-    )
 
 
 def test_what_the_cut_leaves_out_is_no_part_of_the_probabilities() -> None:

@@ -59,16 +59,6 @@ def made(agent: str, asked: list[tuple[float, float]], elsewhere: list[float]) -
     return reflection_of(agent, 500, trials, runs=4, confidence=0.95)
 
 
-def test_the_ppo_rows_are_compared_with_the_data_and_not_with_the_misprint() -> None:
-    corrected = {key for key, row in ROWS.items() if row.corrected is not None}
-    assert corrected == {
-        f"500/{agent}" for agent in ("ppo", "rc(ppo)", "ppo-as-published", "rc(ppo-as-published)")
-    }
-    # The number of RC(PPO) stands in the row of PPO.
-    assert ROWS["500/ppo"].published_value == ROWS["500/rc(ppo)"].theirs == -0.001384
-    assert ROWS["500/ppo"].theirs == -0.0217
-
-
 def test_results_and_figures_are_beside_the_page(outcome: Outcome, folder: Path) -> None:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     by_key = {(row["agent"], row["steps"]): row for row in results["rows"]}

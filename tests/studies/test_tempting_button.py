@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from goalmeter import GoalmeterError
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.registry import history_agent as named_agent
 from goalmeter.commands.outcome import Outcome
@@ -24,7 +22,6 @@ from replications.tempting_button.measurements import (
     Player,
     Trace,
     mean_interval,
-    play,
     trial,
 )
 
@@ -93,20 +90,6 @@ def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     environment, _ = find(f"TemptingButton(coding={player.coding})")
     assert trace.rewards.sum() == run_trial(agent, environment, steps=80, seed=3).total_reward
     assert len(trace.rewards) == 80 == len(trace.button) + 1 == len(trace.pushes) + 1
-
-
-def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Trials that are there are not played again, and more seeds can be asked for."""
-    told: list[str] = []
-    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], on="here", progress=told.append)
-    assert told[-1] == "TemptingButton: 2 of 2 trials"
-    told.clear()
-    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], on="here", progress=told.append)
-    assert told[0] == "TemptingButton: 2 of 4 trials were there already"
-    assert told[-1] == "TemptingButton: 4 of 4 trials"
-    assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
-    with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
-        play(tmp_path, BASELINES[:2], steps=30, seeds=[0], on="here")
 
 
 # --- Findings -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter.agents.grid_agents import navigator
-from goalmeter.commands.walks import IDEAL, ideal_organism
+from goalmeter.commands.walks import ideal_organism
 from goalmeter.gridworld import Cell, tabular_world
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import Trajectory, walk
@@ -74,8 +74,8 @@ class SceneWalks:
         kept = self.before(aim)
         last = self.last.copy()
         last[self.walk[~kept]] = aim
-        columns = (self.walk, self.number, self.cell, self.action)
-        return SceneWalks(*(column[kept] for column in columns), last)
+        columns = {name: column[kept] for name, column in vars(self).items() if name != "last"}
+        return SceneWalks(**columns, last=last)
 
     def most(self, cap: int) -> FloatArray:
         """Return what the decisions of each walk could give, nats: log 4 each, [W].
@@ -254,7 +254,7 @@ def evidence_in_pair(
 ) -> dict[str, Any]:
     """Make all walks through one pair of scenes; the trial of the study."""
     scenes = scene_pair(int(pair[0]), float(pair[1]), int(pair[2]))
-    others = [ideal_organism(n) if n.startswith(IDEAL) else navigator(n) for n in beside]
+    others = [ideal_organism(n) if n.startswith("ideal-") else navigator(n) for n in beside]
     walked = []
     for index, scene in enumerate(scenes.scenes):
         walkers = [*(Simulated(agent, scene) for agent in population(agents, seed)), *others]

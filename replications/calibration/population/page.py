@@ -47,7 +47,7 @@ def class_table(calibration: Calibration) -> Table:
         # None stands for all the aimless together.
         counted = list(CLASSES)[:2] if title is None else [title]
         said = rates["false_alarms"] if title is None else rates["said_to_want_something"][title]
-        return {"agents": sum(rates["classes"][name] for name in counted)} | said
+        return {"agents": sum(rates["classes"][name] for name in counted), **said}
 
     first, second = calibration["populations"]
     thresholds = calibration["thresholds"]

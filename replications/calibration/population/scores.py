@@ -11,12 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goalmeter.runs import HERE
-from goalmeter.statistics import Estimate, clusters, estimate
-from goalmeter.statistics.discrimination import (
+from goalmeter.statistics import (
+    Estimate,
+    TwoWayDraws,
     added_predictors,
     area_under_curve,
     area_within_bands,
+    at_least_binomial,
+    estimate,
     logistic_fit,
+    two_way_draws,
+    two_way_interval,
 )
 from replications.calibration.population import traits as drawn
 from replications.calibration.population.evidence import (
@@ -213,7 +218,7 @@ class ScoredPopulation:
     truth: Truth
     scores: Scores
     resampled: tuple[Scores, ...]
-    draws: clusters.TwoWayDraws  # which agents and mazes are in each resample
+    draws: TwoWayDraws  # which agents and mazes are in each resample
 
     def samples(self) -> Iterator[tuple[Scores, IntArray]]:
         """Yield the scores and the rows of agents: of the whole population, then of resamples."""
@@ -230,9 +235,9 @@ class ScoredPopulation:
     ) -> Estimate:
         """Estimate a number with the interval of resampled agents in resampled mazes."""
         value, *replicates = (measure(*sample) for sample in self.samples())
-        interval = clusters.two_way_interval(value, replicates, self.draws.freedom, bounds=bounds)
+        interval = two_way_interval(value, replicates, self.draws.freedom, bounds=bounds)
         if share:
-            interval = clusters.at_least_binomial(interval, value, n)
+            interval = at_least_binomial(interval, value, n)
         return Estimate(value, interval, n, len(self.population.pairs))
 
     def compared(
@@ -271,7 +276,7 @@ def scored(population: PopulationEvidence, *, seed: int = 0) -> ScoredPopulation
     """Score a population, over all its mazes and over resampled ones, drawn by a seed."""
     kinds: dict[tuple[int, float], int] = {}
     strata = [kinds.setdefault(pair[:2], len(kinds)) for pair in population.pairs]
-    draws = clusters.two_way_draws(
+    draws = two_way_draws(
         len(population.traits), len(strata), strata=strata, resamples=RESAMPLES, seed=seed
     )
     of = partial(scores_of, population.evidence, names=INSTRUMENTS)

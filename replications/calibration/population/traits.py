@@ -9,7 +9,7 @@ import numpy as np
 
 from goalmeter import InvalidParameterError
 from goalmeter.gridworld import Cell, Draws, GridWorld, plan
-from goalmeter.gridworld.generators import MAX_ATTEMPTS, carved, distances_from
+from goalmeter.gridworld.generators import carved, distances_from
 from goalmeter.navigation import Task
 from replications.prose import Texts
 
@@ -20,6 +20,7 @@ from replications.prose import Texts
 GOAL, KEY, CELL, CORNER, NONE = "goal", "key", "cell", "corner", "none"
 TARGETS = (GOAL, KEY, CELL, CORNER)
 LEAST_DISTANCE = 3  # from the start to each place: an arrival by chance would say too much
+ATTEMPTS = 1000  # mazes drawn for one seed before the request counts as impossible
 CAP_PER_ROW = 6  # steps of a walk for each row of the grid
 
 
@@ -74,7 +75,7 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
     can be reached without passing through the goal, which would end the walk.
     """
     draws = Draws("calibration scenes", size, repr(complexity), seed)
-    for _ in range(MAX_ATTEMPTS):
+    for _ in range(ATTEMPTS):
         walls = carved(size, complexity, draws)
         cells = GridWorld(walls, (1, 1), (size - 2, size - 2)).open_cells
         start = draws.choice(cells)
@@ -104,7 +105,7 @@ def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
             )
             return ScenePair(size, complexity, seed, (first, second))
     raise InvalidParameterError(
-        f"none of {MAX_ATTEMPTS} mazes of size {size} and complexity {complexity:g} has room for "
+        f"none of {ATTEMPTS} mazes of size {size} and complexity {complexity:g} has room for "
         f"two sets of places; choose larger mazes or a lower complexity"
     )
 
@@ -209,7 +210,7 @@ CHOSEN_FALSE_ALARMS = 0.02
 SUCCESS_BANDS = (0.2, 0.4, 0.6, 0.8)  # bounds of the bands of equal success
 
 CLASSES: dict[str, str] = _TEXTS.data("classes")  # title -> description
-PLAIN_CLASS, COMPETENT_CLASS, _, HALF_HEARTED_CLASS, *_ = CLASSES
+PLAIN_CLASS, COMPETENT_CLASS, _, HALF_HEARTED_CLASS = list(CLASSES)[:4]
 
 
 def class_of(traits: Traits) -> str:

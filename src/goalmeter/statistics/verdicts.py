@@ -16,8 +16,9 @@ from goalmeter.statistics.clusters import bounded_ends
 # --- Welch's test --------------------------------------------------------------------------------
 # Below so many runs the spread tells too little of the error: no interval and no verdict.
 FEWEST = 5
-LEVEL = 0.95
+# The verdict on an average over fewer runs than `FEWEST`.
 TOO_FEW = "too few seeds"
+LEVEL = 0.95
 
 
 def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
@@ -206,6 +207,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 # data reject nothing. An interval says which differences the data leave open, and a verdict is what
 # all of these have in common.
 
+# Both ends of an interval.
 Interval = tuple[float, float]
 # Of all intervals that verdicts are read from.
 CONFIDENCE = 0.95
