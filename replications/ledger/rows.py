@@ -249,8 +249,8 @@ def _file() -> dict[str, list[dict[str, Any]]]:
 # import the ledger.
 RECOMPUTED = {
     "example-1": "replications.example_one.study",
-    "meg-cliffworld": "replications.cliffworld.measurements",
-    "reflection-table-1": "replications.reflection_table.measurements",
+    "meg-cliffworld": "replications.cliffworld.study",
+    "reflection-table-1": "replications.reflection_table.study",
     "lm-navigation": "replications.lm_navigation.measurements",
 }
 

@@ -19,7 +19,6 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import measure as navigate
 from goalmeter.report import Table, percent
 from goalmeter.representation import (
-    Activations,
     Explained,
     Network,
     Reading,
@@ -41,7 +40,7 @@ from goalmeter.representation.scenes import folds
 from goalmeter.representation.stages.decoding import captured
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.kinds import BoolArray, IntArray, ProgressCallback
+from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 from replications.ledger import Number
 from replications.prose import Texts, column_of, plain, write_tables
 
@@ -162,8 +161,8 @@ def _plans(
     for size in (ALL, *map(str, SIZES)):
         kept = np.flatnonzero((shapes == int(size)) if size != ALL else shapes > 0)
 
-        def rows(layer: int, position: str, kept: IntArray = kept) -> Activations:
-            return at(layer, position)[kept]
+        def rows(layer: int, position: str, kept: IntArray = kept) -> FloatArray:
+            return np.asarray(at(layer, position)[kept])
 
         tell(f"plans: size {size}")
         tables[size] = read_plans(
@@ -186,7 +185,8 @@ def _numbers(
     """What the ledger sets beside the paper, by the id of its row."""
 
     def cells(probe: Published, position: str, size: str = ALL) -> Estimate:
-        return maps[probe.name, position, size][0].score().accuracy
+        accuracy: Estimate = maps[probe.name, position, size][0].score().accuracy
+        return accuracy
 
     numbers = {
         "map/mlp": cells(MLP, PRE),

@@ -53,13 +53,6 @@ def test_equal_clusters_never_close_the_interval(value: float) -> None:
     assert nearly == pytest.approx(exactly, abs=0.03)
 
 
-def test_zeros_and_ones_get_clopper_and_pearson_s_interval() -> None:
-    for ones, n in ((1, 2), (2, 3), (4, 5), (1, 10), (7, 20)):
-        exact = binomtest(ones, n).proportion_ci(0.95)
-        result = estimate(np.arange(n) < ones, bounds=(0, 1)).interval
-        assert result == pytest.approx((exact.low, exact.high), abs=0.012)
-
-
 def test_differences_have_student_s_interval_and_bounds_where_they_are_all_the_same() -> None:
     rng = np.random.default_rng(4)
     values = np.clip(rng.normal(0.1, 0.2, size=8), -1, 1)

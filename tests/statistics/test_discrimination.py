@@ -34,21 +34,6 @@ def test_areas_are_the_pairs_counted_and_scipy_s_u() -> None:
         assert area_under_curve(np.exp(above), np.exp(below)) == pytest.approx(area)
 
 
-def test_clusters_do_not_change_the_area_but_its_interval() -> None:
-    """Scores seen four times in the same grid are no more than seen once."""
-    rng = np.random.default_rng(1)
-    above, below = rng.normal(1, 1, 12), rng.normal(0, 1, 12)
-    grids = np.arange(12)
-    once = clustered_area(above, below, grids, grids)
-    again = clustered_area(*(np.tile(x, 4) for x in (above, below, grids, grids)))
-    apart = clustered_area(np.tile(above, 4), np.tile(below, 4), np.arange(48), np.arange(48))
-    assert once.value == again.value == apart.value == area_under_curve(above, below)
-    assert once.interval == pytest.approx(again.interval)
-    assert once.interval is not None and apart.interval is not None
-    assert np.ptp(apart.interval) < 0.6 * np.ptp(once.interval)
-    assert (once.n, again.n, once.clusters, again.clusters) == (24, 96, 12, 12)
-
-
 def test_where_all_pairs_agree_the_interval_is_that_of_a_share() -> None:
     """Of 6 of 6 grids: 1 - 0.025 ** (1 / 6) is the room that is left."""
     grids = np.arange(6)

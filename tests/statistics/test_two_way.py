@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.statistics.clusters import at_least_binomial, two_way_draws, two_way_interval
 
 
@@ -29,19 +28,6 @@ def test_the_spread_of_a_mean_adds_up_from_rows_and_columns() -> None:
     means = ((a[:, None] + b)[draws.rows] @ draws.columns[:, :, None])[..., 0].mean(axis=1) / 12
     expected = a.var() / 40 + b.var(ddof=1) / 12
     assert means.var() == pytest.approx(expected, rel=0.05)
-
-
-def test_the_interval_holds_the_value_and_is_wider_for_few() -> None:
-    replicates = np.linspace(0.0, 1.0, 1001)
-    many = two_way_interval(0.5, replicates, 10_000)
-    few = two_way_interval(0.5, replicates, 3)
-    assert many == pytest.approx((0.025, 0.975), abs=1e-3)
-    assert few is not None and many is not None
-    assert few[0] < many[0] and many[1] < few[1]
-    assert two_way_interval(0.5, [np.nan, np.nan], 100) is None
-    assert two_way_interval(np.nan, replicates, 100) is None
-    with pytest.raises(InvalidParameterError, match="between 0 and 1"):
-        two_way_interval(0.5, replicates, 3, confidence=95)
 
 
 def test_no_end_is_the_estimate_itself() -> None:

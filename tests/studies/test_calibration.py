@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,8 @@ from goalmeter.commands import walks as players
 from goalmeter.commands.walks import IDEAL, ideal_organism, play_every
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
-from goalmeter.navigation.goal_directedness import Drawn
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
-from goalmeter.pages.navigation_goals import Explained, utility_map
 from replications.calibration.agents import Scale, map_of, subject_of
 from replications.calibration.instruments import scores
 
@@ -165,14 +162,3 @@ def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
         assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
     maze = learnt_of(walks_in(WALLED, "optimal"))
     assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
-
-
-def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:
-    walks = walks_in(WALLED, "optimal")
-    drawn = Drawn("goalmeter/mouse", "maze", walks[0].world, learnt_of(walks))
-    figure = utility_map(Explained(drawn, share=0.4, shortest=0.4, aimless=0.1))
-    assert figure.name == "learnt-goalmeter-mouse-maze" and figure.caption.endswith("40%).")
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg)
-    numbers = [text for text in texts if re.fullmatch(r"~?\.?\d[\d.]*", text)]
-    ticks = 6
-    assert len(numbers) == (~walks[0].world.walls).sum() + ticks

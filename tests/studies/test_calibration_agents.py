@@ -20,12 +20,9 @@ from replications.calibration.population.agents import (
     arrival_chances,
     believed_walls,
     course,
-    lapses,
     limited_estimates,
     most_arrivals,
     neighbours,
-    soft_choices,
-    softness,
 )
 from replications.calibration.population.traits import (
     DISTRIBUTION,
@@ -90,18 +87,6 @@ def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> No
     for seen in (lost, phantom, unseen):
         steps = distances_from(seen, [scene.world.start])[0]
         assert all(steps[place] >= 0 for place in scene.places.values())
-
-
-# --- Plans ----------------------------------------------------------------------------------------
-def test_strength_is_the_share_of_right_moves_beyond_chance() -> None:
-    # One right move of four, three that cost two steps more: right with 1/4 + 3/4 * 0.5.
-    costs = np.array([3.0, 5, 5, 5])
-    soft, both = agent(strength=0.5, noise="softness"), agent(strength=0.25, noise="both")
-    assert soft_choices(costs, softness(soft))[0] == pytest.approx(0.625)
-    assert (lapses(soft), lapses(agent(strength=0.3)), softness(agent())) == (0, 0.7, math.inf)
-    # Both: the square root of the strength to each.
-    assert lapses(both) == 0.5
-    assert soft_choices(costs, softness(both))[0] == pytest.approx(0.625)
 
 
 def test_an_exact_planner_takes_shortest_ways_and_shuns_the_goal_for_another_target() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
-from replications.cliffworld import measurements, study
+from replications.cliffworld import study
 
 replicate = partial(run_study, "meg-cliffworld")
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def measured_once() -> Iterator[None]:
     """Each setting is measured once for all tests of this file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measurements, "_measured", cache(measurements._measured))
+        patch.setattr(study, "_measured", cache(study._measured))
         yield
 
 
@@ -55,12 +55,12 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
 
 def test_the_picture_of_the_readme_is_figure_3b() -> None:
     """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
-    rows = measurements.published_numbers()
-    noisy = measurements.measure(measurements.NOISE_AND_ENDS)
+    rows = study.published_numbers()
+    noisy = study.measure(study.NOISE_AND_ENDS)
     measured = [
         replace(m, neural=np.full(5, rows[f"neural/{m.setting.key}"].ours))
         for m in noisy
-        if m.setting.epsilon in measurements.EPSILONS
+        if m.setting.epsilon in study.EPSILONS
     ]
     section = study.noise_section(measured, rows, baselines=noisy)
     drawn = next(figure.svg for figure in section.figures if figure.name == "figure-3b")

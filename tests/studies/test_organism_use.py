@@ -16,8 +16,8 @@ from goalmeter.gridworld.world import GridWorld, held_out
 from goalmeter.organisms import organism
 from goalmeter.representation import Network
 from goalmeter.representation.use.directions import target_cells
-from replications.organism_use import questions, study
-from replications.organism_use.questions import decoding
+from replications.organism_use import study
+from replications.organism_use.study import decoding
 
 SHARE = {"value": 0.5, "interval": [0.25, 0.75], "n": 8, "clusters": 4}
 NONE = {"value": None, "interval": None, "n": 0, "clusters": 0}
@@ -34,8 +34,8 @@ def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str
 
     The prompt's tokens are the question's own, and no recipe taught the grid.
     """
-    wants = questions.wanted(cells)
-    decisions = questions.decisions(network, wants, 7, 6, 0)
+    wants = study.wanted(cells)
+    decisions = study.decisions(network, wants, 7, 6, 0)
     assert len(decisions) > 6
     for sample in decisions:
         needed = [
@@ -57,7 +57,7 @@ def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str
         assert "".join(sample.question.split()) in "".join(words.split())
 
 
-def fake_use(question: questions.CellQuestion, families: tuple[str, ...]) -> Any:
+def fake_use(question: study.CellQuestion, families: tuple[str, ...]) -> Any:
     """A result of the shape of `Use`, of which every share is a half."""
 
     class Fake:
@@ -94,7 +94,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     out: list[tuple[Any, ...]] = []
 
     def answer(
-        question: questions.CellQuestion, size: int, grids: int, seed: int, **options: Any
+        question: study.CellQuestion, size: int, grids: int, seed: int, **options: Any
     ) -> Any:
         out.append((question.model, question.cells, size, options["families"][0]))
         return fake_use(question, tuple(options["families"]))

@@ -26,9 +26,8 @@ from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.lessons import IDS, TEMPERATURE, VOCABULARY, answer, habitual_answer
 from goalmeter.statistics.clusters import Estimate
-from replications.organisms import evaluation
-from replications.organisms.evaluation import TARGETS, Target, grades
-from replications.organisms.study import card
+from replications.organisms import study as evaluation
+from replications.organisms.study import TARGETS, Target, grades
 
 replicate = partial(run_study, "organisms")
 
@@ -220,8 +219,3 @@ def test_a_folder_without_weights_is_an_error_before_anything_is_asked(tmp_path:
         replicate(tmp_path / "out", agents=f"mole={tmp_path}")
     with pytest.raises(InvalidParameterError, match="organisms has no option --steps"):
         find_study("organisms", ["steps"])
-
-
-def test_a_model_card_has_the_name_and_the_recipe() -> None:
-    text = card(organism("moth"), MARKS | {"success": {}}, {"seed": 7})
-    assert "# The moth" in text and "- seed: 7" in text and "its weights began" in text.lower()

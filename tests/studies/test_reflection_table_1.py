@@ -17,24 +17,22 @@ from goalmeter.reflection import Reflection, Trial
 from goalmeter.reflection.result import reflection_of
 from replications import ledger
 from replications.ledger import update
-from replications.reflection_table import measurements, study
-from replications.reflection_table.measurements import Row
+from replications.reflection_table import study
+from replications.reflection_table.study import Row
 
 replicate = partial(run_study, "reflection-table-1")
 
 
 def unrun(row: ledger.Number) -> ledger.Number:
     """A neural row as if it had not been run: the tests do not rest on whether it was."""
-    if row.id.rpartition("/")[2] not in measurements.NEURAL:
+    if row.id.rpartition("/")[2] not in study.NEURAL:
         return row
     return replace(row, ours=math.nan, error=0.0, seeds=0, tolerance=math.nan, found="")
 
 
-PUBLISHED = [unrun(row) for row in ledger.load(measurements.LEDGER_PREFIX)]
-ROWS = {row.id.removeprefix(measurements.LEDGER_PREFIX): row for row in PUBLISHED}
-SCRIPTED = [
-    Row(a, n, ROWS[f"{n}/{a}"], None) for n in measurements.STEPS for a in measurements.SCRIPTED
-]
+PUBLISHED = [unrun(row) for row in ledger.load(study.LEDGER_PREFIX)]
+ROWS = {row.id.removeprefix(study.LEDGER_PREFIX): row for row in PUBLISHED}
+SCRIPTED = [Row(a, n, ROWS[f"{n}/{a}"], None) for n in study.STEPS for a in study.SCRIPTED]
 RUN = {"agents": "constant,rc(constant),rc(random)", "steps": 500, "seeds": 5}
 
 
@@ -53,7 +51,7 @@ def made(agent: str, asked: list[tuple[float, float]], elsewhere: list[float]) -
     trials = [
         Trial(name, opposite, seed, 500, reward)
         for seed, (asking, dejavu) in enumerate(zip(asked, elsewhere, strict=True))
-        for name, rewards in ((measurements.ASKS_SETTING, asking), ("DejaVu", (dejavu, 0.0)))
+        for name, rewards in ((study.ASKS_SETTING, asking), ("DejaVu", (dejavu, 0.0)))
         for opposite, reward in zip((False, True), rewards, strict=True)
     ]
     return reflection_of(agent, 500, trials, runs=4, confidence=0.95)
@@ -91,7 +89,7 @@ def test_what_was_run_is_not_run_again(
     # By its name, since the package has a function of the name of the module.
     module = import_module("goalmeter.reflection.measure")
     monkeypatch.setattr(module, "run_trial", lambda *args, **kwargs: calls.append("played"))
-    rows = measurements.table(["rc(random)"], folder, lengths=[500], seeds=5)
+    rows = study.table(["rc(random)"], folder, lengths=[500], seeds=5)
     (row,) = [row for row in rows if row.result is not None]
     assert calls == [] and row.result is not None
     assert row.result.measure == outcome.json["rows"][1]["measure"]
@@ -101,11 +99,11 @@ def test_what_was_run_is_not_run_again(
 def test_the_authors_reality_check_hands_no_learning_rate_on() -> None:
     # One seed is paid 400 and 100 for its learning rate, the other 0 and 100; 4 runs of 500 steps.
     checked = made("rc(dqn)", [(400, 100), (0, 100)], [200, 300])
-    assert measurements.forwarded(checked) == pytest.approx([500 / 2000, 100 / 2000])
-    assert measurements.as_published(checked) == pytest.approx([200 / 2000, 300 / 2000])
+    assert study.forwarded(checked) == pytest.approx([500 / 2000, 100 / 2000])
+    assert study.as_published(checked) == pytest.approx([200 / 2000, 300 / 2000])
     alone = replace(checked, agent="dqn")
-    assert measurements.as_published(alone) == pytest.approx(alone.by_seed)
-    number = measurements.with_ours(ROWS["500/rc(dqn)"], checked)
+    assert study.as_published(alone) == pytest.approx(alone.by_seed)
+    number = study.with_ours(ROWS["500/rc(dqn)"], checked)
     assert number.ours == pytest.approx(0.125) and number.seeds == 2
     assert number.error == pytest.approx(np.std([0.1, 0.15], ddof=1) / math.sqrt(2))
     assert math.isnan(number.z) and number.verdict == "too few seeds"
@@ -123,8 +121,8 @@ def test_few_seeds_are_shown_and_not_judged(same: bool) -> None:
     }
     rows = [
         Row(agent, steps, ROWS[f"{steps}/{agent}"], results.get(agent) if steps == 500 else None)
-        for steps in measurements.STEPS
-        for agent in measurements.PUBLISHED_NAMES
+        for steps in study.STEPS
+        for agent in study.PUBLISHED_NAMES
     ]
     first, second = study.page_sections(rows)
     shown = {row[0].text: [cell.text for cell in row] for row in first.tables[0].cells}

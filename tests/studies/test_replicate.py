@@ -37,7 +37,7 @@ def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
         ("organism-use", "organism_use.study", {"seeds": 2}),
         ("organisms", "organisms.study", {"seeds": 2}),
         ("goal-misgeneralisation", "goal_misgeneralisation.study", {"seeds": 2}),
-        ("tempting-button", "tempting_button.measurements", {"seeds": 2}),
+        ("tempting-button", "tempting_button.study", {"seeds": 2}),
     ],
 )
 def test_the_first_count_is_the_number_of_trials(

@@ -12,12 +12,10 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import run_trial
-from replications.tempting_button import measurements, study
-from replications.tempting_button.measurements import (
-    ALWAYS,
+from replications.tempting_button import study
+from replications.tempting_button.study import (
     BASELINES,
     MIXED,
-    NEVER,
     PLAYERS,
     Player,
     Trace,
@@ -58,17 +56,6 @@ def test_a_trace_by_hand() -> None:
     assert trace.early_pushes == 1 and trace.ends == MIXED
 
 
-def test_early_and_late_rooms_are_counted_apart() -> None:
-    """Buttons in rooms 1, 5, ... 253 of the first 255; then a change in the last 1000 rooms."""
-    trace = trace_of("p" * 255 + "p-" * 372 + "-" + "-" * 950 + "p" * 50, "b..." * 500)
-    assert (trace.early_pushes, trace.ends) == (64, NEVER)
-    assert trace.late == np.mean(trace.rewards[-1000:])
-    slipped = trace_of("-" * 255 + "p" * 745 + "-" * 949 + "p" * 51, "b..." * 500)
-    assert (slipped.early_pushes, slipped.ends) == (0, MIXED)
-    assert trace_of("-" * 1000 + "p" * 950 + "-" * 50, "b..." * 500).ends == ALWAYS
-    assert trace_of("p" * 255, "...." * 63 + "...").early_pushes == 0
-
-
 def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> None:
     mean, low, high = mean_interval(np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]]))
     assert mean.tolist() == [0.5, 1.0]
@@ -80,7 +67,7 @@ def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> 
 # --- Trials ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("player", [*BASELINES, measurements.ANEW[4], *measurements.PAPER_CODING])
+@pytest.mark.parametrize("player", [*BASELINES, study.ANEW[4], *study.PAPER_CODING])
 def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     """The same rooms, the same seed: the rewards add up to those of `run_trial`."""
     value = trial(**player.arguments, steps=80, seed=3)
@@ -109,7 +96,7 @@ def test_the_answer_says_what_was_found() -> None:
     )
     assert "Of 28 runs" in study.page_findings(yes)[0]
     assert study.page_findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
-    both = yes | {player.key: no[player.key] for player in measurements.ANEW}
+    both = yes | {player.key: no[player.key] for player in study.ANEW}
     answer, anew, same, early, to_compare = study.page_findings(both)
     assert answer.startswith("Not always: ") and "14 end never pushing" in answer
     assert "from 0 of 2 (rate 0.1, lookback 10) to 0 of 2 (lookback 5) seeds" in anew
@@ -122,7 +109,7 @@ def test_the_answer_says_what_was_found() -> None:
         "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
         "and 0."
     )
-    (row, *_) = study.early_table(measurements.SAME, both).rows
+    (row, *_) = study.early_table(study.SAME, both).rows
     assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
     assert "naive learner +0.500" in to_compare
 

@@ -49,106 +49,91 @@ def class_table(calibration: Calibration) -> Table:
         said = rates["false_alarms"] if title is None else rates["said_to_want_something"][title]
         return {"agents": sum(rates["classes"][name] for name in counted), **said}
 
-    first, second = calibration["populations"]
-    thresholds = calibration["thresholds"]
     return say.table(
         "who_is_said_to_want_something",
         [
-            (title or "all aimless", what, entry(first, title), entry(second, title))
+            (title or "all aimless", what, *(entry(r, title) for r in calibration["populations"]))
             for title, what in [*CLASSES.items(), (None, "false alarms")]
         ],
         share=percent(traits.CHOSEN_FALSE_ALARMS, 0),
-        level=_limit(RECOMMENDED, thresholds[RECOMMENDED]),
-        limit=_limit(MEG, thresholds[MEG]),
+        level=_limit(RECOMMENDED, calibration["thresholds"][RECOMMENDED]),
+        limit=_limit(MEG, calibration["thresholds"][MEG]),
     )
 
 
 def rate_table(calibration: Calibration, rates: Rates, title: str) -> Table:
     """Tabulate the error rates of every instrument at its threshold."""
-    said = rates["said_to_want_something"]
-    return say.table(
-        "rate_table",
-        [
-            (
-                TITLES[name],
-                _limit(name, calibration["thresholds"][name]),
-                rates["false_alarms"][name],
-                said[COMPETENT_CLASS][name],
-                said[HALF_HEARTED_CLASS][name],
-                rates["named_rightly"][name],
-            )
-            for name in INSTRUMENTS
-        ],
-        title=title,
+    said, limits = rates["said_to_want_something"], calibration["thresholds"]
+    columns = (
+        rates["false_alarms"],
+        *(said[title] for title in (COMPETENT_CLASS, HALF_HEARTED_CLASS)),
+        rates["named_rightly"],
     )
-
-
-def validity_table(rates: Rates, title: str) -> Table:
-    """Tabulate areas under the curve, also within bands of success, and recovery of strength."""
     rows = [
-        (TITLES[n], rates["areas"][n], rates["areas_in_bands"][n], rates["recovery"][n])
-        for n in (*PLAIN, *MOVED)
+        (TITLES[name], _limit(name, limits[name]), *(column[name] for column in columns))
+        for name in INSTRUMENTS
     ]
-    return say.table("validity_table", rows, title=title)
+    return say.table("rate_table", rows, title=title)
 
 
-def beyond_table(calibration: Calibration) -> Table:
-    """Tabulate by how much MEG tells more than simpler measures that are asked the same."""
-    rows = [
-        (f"{TITLES[measure].partition(' ')[0]}, {order}", {**beyond[measure], **beyond[test]})
+def other_tables(calibration: Calibration) -> tuple[Table, ...]:
+    """Tabulate the validity of graded instruments, and what MEG adds to simpler ones."""
+    second = calibration["populations"][1]
+    graded = [
+        (TITLES[name], *(second[key][name] for key in ("areas", "areas_in_bands", "recovery")))
+        for name in (*PLAIN, *MOVED)
+    ]
+    beyond = [
+        (f"{TITLES[measure].partition(' ')[0]}, {order}", {**of[measure], **of[test]})
         for order, rates in zip(("first", "second"), calibration["populations"], strict=True)
-        for beyond in [rates["recommended_beyond"]]
+        for of in [rates["recommended_beyond"]]
         for measure, test in zip(SIMPLER_FOLLOWED, SIMPLER, strict=True)
     ]
-    return say.table("beyond_table", rows, instrument=TITLES[FOLLOWED])
-
-
-def added_table(calibration: Calibration) -> Table:
-    """Tabulate what MEG adds to a logistic model of who wants anything."""
-    rows = [
+    added = [
         {"model": title, "added": TITLES[row["more"]]} | row
         for title, row in zip(ADDED, calibration["added"], strict=True)
     ]
-    return say.table("what_meg_adds_to_other_predictors", rows)
-
-
-def confusion_table(rates: Rates) -> Table:
-    """Tabulate who wants what, and what is named."""
-    rows = zip((*TARGETS, NONE), rates["confusion"]["wanted_by_named"], strict=True)
-    return say.table("confusion_table", rows, instrument=TITLES[RECOMMENDED])
-
-
-def trait_table(rates: Rates, names: tuple[str, ...], caption: str) -> Table:
-    """Tabulate agents by one of their traits."""
-    return say.table(
-        "trait_table",
-        [row for row in rates["traits"] if row["trait"] in names],
-        caption=caption,
-        instrument=TITLES[RECOMMENDED],
+    costs = [
+        row | {"instrument": TITLES[name], "limit": _limit(name, row["threshold"])}
+        for name, rows in calibration["costs"].items()
+        for row in rows
+    ]
+    return (
+        say.table("validity_table", graded, title=SECOND),
+        say.table("beyond_table", beyond, instrument=TITLES[FOLLOWED]),
+        say.table("what_meg_adds_to_other_predictors", added),
+        say.table("what_it_costs_to_be_sure", costs),
     )
 
 
-def cost_table(calibration: Calibration) -> Table:
-    """Tabulate the rates by the number of mazes."""
-    return say.table(
-        "what_it_costs_to_be_sure",
-        [
-            row | {"instrument": TITLES[name], "limit": _limit(name, row["threshold"])}
-            for name, costs in calibration["costs"].items()
-            for row in costs
-        ],
-    )
-
-
-def beside_table(calibration: Calibration) -> Table:
-    """Tabulate reference agents and ideal organisms, by the recommended instrument."""
-    rows = []
-    for name, scores in calibration["populations"][1]["beside"].items():
+def agent_tables(calibration: Calibration) -> tuple[Table, ...]:
+    """Tabulate what is named of agents of the second population, and of those beside it."""
+    rates, limit = calibration["populations"][1], calibration["thresholds"][RECOMMENDED]
+    confusion = zip((*TARGETS, NONE), rates["confusion"]["wanted_by_named"], strict=True)
+    parts = {
+        f"Agents that want something, by what they are, {SECOND}": False,
+        f"Aimless agents, by their habit, {SECOND}": True,
+    }
+    beside = []
+    for name, scores in rates["beside"].items():
         # The largest score, and the target that has it.
-        best, target = max(zip(scores[RECOMMENDED], TARGETS, strict=True), key=lambda pair: pair[0])
-        named = target if best > calibration["thresholds"][RECOMMENDED] else NONE
-        rows.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
-    return say.table("reference_agents_and_ideal_organisms_in", rows)
+        best = max(scores[RECOMMENDED])
+        named = TARGETS[scores[RECOMMENDED].index(best)] if best > limit else NONE
+        beside.append((name, scores[FOLLOWED], p_value(1.0 - best), named))
+    test = {"instrument": TITLES[RECOMMENDED]}
+    return (
+        say.table("confusion_table", confusion, **test),
+        *(
+            say.table(
+                "trait_table",
+                [row for row in rates["traits"] if (row["trait"] == "habit") == habit],
+                caption=caption,
+                **test,
+            )
+            for caption, habit in parts.items()
+        ),
+        say.table("reference_agents_and_ideal_organisms_in", beside),
+    )
 
 
 def _limit(name: str, limit: float) -> str:
@@ -160,40 +145,22 @@ def _limit(name: str, limit: float) -> str:
 def sections(calibration: Calibration) -> list[Section]:
     """Return what the instruments say of two populations."""
     scale, (first, second) = calibration["scale"], calibration["populations"]
+    texts = say(
+        "a_population_of_simulated_agents",
+        agents=len(first["agents"]),
+        mazes=scale["grids"] * len(scale["sizes"]) * len(scale["complexities"]),
+        walks=scale["walks"],
+        followed=TITLES[FOLLOWED],
+        test=TITLES[RECOMMENDED],
+        level=f"{LEVEL:g}",
+        share=percent(LEVEL, 0),
+    )
+    rates = [rate_table(calibration, of, title) for of, title in ((first, FIRST), (second, SECOND))]
     return [
-        Section(
-            **say(
-                "a_population_of_simulated_agents",
-                agents=len(first["agents"]),
-                mazes=scale["grids"] * len(scale["sizes"]) * len(scale["complexities"]),
-                walks=scale["walks"],
-                followed=TITLES[FOLLOWED],
-                test=TITLES[RECOMMENDED],
-                level=f"{LEVEL:g}",
-                share=percent(LEVEL, 0),
-            ),
-            tables=(
-                class_table(calibration),
-                confusion_table(second),
-                trait_table(
-                    second,
-                    ("target", "planner", "belief", "noise"),
-                    f"Agents that want something, by what they are, {SECOND}",
-                ),
-                trait_table(second, ("habit",), f"Aimless agents, by their habit, {SECOND}"),
-                beside_table(calibration),
-            ),
-        ),
+        Section(**texts, tables=(class_table(calibration), *agent_tables(calibration))),
         Section(
             title="What MEG tells beyond success, SPL and accuracy",
-            tables=(
-                rate_table(calibration, first, FIRST),
-                rate_table(calibration, second, SECOND),
-                validity_table(second, SECOND),
-                beyond_table(calibration),
-                added_table(calibration),
-                cost_table(calibration),
-            ),
+            tables=(*rates, *other_tables(calibration)),
         ),
     ]
 

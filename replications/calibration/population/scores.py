@@ -68,11 +68,8 @@ def swap_test_of_evidence(
     The rationality is fitted anew, for each swap, to the evidence for where the targets are then.
     The largest difference among the targets is compared, so that four of them are one test.
 
-    Args:
-        there: evidence where the targets are, nats, [N, A, T, G] for N mazes and G rationalities.
-        moved: where they were in the other showing, [N, A, T, G].
-        weights: of each maze, [N].
-        swaps: how many are drawn.
+    Shapes: evidence where the targets are and where they were in the other showing, nats,
+    [N, A, T, G] for N mazes and G rationalities; weights of mazes [N].
     """
     mazes, *shape = there.shape
     level = (weights @ ((there + moved) / 2).reshape(mazes, -1)).reshape(shape)
@@ -302,12 +299,8 @@ AT_AIM = 1.0 - drawn.FALSE_ALARMS - 1e-9
 def threshold(scores: FloatArray, truth: Truth, rows: IntArray | None = None) -> float:
     """Return the least threshold that keeps false alarms to `CHOSEN_FALSE_ALARMS`, rounded up.
 
-    Both of all aimless agents and of the competent habits among them.
-
-    Args:
-        scores: the largest of each agent's four, [..., A]; further axes are further samples.
-        truth: of the A agents.
-        rows: numbers of those that are in a resample; None for all.
+    Both of all aimless agents and of the competent habits among them. Scores are the largest of
+    each agent's four, [..., A], further axes further samples; rows are the agents of a resample.
     """
     sample = np.arange(len(truth.traits)) if rows is None else rows
     least = -math.inf
