@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.commands.outcome import Outcome, json_text
+from goalmeter.commands.outcome import Outcome, json_text, write_outcome
+from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import (
     Cell,
     ColumnOf,
+    Finding,
+    Section,
     Table,
     column,
     gap,
@@ -98,6 +101,34 @@ class Texts:
         texts = self(name, **values)
         texts["notes"] = (*texts.get("notes", ()), *notes)
         return table_of(rows, (*self.columns(name, **values), *more), **texts)
+
+    def report(
+        self,
+        out: Path,
+        options: StudyOptions,
+        sections: Sequence[Section],
+        result: dict[str, Any],
+        findings: Sequence[Finding | str],
+        *,
+        glossary: Mapping[str, str],
+        tables: Iterable[Table] | None = None,
+        text: str = "",
+        **values: object,
+    ) -> Outcome:
+        """Write report.html, results.json and figures of a study; `values` are of `page`."""
+        page = self("page", **values)
+        return write_outcome(
+            out,
+            page["title"],
+            sections,
+            result,
+            command=options.command(result["replication"]),
+            lede=page["lede"],
+            findings=findings,
+            glossary=glossary,
+            tables=tables,
+            text=text,
+        )
 
 
 @cache

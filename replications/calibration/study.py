@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError, MissingExtraError
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
@@ -39,25 +39,23 @@ from goalmeter.report import (
 )
 from goalmeter.runs import HERE
 from replications.calibration import instruments as judged
-from replications.calibration.agents import (
+from replications.calibration.instruments import (
     IDEAL,
+    INSTRUMENTS,
     KEY_NO_DOOR,
     MAZE,
+    QUESTIONS,
     SUITES,
     TRAINED,
-    Scale,
-    Subject,
-    map_of,
-    subjects_of,
-)
-from replications.calibration.instruments import (
-    INSTRUMENTS,
-    QUESTIONS,
     CalibrationQuestion,
     InstrumentVerdict,
+    Scale,
     Score,
+    Subject,
+    map_of,
     say,
     scores,
+    subjects_of,
     verdicts,
 )
 from replications.calibration.population import page as population_page
@@ -342,16 +340,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
-    return write_outcome(
-        out,
-        "Calibration of the instruments",
-        sections,
-        result,
-        command=options.command("calibration"),
-        **say("page"),
-        findings=findings,
-        glossary=GLOSSARY,
-        text="\n".join(findings),
+    return say.report(
+        out, options, sections, result, findings, glossary=GLOSSARY, text="\n".join(findings)
     )
 
 

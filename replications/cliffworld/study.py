@@ -19,7 +19,7 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter import InvalidParameterError
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.report import (
@@ -367,18 +367,16 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         ),
         noise_section(by_noise, published, baselines=noisy),
     ]
-    return write_outcome(
+    return say.report(
         out,
-        "Measuring goal-directedness in CliffWorld, reproduced",
+        options,
         sections,
         {
             "replication": "meg-cliffworld",
             "goal_length": [_json(m, published) for m in by_length],
             "epsilon": [_json(m, published) for m in by_noise],
         },
-        command=options.command("meg-cliffworld"),
-        **say("page"),
-        findings=_findings(by_kind, [*by_length, *by_noise]),
+        _findings(by_kind, [*by_length, *by_noise]),
         glossary=GLOSSARY,
         tables=(*compared, *remarks),
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import (
     Figure,
@@ -29,7 +29,7 @@ from goalmeter.report import (
 from goalmeter.report.canvas import canvas, to_svg
 from goalmeter.runs import carry_out
 from goalmeter.statistics import Estimate, Verdict, verdict
-from replications.goal_misgeneralisation import measurements, training
+from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.measurements import (
     AREA_MARGIN,
     BASELINES,
@@ -38,18 +38,21 @@ from replications.goal_misgeneralisation.measurements import (
     MARGIN,
     NAMING,
     NEITHER,
+    PPO,
     PREDICTORS,
     RIGHT,
     SILENT,
     TRAINED,
     WRONG,
+    WRONG_CLONE,
     Row,
+    Scale,
+    TrainedAgent,
     area,
     contains_exact,
     exact,
     scored,
 )
-from replications.goal_misgeneralisation.training import PPO, WRONG_CLONE, Scale, TrainedAgent
 from replications.kinds import BLUE, MUTED, PAPER, VERMILION
 from replications.prose import Texts, column_of
 
@@ -330,7 +333,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     agents = _agents(options)
     require_report_extra()
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
-    trained = carry_out(training.study(agents, SCALE), out=out / "agents", **place)
+    trained = carry_out(measurements.training_study(agents, SCALE), out=out / "agents", **place)
     networks = {agent: trained[agent.name] for agent in agents}
     by_tables, by_running = measurements.studies(networks, SCALE, options.seed)
     tables = carry_out(by_tables, out=out / "tables", **place)
@@ -346,14 +349,13 @@ def written(out: Path, rows: Sequence[Row], options: StudyOptions) -> Outcome:
     """Write the results of all agents."""
     findings = page_findings(rows)
     write_text(out / "tables.md", markdown(rows))
-    return write_outcome(
+    result = {"replication": "goal-misgeneralisation", "findings": findings, "agents": list(rows)}
+    return say.report(
         out,
-        "Predict a wrong goal before it shows",
+        options,
         page_sections(rows),
-        {"replication": "goal-misgeneralisation", "findings": findings, "agents": list(rows)},
-        command=options.command("goal-misgeneralisation"),
-        **say("page"),
-        findings=findings,
+        result,
+        findings,
         glossary=say("glossary"),
         text="\n".join(findings),
     )
@@ -366,4 +368,4 @@ def planned(options: StudyOptions) -> dict[str, int]:
 
 def _agents(options: StudyOptions) -> list[TrainedAgent]:
     count = options.count(SEEDS, least=1, most=1000)
-    return training.agents_of(range(options.seed, options.seed + count))
+    return measurements.agents_of(range(options.seed, options.seed + count))

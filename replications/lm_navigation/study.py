@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import SUITES
 from goalmeter.pages.navigation import GLOSSARY
@@ -284,14 +284,12 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         "agents": plain({**references, **runs}),
         "not_run": [] if runs else language_model_commands(),
     }
-    return write_outcome(
+    return say.report(
         out,
-        "Behaviour of a language model in grid worlds, beside reference agents",
+        options,
         page_sections(references, runs),
         result,
-        command=options.command("lm-navigation"),
-        **say("page"),
-        findings=findings,
+        findings,
         glossary=GLOSSARY,
         text="\n".join(findings),
     )

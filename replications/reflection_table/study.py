@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.pages import reflection as reflection_page
 from goalmeter.reflection import Reflection, compare, measure
@@ -517,9 +517,9 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     ran = [row.result for row in rows if row.result is not None]
     shown = [result for result in ran if result.steps == min(r.steps for r in ran)]
     sections = page_sections(rows)
-    return write_outcome(
+    return say.report(
         out,
-        "Self-reflection of agents: Table 1, reproduced",
+        options,
         [*sections, *reflection_page.sections(shown)],
         {
             "replication": "reflection-table-1",
@@ -535,9 +535,8 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
                 for effect in effects(rows)
             ],
         },
-        command=options.command("reflection-table-1"),
-        **say("page", steps=shown[0].steps),
-        findings=[*reflection_page.ended_early(ran), *findings(rows)],
+        [*reflection_page.ended_early(ran), *findings(rows)],
+        steps=shown[0].steps,
         glossary=reflection_page.GLOSSARY,
         tables=(table for section in sections for table in section.tables),
     )

@@ -20,7 +20,7 @@ import numpy as np
 from goalmeter import InvalidParameterError
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.registry import history_agent
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
 from goalmeter.report import Curve, Figure, Section, Table, curve_chart, plus, require_report_extra
@@ -483,14 +483,12 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
             for player in PLAYERS
         ],
     }
-    return write_outcome(
+    return say.report(
         out,
-        "The tempting button, reproduced",
+        options,
         page_sections(traces),
         result,
-        command=options.command("tempting-button"),
-        **say("page"),
-        findings=findings,
+        findings,
         glossary=say("glossary"),
         tables=tables(traces),
         text="\n".join(findings),

@@ -13,7 +13,7 @@ from goalmeter.gridworld.conversions import TabularWorld
 from goalmeter.gridworld.planner import plan
 from goalmeter.gridworld.world import Cell
 from goalmeter.navigation.trajectories import Task, Trajectory
-from replications.calibration.population.traits import Scene, ScenePair, Traits
+from replications.calibration.population.agents import Scene, ScenePair, Traits
 
 LEFT, RIGHT, UP, DOWN = range(4)
 # The marked cell lies at the end of a dead end, the marked corner at the bottom right.

@@ -17,8 +17,7 @@ from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
 from goalmeter.organisms.kinds import organism
-from replications.calibration.agents import Scale, map_of, subject_of
-from replications.calibration.instruments import scores
+from replications.calibration.instruments import Scale, map_of, scores, subject_of
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """

@@ -15,19 +15,17 @@ from goalmeter.gridworld import GridWorld
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import walk
 from replications.calibration.population.agents import (
+    DISTRIBUTION,
+    LEAST_DISTANCE,
     Habit,
     Simulated,
     arrival_chances,
     believed_walls,
+    class_of,
     course,
     limited_estimates,
     most_arrivals,
     neighbours,
-)
-from replications.calibration.population.traits import (
-    DISTRIBUTION,
-    LEAST_DISTANCE,
-    class_of,
     population,
     scene_pair,
 )

@@ -15,8 +15,7 @@ from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.commands.walks import IDEAL, TRAINED, require_models
 from goalmeter.organisms.kinds import ORGANISMS
 from replications.calibration import study as command
-from replications.calibration.agents import Scale
-from replications.calibration.instruments import QUESTIONS
+from replications.calibration.instruments import QUESTIONS, Scale
 from replications.calibration.population import scores
 from replications.calibration.population.evidence import PopulationScale
 from replications.calibration.population.scores import calibrate_population

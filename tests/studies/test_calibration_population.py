@@ -16,7 +16,14 @@ from goalmeter.navigation import Trajectory, walk
 from goalmeter.statistics import Estimate
 from replications.calibration.population import page
 from replications.calibration.population import scores as scoring
-from replications.calibration.population.agents import Simulated
+from replications.calibration.population.agents import (
+    TARGETS,
+    ScenePair,
+    Simulated,
+    Traits,
+    population,
+    scene_pair,
+)
 from replications.calibration.population.evidence import (
     PopulationEvidence,
     PopulationScale,
@@ -40,13 +47,6 @@ from replications.calibration.population.scores import (
     swap_test_of_evidence,
     swap_test_of_means,
     threshold,
-)
-from replications.calibration.population.traits import (
-    TARGETS,
-    ScenePair,
-    Traits,
-    population,
-    scene_pair,
 )
 
 Walks = list[list[list[Trajectory]]]

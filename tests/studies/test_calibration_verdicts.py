@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from goalmeter.navigation.steps import Grid
-from replications.calibration.agents import Subject, subjects_of
 from replications.calibration.instruments import (
     FAILS,
     IN_PART,
@@ -21,9 +20,11 @@ from replications.calibration.instruments import (
     UPSIDE_DOWN,
     WRONG,
     Score,
+    Subject,
     findings,
     mark,
     mean_of,
+    subjects_of,
     verdicts,
 )
 from replications.calibration.study import truth_table

@@ -16,14 +16,14 @@ from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.known import known_utility
 from replications.goal_misgeneralisation import levels as drawing
-from replications.goal_misgeneralisation import measurements, study, training
+from replications.goal_misgeneralisation import measurements, study
 from replications.goal_misgeneralisation.levels import FAMILIES, Levels
-from replications.goal_misgeneralisation.measurements import scored
-from replications.goal_misgeneralisation.training import (
+from replications.goal_misgeneralisation.measurements import (
     Network,
     Scale,
     TrainedAgent,
     expert,
+    scored,
 )
 
 SMALL = Scale(
@@ -111,7 +111,7 @@ def _scored(share: float, family: str, wanted: str) -> dict[str, Any]:
         patch.setattr(Network, "from_json", lambda value: ByHeart([]))
         tables = measurements.measured(family, share, None, 0, 12, 20)
         runs = measurements.run(family, share, None, 0, 4, 20_000)
-    agent = vars(TrainedAgent(family, training.CLONE, share, 0))
+    agent = vars(TrainedAgent(family, measurements.CLONE, share, 0))
     return scored(agent | {"tables": tables, "runs": runs})
 
 
@@ -142,7 +142,7 @@ def _row(share: float, difference: float, shown: float, first: float) -> dict[st
 
     interval = around(difference)["interval"]
     return scored(
-        vars(TrainedAgent(drawing.CORNER_MAZES, training.PPO, share, 0))
+        vars(TrainedAgent(drawing.CORNER_MAZES, measurements.PPO, share, 0))
         | {
             "tables": {
                 "decided": 1.0,
@@ -212,7 +212,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
     monkeypatch.setattr(study, "SCALE", SMALL)
-    monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
+    monkeypatch.setattr(measurements, "SHARES", (0.0, 0.1))
     assert run_study("goal-misgeneralisation", seeds=1, dry_run=True).json["planned"] == {
         "agents": 12
     }

@@ -28,6 +28,12 @@ from goalmeter._types import BoolArray, FloatArray
 from goalmeter.report import Table, in_markdown, number, percent
 from goalmeter.statistics import Estimate, area_under_curve
 from replications.calibration.population import scores as scoring
+from replications.calibration.population.agents import (
+    CHOSEN_FALSE_ALARMS,
+    COMPETENT_CLASS,
+    HALF_HEARTED_CLASS,
+    TARGETS,
+)
 from replications.calibration.population.page import verdict
 from replications.calibration.population.scores import (
     FOLLOWED,
@@ -40,12 +46,6 @@ from replications.calibration.population.scores import (
     SIMPLER_FOLLOWED,
     TESTS,
     TITLES,
-)
-from replications.calibration.population.traits import (
-    CHOSEN_FALSE_ALARMS,
-    COMPETENT_CLASS,
-    HALF_HEARTED_CLASS,
-    TARGETS,
 )
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -15,14 +15,15 @@ from goalmeter.gridworld.generators import distances_from
 from goalmeter.navigation import Trajectory, walk
 from goalmeter.navigation.rationality import RATIONALITIES, Decisions, indices_of, summed_evidence
 from goalmeter.runs import HERE, Study, carry_out
-from replications.calibration.population.agents import Simulated, neighbours
-from replications.calibration.population.traits import (
+from replications.calibration.population.agents import (
     GOAL,
     KEY,
     TARGETS,
     Scene,
     ScenePair,
+    Simulated,
     Traits,
+    neighbours,
     population,
     scene_pair,
 )

@@ -8,7 +8,14 @@ from typing import Any
 
 from goalmeter.report import Section, Table, number, p_value, percent
 from goalmeter.statistics import Estimate
-from replications.calibration.population import traits
+from replications.calibration.population import agents as traits
+from replications.calibration.population.agents import (
+    CLASSES,
+    COMPETENT_CLASS,
+    HALF_HEARTED_CLASS,
+    NONE,
+    TARGETS,
+)
 from replications.calibration.population.scores import (
     ADDED,
     CONTRASTS,
@@ -23,13 +30,6 @@ from replications.calibration.population.scores import (
     SIMPLER_FOLLOWED,
     TESTS,
     TITLES,
-)
-from replications.calibration.population.traits import (
-    CLASSES,
-    COMPETENT_CLASS,
-    HALF_HEARTED_CLASS,
-    NONE,
-    TARGETS,
 )
 from replications.prose import Texts
 

@@ -23,7 +23,8 @@ from goalmeter.statistics import (
     two_way_draws,
     two_way_interval,
 )
-from replications.calibration.population import traits as drawn
+from replications.calibration.population import agents as drawn
+from replications.calibration.population.agents import CLASSES, NONE, TARGETS, Traits, class_of
 from replications.calibration.population.evidence import (
     MEASURES,
     Evidence,
@@ -31,7 +32,6 @@ from replications.calibration.population.evidence import (
     PopulationScale,
     measure_population,
 )
-from replications.calibration.population.traits import CLASSES, NONE, TARGETS, Traits, class_of
 from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 
 # --- Swap test ------------------------------------------------------------------------------------

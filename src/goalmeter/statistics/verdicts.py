@@ -22,7 +22,7 @@ LEVEL = 0.95
 
 
 def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
-    """How many standard errors a 95% interval of a difference, or a sum, of averages reaches.
+    """Return how many standard errors a 95% interval of a difference of averages reaches.
 
     Source: B. L. Welch, The generalization of "Student's" problem when several different
     population variances are involved, Biometrika 34 (1947).
@@ -162,10 +162,7 @@ def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None =
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for how many there are; NaN stays and does not count.
-
-    The smallest is multiplied by the number m of tests, the next one by m - 1, and so on; none
-    becomes smaller than one before it, or greater than 1.
+    """Return p-values corrected for how many there are; NaN stays and does not count.
 
     Source: Holm, A simple sequentially rejective multiple test procedure (1979).
 
@@ -223,7 +220,7 @@ class Verdict(StrEnum):
 
 
 def verdict(interval: Interval | None, margin: float) -> Verdict:
-    """How a number stands to another, by the interval of their difference.
+    """Return how a number stands to another, by the interval of their difference.
 
     - *equal*: the whole interval lies within the margin: at 95% two one-sided tests of equivalence,
       each at 2.5%. It comes first: a smaller difference, however certain, is none.
@@ -259,7 +256,7 @@ def verdict(interval: Interval | None, margin: float) -> Verdict:
 
 
 def words(judgement: Verdict, margin: float, unit: str = "") -> str:
-    """A verdict as tables print it: what is equal says within what.
+    """Return a verdict as tables print it: what is equal says within what.
 
     Example:
         >>> words(Verdict.EQUAL, 5, "points"), words(Verdict.ABOVE, 5, "points")
@@ -273,10 +270,9 @@ def words(judgement: Verdict, margin: float, unit: str = "") -> str:
 def difference(
     first: float, first_interval: Interval | None, second: float, second_interval: Interval | None
 ) -> Interval | None:
-    """Interval of `first` less `second`, from independent intervals of each.
+    """Return the interval of `first` less `second`, from independent intervals of each.
 
-    Works with intervals of any method that need not be symmetric, and gives the usual root of the
-    sum of squares where they are. A number that is exact has an interval without width.
+    They need not be symmetric; a number that is exact has an interval without width.
 
     Source: Zou and Donner, Construction of confidence limits about effect measures: a general
     approach (2008).
@@ -293,7 +289,7 @@ def difference(
 
 
 def share_interval(successes: int, n: int) -> Interval:
-    """Interval of a share from n independent draws.
+    """Return the interval of a share from n independent draws.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927).
 
