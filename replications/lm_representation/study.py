@@ -8,7 +8,6 @@ if __name__ == "__main__":
     main("replicate", "lm-representation")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from goalmeter.report import Table, percent
 from goalmeter.representation import (
     Explained,
     Network,
-    Reading,
     Split,
     by_size,
     compare,
@@ -73,19 +71,13 @@ ALL = "all sizes"
 _FOLDS = 3
 
 
-@dataclass(frozen=True)
-class Results:
-    """Everything that is set beside the paper."""
+def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
+    """Let the mouse walk, replay its walks, and read them as the paper does.
 
-    # by (probe, position, size or "all sizes"): the probe and its controls
-    maps: Mapping[tuple[str, str, str], Sequence[Any]]
-    explained: Explained  # what the decoded maps explain of the actions of all decisions
-    plans: Mapping[str, Any]  # by size or "all sizes"
-    numbers: Mapping[str, Estimate]  # by the id of the ledger's row, without its prefix
-
-
-def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Results:
-    """Let the mouse walk, replay its walks, and read them as the paper does."""
+    Return the probes with their controls, by probe, position and size or "all sizes"; what the
+    decoded maps explain of the actions of all decisions; plans, by size or "all sizes"; and numbers
+    by the ids of the ledger's rows.
+    """
     run = out / "walks"
     options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
     navigate(MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell)
@@ -97,14 +89,14 @@ def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Resu
     maps = _maps(captures, first, seed, tell)
     tell("decoded maps")
     of_maps = _explained(captures, first, seed)
-    plans = _plans(out, captures, network, seed, tell)
-    return Results(maps, of_maps, plans, _numbers(maps, of_maps, plans))
+    plans = _plans(captures, network, seed, tell)
+    numbers = _numbers(maps, of_maps, plans)
+    return {"numbers": numbers, "maps": maps, "explained": of_maps, "plans": plans}
 
 
-def _sizes(reading: Reading) -> dict[str, BoolArray]:
-    shapes = reading.scenes.shapes[:, 0]
-    by_size = {str(size): np.asarray(shapes == size) for size in SIZES}
-    return {ALL: np.ones(len(shapes), dtype=bool)} | by_size
+def _of_size(shapes: IntArray, size: str) -> BoolArray:
+    """Which grids are of a size, or of any."""
+    return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
 def _maps(
@@ -115,8 +107,8 @@ def _maps(
     for position in (PRE, POST):
         whole = captures.reading(LAYER, position)
         others = captures.alternatives(LAYER, position)
-        for size, of_size in _sizes(whole).items():
-            kept = np.flatnonzero(of_size & first)
+        for size in (ALL, *map(str, SIZES)):
+            kept = np.flatnonzero(_of_size(whole.scenes.shapes, size) & first)
             reading = whole.where(kept)
             parts = split(reading.scenes, seed=seed)
             for probe in (MLP, LINEAR, RIDGE):
@@ -149,17 +141,14 @@ def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
     return explained(maps, map_controls(maps, reading.scenes, seed=seed), reading.scenes)[0]
 
 
-def _plans(
-    out: Path, captures: Any, network: Network, seed: int, tell: ProgressCallback
-) -> dict[str, Any]:
+def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -> dict[str, Any]:
     plans = plans_of(captures.samples)
     at = rows_of(captures.trained, plans)
     first = [sample for sample in captures.samples if sample.step == 0]
     stated = stated_plans(first, network.local.tokenizer, plans)
-    shapes = plans.scenes.shapes[:, 0]
     tables = {}
     for size in (ALL, *map(str, SIZES)):
-        kept = np.flatnonzero((shapes == int(size)) if size != ALL else shapes > 0)
+        kept = np.flatnonzero(_of_size(plans.scenes.shapes, size))
 
         def rows(layer: int, position: str, kept: IntArray = kept) -> FloatArray:
             return np.asarray(at(layer, position)[kept])
@@ -195,10 +184,9 @@ def _numbers(
         "map/linear": cells(LINEAR, PRE),
         "decoded/accuracy": of_maps.on_map.value,
         "decoded/recovery": of_maps.recovery,
+        "plan/pre/1": plans[ALL].row(PRE, LAYER, DECODER.name, 1).prefix,
+        "plan/post/1": plans[ALL].row(POST, LAYER, DECODER.name, 1).prefix,
     }
-    for position, name in ((PRE, "pre"), (POST, "post")):
-        row = plans[ALL].row(position, LAYER, DECODER.name, 1)
-        numbers[f"plan/{name}/1"] = row.prefix
     # The one size whose maps are published by themselves.
     if (size := "11") in map(str, SIZES):
         numbers[f"map/mlp/{size}"] = cells(MLP, PRE, size)
@@ -213,12 +201,12 @@ def _numbers(
 _TIMES = {PRE: "before it reasons", POST: "after"}
 
 
-def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ...]:
+def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
     """Tabulate what was measured, beside the published numbers of a ledger."""
     beside = [
-        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results.numbers[key]}
+        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results["numbers"][key]}
         for row in published
-        if (key := row.id.removeprefix(LEDGER_PREFIX)) in results.numbers
+        if (key := row.id.removeprefix(LEDGER_PREFIX)) in results["numbers"]
     ]
     maps = [
         {
@@ -229,11 +217,11 @@ def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ..
         }
         for position in (PRE, POST)
         for row in (
-            *(results.maps[probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
-            *results.maps[RIDGE.name, position, ALL],
+            *(results["maps"][probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
+            *results["maps"][RIDGE.name, position, ALL],
         )
     ]
-    each = results.explained
+    each = results["explained"]
     shares = [
         ("optimal on the map, of all actions", each.on_map),
         ("explained errors, of wrong actions", each.explained_errors),
@@ -246,29 +234,27 @@ def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ..
             "tokens": _TIMES[row.position],
             "row": row,
         }
-        for size, table in results.plans.items()
+        for size, table in results["plans"].items()
         for row in table.plan
         if row.n in (1, 2, 4)
     ]
     baselines = [
         column_of(name, f"row.baselines.{name}.prefix", "percent")
-        for name in results.plans[ALL].plan[0].baselines
+        for name in results["plans"][ALL].plan[0].baselines
     ]
-    invalid = percent(each.invalid)
-    steps: dict[str, Any] = {"steps": each.steps, "errors": each.errors, "invalid": invalid}
-    width = DECODER.width
+    decoder = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
     return (
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
         say.table("maps_read_from_the_mouse", maps, layer=LAYER),
-        say.table("decoded_table", shares, *controls, **steps),
         say.table(
-            "plans_read_from_the_mouse",
-            plans,
-            *baselines,
-            decoder=DECODER.name,
-            width=width,
-            layer=LAYER,
+            "decoded_table",
+            shares,
+            *controls,
+            steps=each.steps,
+            errors=each.errors,
+            invalid=percent(each.invalid),
         ),
+        say.table("plans_read_from_the_mouse", plans, *baselines, **decoder),
     )
 
 
@@ -284,20 +270,12 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     grids = options.count(GRIDS, least=4)
     tell = options.progress or (lambda line: None)
     results = compute(out, grids=grids, seed=options.seed, tell=tell)
-    published = ledger.load(LEDGER_PREFIX)
-    shown = all_tables(results, published)
-    value = {
-        "replication": NAME,
-        "seeds": grids,
-        "numbers": plain(results.numbers),
-        "maps": [
-            dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": plain(rows)}
-            for key, rows in results.maps.items()
-        ],
-        "explained": plain(results.explained),
-        "plans": plain(results.plans),
-    }
-    return write_tables(out, shown, value)
+    maps = [
+        dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
+        for key, rows in results["maps"].items()
+    ]
+    value = {"replication": NAME, "seeds": grids} | plain(results | {"maps": maps})
+    return write_tables(out, all_tables(results, ledger.load(LEDGER_PREFIX)), value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:

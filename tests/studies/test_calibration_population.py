@@ -79,6 +79,7 @@ def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     assert curve.max() / len(walked) <= expected.signed + 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["key", "corner"])
 def test_an_agent_that_follows_a_target_has_more_where_it_is(target: str) -> None:
     # In one maze both showings may have the target on the same way.

@@ -28,6 +28,7 @@ def network() -> Network:
     return Network.open("goalmeter/mouse")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", ["seen", "unseen", "far"])
 def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str) -> None:
     """And it is one of those that the mole sees, or does not, or one that is not beside the agent.

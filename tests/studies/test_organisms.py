@@ -107,6 +107,7 @@ def examined(
     return replicate(out / "run", seeds=2, agents=agents, on="here", **options)
 
 
+@pytest.mark.slow
 def test_perfect_organisms_are_all_that_was_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

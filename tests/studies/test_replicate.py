@@ -21,7 +21,13 @@ class StartedError(Exception):
     """The trials of a study are about to run."""
 
 
-@pytest.mark.parametrize("name", REPLICATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in ("lm-navigation", "calibration") else ())
+        for n in REPLICATIONS
+    ],
+)
 def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
     if name in ("calibration", "organisms", "lm-representation"):
         pytest.importorskip("transformers")
