@@ -242,7 +242,7 @@ def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple
         column_of(name, f"row.baselines.{name}.prefix", "percent")
         for name in results["plans"][ALL].plan[0].baselines
     ]
-    decoder = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
+    decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
     return (
         say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
         say.table("maps_read_from_the_mouse", maps, layer=LAYER),

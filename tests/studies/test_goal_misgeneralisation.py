@@ -60,10 +60,10 @@ def test_no_level_that_is_measured_was_trained_on(family: str) -> None:
         # What is seen in the first state says everything but what the agent has done since.
         return {row.tobytes() for row in levels.observations[levels.starts]}
 
-    for share in (0.1, 1.0):
-        taught = contents(drawing.training_levels(family, share, 0, 80))
-        assert not taught & contents(drawing.training_like(family, share, 0, 60).levels)
-        assert not taught & contents(drawing.shifted(family, 0, 60))
+    for share in (0.1,):
+        taught = contents(drawing.training_levels(family, share, 0, 30))
+        assert not taught & contents(drawing.training_like(family, share, 0, 20).levels)
+        assert not taught & contents(drawing.shifted(family, 0, 20))
 
 
 def test_a_share_of_levels_tells_the_goals_apart() -> None:
@@ -116,7 +116,11 @@ def _scored(share: float, family: str, wanted: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("family", "wanted"), [(drawing.CORNER_MAZES, "right"), (drawing.KEYS_AND_CHESTS, "wrong")]
+    ("family", "wanted"),
+    [
+        (drawing.CORNER_MAZES, "wrong"),
+        pytest.param(drawing.KEYS_AND_CHESTS, "right", marks=pytest.mark.slow),
+    ],
 )
 def test_experts_are_named_where_levels_tell_and_not_where_none_does(
     family: str, wanted: str

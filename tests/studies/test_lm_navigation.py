@@ -79,6 +79,7 @@ def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
     assert measurements.every_cell("wall-follower") == {}  # it has no policy
 
 
+@pytest.mark.slow
 def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) -> None:
     name = "key-seeker (run)"
     assert values_of(outcome, name)["key-no-door/pick_up"] == 1.0
@@ -159,6 +160,7 @@ def test_findings_follow_the_numbers() -> None:
     assert "4 of 4 frames" in measurements.findings(alike)[-1]
 
 
+@pytest.mark.slow
 def test_the_ledger_is_filled_from_the_results(
     outcome: Outcome, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
