@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError
-from goalmeter.agents.grid_agents import navigator
+from goalmeter.agents import agent
 from goalmeter.agents.local_models import is_model
 from goalmeter.commands.walks import walk_plan
 from goalmeter.gridworld import GridWorld
@@ -85,7 +85,7 @@ def subject_of(name: str) -> Subject:
             f"the agent is {name!r}; organisms are named {TRAINED}NAME, as trained, or {IDEAL}NAME,"
             f" as intended, with NAME one of {', '.join(ORGANISMS)}"
         )
-    known = navigator(bare).name
+    known = agent(bare).in_grids().name
     reference = say.data("references")[known.partition("(")[0]]
     return Subject(full if is_model(full) else known, **reference)
 
@@ -315,20 +315,20 @@ def _learnt(
     """What fitted utilities say: the share that any explains, and what the key is worth."""
     unknown = [np.full(len(walks.grids), np.nan) for walks in seen.values()]
     function, places, trials = "", [], {}
-    for index, (agent, observations) in enumerate(seen.items()):
+    for index, (who, observations) in enumerate(seen.items()):
         walks = [
             [observations.trajectories[i] for i in np.flatnonzero(observations.grid == number)]
             for number in range(len(observations.grids))
         ]
         # Fits take longest: no more of them are made than questions ask for.
         for name, wanted in (
-            ("meg_any", suite != KEY_DOOR or agent in learners),
-            ("learnt_key", suite != MAZE and agent in learners),
+            ("meg_any", suite != KEY_DOOR or who in learners),
+            ("learnt_key", suite != MAZE and who in learners),
         ):
             if wanted:
                 places.append((name, index))
                 function, arguments = goal_directedness.job(walks, simplest=name == "learnt_key")
-                trials[f"{name} of {agent}"] = arguments
+                trials[f"{name} of {who}"] = arguments
     study = Study[list[float]](f"utilities in {suite}", function, trials, noun="fit")
     fits = carry_out(study, on=on, progress=progress)
     out = {name: list(unknown) for name, _ in places}

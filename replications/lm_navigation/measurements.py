@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from goalmeter import InvalidParameterError
-from goalmeter.agents.grid_agents import Memoryless, navigator
+from goalmeter.agents import agent as named
 from goalmeter.gridworld import plan
 from goalmeter.navigation import SUITES, Navigation, load, measure, suite, suite_named
 from goalmeter.navigation.behaviour import exact
@@ -191,8 +191,8 @@ def every_cell_shares(
 
     Nothing for an agent with memory, which has no policy over cells.
     """
-    walker = navigator(agent)
-    if not isinstance(walker, Memoryless):
+    walker: Any = named(agent).in_grids()
+    if not hasattr(walker, "policy"):
         return {}
     options: dict[str, Any] = {"sizes": sizes, "grids": grids, "trajectories": 1, "seed": seed}
     out: dict[tuple[int, float], list[float]] = {(s, c): [] for s in sizes for c in complexities}
@@ -235,7 +235,7 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
 def checked_agents(names: str | None) -> tuple[str, ...]:
     """Return names with commas between them; all reference agents if none are given."""
     spelled = AGENTS if names is None else [name.strip() for name in names.split(",")]
-    out = tuple(dict.fromkeys(navigator(name).name for name in spelled))
+    out = tuple(dict.fromkeys(named(name).in_grids().name for name in spelled))
     if missing := [name for name in ("optimal", "greedy") if name not in out]:
         raise InvalidParameterError(
             f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidFileError
-from goalmeter.agents import Decision, grid_agents
+from goalmeter.agents import Decision, agent
 from goalmeter.agents.local_models import LocalModel, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
@@ -166,7 +166,8 @@ def _may_err(world: GridWorld, state: State) -> bool:
     shortest = _shortest(world)
     number = shortest.number(state)
     optimal = shortest.plans.optimal[shortest.index][number]
-    return float(grid_agents.greedy(shortest)[number] @ optimal) < 1 - 1e-9
+    compass: Any = agent("greedy").in_grids()
+    return float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9
 
 
 def _move_of_plan(reply: Reply) -> int | None:

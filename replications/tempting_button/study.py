@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from goalmeter import InvalidParameterError
+from goalmeter.agents import agent as named
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
-from goalmeter.agents.registry import history_agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
@@ -182,7 +182,7 @@ def trial(agent: str, settings: dict[str, Any], coding: str, steps: int, seed: i
     The rooms are those of a trial of `goalmeter reflect` with the same seed. `steps` are percepts,
     the first included; `settings` are the recurrent DQN's, empty for other agents.
     """
-    player = RecurrentDQN(seed, **settings) if agent == _DQN else history_agent(agent, seed)
+    player = RecurrentDQN(seed, **settings) if agent == _DQN else named(agent).at_histories(seed)
     environment, _ = find(f"TemptingButton(coding={coding})")
     # The stream of random numbers that `reflection.trial` draws the rooms from.
     run = environment.start(player, Random(f"{environment.base}:{seed}"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter.agents.grid_agents import navigator
+from goalmeter.agents import agent
 from goalmeter.commands.walks import ideal_organism
 from goalmeter.gridworld import Cell, tabular_world
 from goalmeter.gridworld.generators import distances_from
@@ -255,7 +255,7 @@ def evidence_in_pair(
 ) -> dict[str, Any]:
     """Make all walks through one pair of scenes; the trial of the study."""
     scenes = scene_pair(int(pair[0]), float(pair[1]), int(pair[2]))
-    others = [ideal_organism(n) if n.startswith("ideal-") else navigator(n) for n in beside]
+    others = [ideal_organism(n) if n.startswith("ideal-") else agent(n).in_grids() for n in beside]
     walked = []
     for index, scene in enumerate(scenes.scenes):
         walkers = [*(Simulated(agent, scene) for agent in population(agents, seed)), *others]
