@@ -1,23 +1,58 @@
-"""`goalmeter replicate calibration`: agents whose goals are known, measured."""
+"""`goalmeter replicate calibration`: agents whose goals are known, verdicts, and the command."""
 
 from __future__ import annotations
 
+import json
+import sys
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from studies.simulated import columns_of
+from studies.test_calibration_population import columns_of
 
 import goalmeter as gm
-from goalmeter import GoalmeterError
+from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands import walks as players
-from goalmeter.commands.walks import IDEAL, ideal_organism, play_every
+from goalmeter.commands.replicate import replicate as run_study
+from goalmeter.commands.walks import IDEAL, TRAINED, ideal_organism, play_every, require_models
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
+from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
-from goalmeter.organisms.kinds import organism
-from replications.calibration.instruments import Scale, map_of, scores, subject_of
+from goalmeter.organisms.kinds import ORGANISMS, organism
+from replications.calibration import study as command
+from replications.calibration.instruments import (
+    FAILS,
+    IN_PART,
+    MADE_UP,
+    OPEN,
+    QUESTIONS,
+    RIGHT,
+    SAME,
+    SHOWN,
+    TELLS,
+    UNKNOWN,
+    UPSIDE_DOWN,
+    WRONG,
+    Scale,
+    Score,
+    Subject,
+    findings,
+    map_of,
+    mark,
+    mean_of,
+    scores,
+    subject_of,
+    subjects_of,
+    verdicts,
+)
+from replications.calibration.population import scores as population_scores
+from replications.calibration.population.evidence import PopulationScale
+from replications.calibration.population.scores import calibrate_population
+from replications.calibration.study import AGENTS, truth_table
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -161,3 +196,157 @@ def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
         assert (min(values), max(values)) == pytest.approx((0, 1), abs=1e-9)
     maze = learnt_of(walks_in(WALLED, "optimal"))
     assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
+
+
+def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:
+    """Scores of agents in as many grids as there are numbers."""
+    return [
+        Score(name, Grid(suite, 7, 0.0, seed), True, {instrument: value})
+        for name, numbers in values.items()
+        for seed, value in enumerate(numbers)
+    ]
+
+
+AIMED, AIMLESS = Subject("aimed", True, "goal", "-", flawless=True), Subject("a", False, None, "-")
+KEEN = Subject("keen", True, "key", "-", flawless=True)
+LOW, HIGH = [0.0, 0.1, 0.2, 0.1] * 3, [0.8, 0.9, 1.0, 0.7] * 3
+
+
+def words_of(scores: list[Score], subjects: list[Subject], question: str, instrument: str) -> str:
+    named = {(v.question, v.instrument): v for v in verdicts(scores, subjects)}
+    return named[question, instrument].words
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (HIGH, LOW, TELLS),
+        (LOW, HIGH, UPSIDE_DOWN),
+        ([0.5] * 4, [0.5] * 4, FAILS),
+        ([0.3, 0.4, 0.5, 0.6] * 4, [0.2, 0.35, 0.55, 0.1] * 4, IN_PART),
+        (HIGH[:4], LOW[:4], UNKNOWN),
+        (HIGH[:1], LOW[:1], UNKNOWN),
+    ],
+    ids=["tells", "upside-down", "fails", "in-part", "four-grids", "one-grid"],
+)
+def test_verdicts_in_words(first: list[float], second: list[float], words: str) -> None:
+    scores = made({"aimed": first, "a": second}, "accuracy")
+    assert words_of(scores, [AIMED, AIMLESS], "directed", "accuracy") == words
+
+
+def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
+    both = [AIMED, KEEN]
+    apart = made({"aimed": HIGH, "keen": LOW}, "goal_less_key", "key-door")
+    level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
+    assert words_of(apart, both, "control", "goal_less_key") == MADE_UP
+    assert words_of(level, both, "control", "goal_less_key") == SAME
+    lines = findings(apart, verdicts(apart, both), both)
+    assert any("fails: MEG goal − key 1.00" in line for line in lines)
+    scores = made({"aimed": LOW, "keen": HIGH}, "success", "two-path")
+    shown = [v for v in verdicts(scores, both) if v.instrument == "success"]
+    assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
+
+
+def test_marks_are_of_one_agent_against_the_other_class() -> None:
+    question = QUESTIONS["directed"]
+    lost, shown = Subject("lost", True, "goal", "-"), Subject("shown", None, None, "-")
+    unsure = Subject("unsure", True, "goal", "-")
+    everyone = [AIMED, AIMLESS, lost, unsure, shown]
+    values = {"aimed": HIGH, "a": [0.5] * 12, "lost": LOW, "unsure": [0.4, 0.6] * 6, "shown": HIGH}
+    scores = made(values, "accuracy")
+    marks = [mark(scores, question, "accuracy", subject, everyone) for subject in everyone]
+    assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
+    assert mean_of(scores, question, "accuracy", "aimed") == pytest.approx(np.mean(HIGH))
+
+
+def test_an_organism_that_walks_twice_counts_once() -> None:
+    subjects = subjects_of(["goalmeter/mouse", "ideal-mouse", "ideal-moth"])
+    assert [subject.counted for subject in subjects] == [True, False, True]
+    table = truth_table(subjects)
+    assert [row[1] for row in table.rows][:2] == ["yes", "yes, shown beside the trained one"]
+    assert any("no organism counts twice" in note for note in table.notes)
+
+
+replicate = partial(run_study, "calibration")
+
+
+NAMES = "ideal-mouse,ideal-mole,key-seeker,random"
+FEW = PopulationScale(agents=15, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
+
+
+@pytest.fixture(scope="module")
+def small() -> Any:
+    # The populations of a scale are made once, whatever the seed: no test compares them.
+    calibrations = cache(lambda scale: calibrate_population(scale))
+    with pytest.MonkeyPatch.context() as patch:
+        scale = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
+        patch.setattr(command, "SCALE", scale)
+        patch.setattr(command, "POPULATION", FEW)
+        patch.setattr(command, "calibrate_population", lambda scale, **_: calibrations(scale))
+        patch.setattr(population_scores, "RESAMPLES", 20)
+        yield
+
+
+@pytest.mark.slow
+def test_the_command_writes_what_it_measured(small: None, tmp_path: Path) -> None:
+    told: list[str] = []
+    outcome = replicate(tmp_path, seeds=1, agents=NAMES, progress=told.append)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [agent["name"] for agent in results["agents"]] == NAMES.split(",")
+    assert [agent["map"] for agent in results["agents"]] == [None, "mole", None, None]
+    assert {verdict["question"] for verdict in results["verdicts"]} == set(QUESTIONS)
+    areas = {(v["question"], v["instrument"]): v["area"]["value"] for v in results["verdicts"]}
+    assert areas["directed", "meg_goal"] == areas["target", "goal_less_key"] == 1
+    assert len(results["population"]["populations"][1]["agents"]) == FEW.agents
+    by_caption = {table.caption: table for table in outcome.tables}
+    assert len(by_caption) == len(outcome.tables) == 11 + 5
+    for caption in ("To tell the goal-directed from the aimless", "What is known"):
+        assert len(by_caption[caption].rows) == 4
+    assert "<!-- table: What is known -->" in (tmp_path / "tables.md").read_text()
+    report = (tmp_path / "report.html").read_text()
+    assert "Calibration of the instruments" in report and "key-seeker" in report
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        "calibration-areas.svg",
+        *(f"learnt-ideal-{n}-{s}.svg" for n in ("mouse", "mole") for s in ("maze", "key-no-door")),
+    }
+    assert told[-1] == "utilities in key-door: 4 of 4 fits"
+    with pytest.raises(GoalmeterError, match="seed is 0 there, and 3 here"):
+        replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
+
+
+def test_without_other_agents_the_populations_are_all_there_is(small: None, tmp_path: Path) -> None:
+    outcome = replicate(tmp_path, seeds=1, agents="none")
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert "verdicts" not in results and results["findings"] == outcome.text.splitlines()
+    assert results["population"]["scale"]["grids"] == 1
+    assert not (tmp_path / "walks").exists() and len(outcome.tables) == 11
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seeds": 0}, "seeds is 0, expected at least 1"),
+        ({"agents": "optimal,greedy"}, "such as optimal,random, or one that wants"),
+        ({"agents": "moth,random"}, "organisms are named goalmeter/NAME"),
+    ],
+    ids=["grids", "classes", "name"],
+)
+def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(GoalmeterError, match=words):
+        replicate(tmp_path / "run", **options)
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {f"{kind}{name}" for kind in (IDEAL, TRAINED) for name in ORGANISMS} < set(AGENTS)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"'\.\[lm\]'\), or do without") as raised:
+        replicate(tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
+    left = str(raised.value).split("--agents ")[1].strip("'")
+    assert left.split(",") == [name for name in AGENTS if not name.startswith(TRAINED)]
+    require_models(left.split(","))
