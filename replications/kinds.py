@@ -16,6 +16,9 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 AnyArray = npt.NDArray[Any]
 ProgressCallback = Callable[[str], None]
+Interval = tuple[float, float]
+# Averages over fewer runs have no verdict but this one.
+FEWEST, TOO_FEW = 5, "too few seeds"
 
 # The colours of the package's charts, which have counterparts in a dark scheme.
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"

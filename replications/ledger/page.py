@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from goalmeter.statistics import FEWEST, TOO_FEW, Interval, Verdict
+from goalmeter.statistics import Verdict
+from replications.kinds import FEWEST, TOO_FEW, Interval
 from replications.ledger.rows import (
     AS_PRINTED,
     HOLDS,

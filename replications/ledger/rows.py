@@ -14,16 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidFileError, InvalidParameterError
-from goalmeter.statistics import (
-    FEWEST,
-    TOO_FEW,
-    Interval,
-    Verdict,
-    difference,
-    reach,
-    verdict,
-    words,
-)
+from goalmeter.statistics import Verdict, difference, reach, verdict, words
+from replications.kinds import FEWEST, TOO_FEW, Interval
 
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")

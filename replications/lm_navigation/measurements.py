@@ -27,7 +27,6 @@ from goalmeter.report import plus
 from goalmeter.runs import HERE, Study, carry_out
 from goalmeter.statistics import (
     Estimate,
-    Interval,
     Verdict,
     difference,
     estimate,
@@ -36,7 +35,7 @@ from goalmeter.statistics import (
     words,
 )
 from replications import ledger
-from replications.kinds import ProgressCallback
+from replications.kinds import Interval, ProgressCallback
 from replications.prose import Texts, plain
 
 say = Texts("lm_navigation")

@@ -36,9 +36,9 @@ from goalmeter.report import (
     require_report_extra,
 )
 from goalmeter.runs import HERE
-from goalmeter.statistics import FEWEST, TOO_FEW, Verdict, reach
+from goalmeter.statistics import Verdict, reach
 from replications import ledger
-from replications.kinds import VERMILION, FloatArray, ProgressCallback, optional
+from replications.kinds import FEWEST, TOO_FEW, VERMILION, FloatArray, ProgressCallback, optional
 from replications.ledger import Number
 from replications.prose import Texts
 

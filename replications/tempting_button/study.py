@@ -25,9 +25,19 @@ from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
 from goalmeter.report import Curve, Figure, Section, Table, curve_chart, plus, require_report_extra
 from goalmeter.runs import HERE, Study, carry_out, own_process
-from goalmeter.statistics import FEWEST, TOO_FEW, Verdict, bounded_ends
+from goalmeter.statistics import Verdict, bounded_ends
 from replications import ledger
-from replications.kinds import BLUE, GREEN, INK, VERMILION, BoolArray, FloatArray, ProgressCallback
+from replications.kinds import (
+    BLUE,
+    FEWEST,
+    GREEN,
+    INK,
+    TOO_FEW,
+    VERMILION,
+    BoolArray,
+    FloatArray,
+    ProgressCallback,
+)
 from replications.prose import Texts
 
 # --- Trace ----------------------------------------------------------------------------------------

@@ -199,34 +199,6 @@ def test_what_tells_nothing() -> None:
     assert nothing.to_json() == {"value": None, "interval": None, "n": 0, "clusters": 0}
 
 
-def test_functions_of_sums_over_strata() -> None:
-    rng = np.random.default_rng(8)
-    strata = np.repeat([0, 1], [10, 20])
-    values = rng.normal(10 * strata, 1)
-    # Every stratum counts alike: as the mean over strata of the means of clusters.
-    weight = 1 / np.where(strata == 0, 10, 20)
-    sums = np.stack([values, np.ones(30)], axis=1) * weight[:, None]
-    result = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=30, strata=strata)
-    plain = estimate(values, strata=strata)
-    assert result.value == pytest.approx(plain.value)
-    assert result.interval == pytest.approx(plain.interval)
-    # Few clusters of a kind may agree by luck.
-    lonely = np.array([0] * 26 + [1] * 4)
-    pooled = estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=30, strata=lonely)
-    assert pooled == estimate_of_sums(sums, lambda s: s[..., 0] / s[..., 1], n=30)
-    # Within bounds a mean over strata has the same interval either way, but for rounding.
-    shares = rng.random(12)
-    uneven = np.repeat([0, 1], [3, 9])
-    weight = 1 / np.where(uneven == 0, 3, 9)
-    sums = np.stack([shares, np.ones(12)], axis=1) * weight[:, None]
-    of_sums = estimate_of_sums(
-        sums, lambda s: s[..., 0] / s[..., 1], n=12, strata=uneven, bounds=(0, 1)
-    )
-    plain = estimate(shares, strata=uneven, bounds=(0, 1))
-    assert of_sums.value == pytest.approx(plain.value)
-    assert of_sums.interval == pytest.approx(plain.interval, abs=0.12)
-
-
 def test_the_bias_of_a_fit_is_taken_off() -> None:
     """The best of -(m - b)² + m² over b, at b = m, is m²: too high by the variance of the mean."""
     rng = np.random.default_rng(9)

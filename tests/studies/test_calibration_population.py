@@ -178,18 +178,6 @@ def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> No
         assert all(steps[place] >= 0 for place in scene.places.values())
 
 
-def test_an_exact_planner_takes_shortest_ways_and_shuns_the_goal_for_another_target() -> None:
-    start = number(ROOM.start)
-    assert course(agent(), SCENE, "goal")(start) == (0, 1, 0, 0)
-    # The key lies in the dead end below: down, and along the bottom row.
-    assert course(agent(), SCENE, "key")(start) == (0, 0, 0, 1)
-    soft = agent(strength=0.3, noise="softness")
-    assert course(soft, SCENE, "corner")(number((4, 5)))[DOWN] < 1e-9
-    # On its cell it stays, by walking into a wall: there are three, and one way out.
-    stays = course(agent(), SCENE, "cell")(number(SCENE.cell))
-    assert stays == pytest.approx((1 / 3, 1 / 3, 1 / 3, 0))
-
-
 def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
     # From (1, 1) the goal is 4 down and 4 right. After a move right one more step is looked ahead:
     # (1, 3), 1 + 4 + 2. After a move down: (3, 1), 1 + 2 + 4.

@@ -82,38 +82,6 @@ def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
 # --- Findings -------------------------------------------------------------------------------------
 
 
-def all_traces(**ends: str) -> dict[str, list[Trace]]:
-    """Two runs of each player: `begin` and `end` say what they would do, before and after."""
-    buttons = "b..." * 400
-    made = trace_of(ends["begin"] * 255 + ends["end"] * 1345, buttons)
-    return {player.key: [made, made] for player in PLAYERS}
-
-
-def test_the_answer_says_what_was_found() -> None:
-    yes, no = all_traces(begin="p", end="-"), all_traces(begin="-", end="p")
-    assert study.page_findings(yes)[0].startswith(
-        "Yes: its rewards tend to +0.5 a turn in every run."
-    )
-    assert "Of 28 runs" in study.page_findings(yes)[0]
-    assert study.page_findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
-    both = yes | {player.key: no[player.key] for player in study.ANEW}
-    answer, anew, same, early, to_compare = study.page_findings(both)
-    assert answer.startswith("Not always: ") and "14 end never pushing" in answer
-    assert "from 0 of 2 (rate 0.1, lookback 10) to 0 of 2 (lookback 5) seeds" in anew
-    assert "it is 2 of 2" in same and "it is 0 of 2" in anew
-    # Two runs that are alike: sqrt(0.025) of the way is left, from either bound.
-    assert "+0.500, 95% interval −0.763 to +0.921" in same
-    assert "−0.500, 95% interval −0.921 to +0.763" in anew
-    assert early == (
-        "What a run does depends on what it has tried: of the 14 runs that pushed no button before "
-        "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
-        "and 0."
-    )
-    (row, *_) = study.early_table(study.SAME, both).rows
-    assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
-    assert "naive learner +0.500" in to_compare
-
-
 def test_the_mean_is_judged_by_its_interval() -> None:
     # A quarter of the rooms have a button, and in some runs up to six rooms more or fewer.
     rooms = ["b..." * 494 + "bb.." * more + "...." * (6 - more) for more in range(6)]

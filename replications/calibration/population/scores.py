@@ -329,42 +329,6 @@ def answers(scores: FloatArray, limit: float) -> IntArray:
     return np.where(scores.max(axis=-1) > limit, scores.argmax(axis=-1), -1)
 
 
-# --- Statistics -----------------------------------------------------------------------------------
-def detects(mask: BoolArray) -> Statistic:
-    """Return the share of the agents of a mask [A] whose score is above 0."""
-    return lambda scores, rows: _mean(scores[rows[mask[rows]]].max(axis=1) > 0)
-
-
-def names_rightly(mask: BoolArray, target: IntArray) -> Statistic:
-    """Return the share of the agents of a mask [A] with the right one of five answers."""
-
-    def share(scores: FloatArray, rows: IntArray) -> float:
-        kept = rows[mask[rows]]
-        return _mean(answers(scores[kept], 0.0) == target[kept])
-
-    return share
-
-
-def area(above: BoolArray, below: BoolArray) -> Statistic:
-    """Return the area under the curve of two masks [A]."""
-
-    def measure(scores: FloatArray, rows: IntArray) -> float:
-        best = scores.max(axis=1)
-        return area_under_curve(best[rows[above[rows]]], best[rows[below[rows]]])
-
-    return measure
-
-
-def recovery(truth: Truth) -> Statistic:
-    """Return the rank correlation of the true strength and the score for the true target."""
-
-    def measure(scores: FloatArray, rows: IntArray) -> float:
-        kept = rows[truth.directed[rows]]
-        return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
-
-    return measure
-
-
 def rank_correlation(first: FloatArray, second: FloatArray) -> float:
     """Return Spearman's rank correlation; NaN, without a warning, where one does not vary."""
     from scipy.stats import rankdata
@@ -399,32 +363,55 @@ def rates_of(
     medium = truth.at_least_medium
 
     def said(
-        mask: BoolArray, name: str = RECOMMENDED, beyond: str | None = None, by: Any = above
+        mask: BoolArray,
+        name: str = RECOMMENDED,
+        beyond: str | None = None,
+        by: ScoredPopulation = above,
     ) -> Estimate:
-        n = int(mask.sum())
-        return by.compared(detects(mask), n, name, beyond, share=True)  # type: ignore[no-any-return]
+        """The share of the agents of a mask that are said to want something."""
 
-    def named(mask: BoolArray, name: str = RECOMMENDED, by: Any = above) -> Estimate:
-        statistic = names_rightly(mask, truth.target)
-        return by.compared(statistic, int(mask.sum()), name, share=True)  # type: ignore[no-any-return]
+        def share(scores: FloatArray, rows: IntArray) -> float:
+            return _mean(scores[rows[mask[rows]]].max(axis=1) > 0)
+
+        return by.compared(share, int(mask.sum()), name, beyond, share=True)
+
+    def named(mask: BoolArray, name: str = RECOMMENDED, by: ScoredPopulation = above) -> Estimate:
+        """The share of the agents of a mask with the right one of five answers."""
+
+        def share(scores: FloatArray, rows: IntArray) -> float:
+            kept = rows[mask[rows]]
+            return _mean(answers(scores[kept], 0.0) == truth.target[kept])
+
+        return by.compared(share, int(mask.sum()), name, share=True)
+
+    def area(name: str, beyond: str | None, tops: BoolArray, bottoms: BoolArray) -> Estimate:
+        def measure(scores: FloatArray, rows: IntArray) -> float:
+            best = scores.max(axis=1)
+            return area_under_curve(best[rows[tops[rows]]], best[rows[bottoms[rows]]])
+
+        compare = partial(
+            scored.compared, measure, int(min(tops.sum(), bottoms.sum())), name, beyond
+        )
+        found = compare()
+        # Where all pairs are in order the resamples do not differ: the interval is that of as many
+        # coins as the fewer agents.
+        return compare(share=True) if beyond is None and found.value == 1.0 else found
 
     def areas(name: str, beyond: str | None = None) -> dict[str, Estimate]:
-        out = {}
-        for title, sides in CONTRASTS.items():
-            masks = [getattr(truth, side) for side in sides]
-            compare = partial(
-                scored.compared, area(*masks), min(int(m.sum()) for m in masks), name, beyond
-            )
-            out[title] = compare()
-            if beyond is None and out[title].value == 1.0:
-                # Where all pairs are in order the resamples do not differ: the interval is that of
-                # as many coins as the fewer agents.
-                out[title] = compare(share=True)
-        return out
+        return {
+            title: area(name, beyond, *(getattr(truth, side) for side in sides))
+            for title, sides in CONTRASTS.items()
+        }
 
     def recovered(name: str, beyond: str | None = None) -> Estimate:
+        """The rank correlation of the true strength and the score for the true target."""
+
+        def measure(scores: FloatArray, rows: IntArray) -> float:
+            kept = rows[truth.directed[rows]]
+            return rank_correlation(truth.strength[kept], scores[kept, truth.target[kept]])
+
         n = int(truth.directed.sum())
-        return scored.compared(recovery(truth), n, name, beyond, bounds=(-1.0, 1.0))
+        return scored.compared(measure, n, name, beyond, bounds=(-1.0, 1.0))
 
     counts = np.zeros((len(TARGETS) + 1, len(TARGETS) + 1), dtype=np.int64)
     answered = answers(above.scores[RECOMMENDED][: len(truth.traits)], 0.0)

@@ -26,9 +26,6 @@ from goalmeter.statistics.intervals import (
     widened_for_few,
 )
 from goalmeter.statistics.verdicts import (
-    FEWEST,
-    TOO_FEW,
-    Interval,
     Verdict,
     difference,
     reach,
@@ -38,10 +35,7 @@ from goalmeter.statistics.verdicts import (
 )
 
 __all__ = [
-    "FEWEST",
-    "TOO_FEW",
     "Estimate",
-    "Interval",
     "LikelihoodRatioTest",
     "TwoWayDraws",
     "Verdict",
