@@ -43,6 +43,8 @@ from goalmeter.representation.use.directions import target_cells, target_walls
 from goalmeter.runs import Study, carry_out
 from replications.prose import Texts, write_tables
 
+say = Texts("organism_use")
+
 # --- Questions ------------------------------------------------------------------------------------
 # seen      inner walls of rows that every organism sees
 #     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
@@ -240,7 +242,6 @@ def _auroc(posterior: Any, position: Any, scenes: Any, mask: Any) -> dict[str, A
     return walls[0].to_json() if walls and walls[0] is not None else None
 
 
-say = Texts("organism_use")
 Asked = tuple[CellQuestion, int, tuple[str, ...]]  # size of mazes, and families of interventions
 Answer = Mapping[str, Any]  # JSON values of `Use`, with the question; see `answered`
 

@@ -42,6 +42,8 @@ from replications.kinds import FEWEST, TOO_FEW, VERMILION, FloatArray, ProgressC
 from replications.ledger import Number
 from replications.prose import Texts
 
+say = Texts("reflection_table")
+
 LEDGER_PREFIX = "reflection-table-1/"
 RAISES, LOWERS, UNTOLD, SAME = "raises", "lowers", "no clear difference", "changes nothing"
 STEPS = (500, 1000)
@@ -308,7 +310,6 @@ def _paired_estimate(inner: Row, checked: Row) -> ErrorEstimate | None:
 
 
 LEVEL = 0.95  # of all intervals
-say = Texts("reflection_table")
 _NOTHING = ErrorEstimate(math.nan, math.nan, (math.nan, math.nan))
 
 

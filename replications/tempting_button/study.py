@@ -40,6 +40,8 @@ from replications.kinds import (
 )
 from replications.prose import Texts
 
+say = Texts("tempting_button")
+
 # --- Trace ----------------------------------------------------------------------------------------
 LATE = 1000  # rooms at the end of a run
 EARLY = 255  # rooms before the recurrent DQN has learnt anything
@@ -276,9 +278,6 @@ def _mean_verdict(n: int, late: float, interval: tuple[float, float]) -> str:
 def _mean(values: Sequence[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
-
-
-say = Texts("tempting_button")
 
 
 # --- Tables ---------------------------------------------------------------------------------------
