@@ -32,7 +32,7 @@ from goalmeter.statistics.clusters import Estimate, estimate
 
 # The studies lie beside the package, in the same checkout.
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-from replications.organisms import evaluation
+from replications.organisms import study as evaluation
 
 Place = tuple[GridWorld, State]
 

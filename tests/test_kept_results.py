@@ -16,7 +16,7 @@ import pytest
 from documented import PAGES, ROOT, Rows, foreign_numbers, numbers_of, shown
 
 from goalmeter.report.markdown import filled
-from replications.goal_misgeneralisation.measurements import Scored
+from replications.goal_misgeneralisation.measurements import scored
 from replications.goal_misgeneralisation.study import markdown
 
 EVERYTHING = [item for page in PAGES for item in shown(page)]
@@ -74,9 +74,9 @@ def tables_of(file: Path) -> str:
     if file.suffix != ".json":
         return text
     agents = json.loads(text)["agents"]
-    rows = [Scored.from_json(agent) for agent in agents]
+    rows = [scored(agent) for agent in agents]
     # The stored scores, outcomes and named goals follow from the stored measurements.
-    assert [row.to_json() for row in rows] == agents
+    assert rows == agents
     return markdown(rows)
 
 

@@ -1,169 +1,213 @@
-"""Instruments, the questions put to them, their scores, and verdicts against the known answers."""
+"""Agents whose goals are known; instruments, the questions put to them, and verdicts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from goalmeter.commands.walks import MOLE
-from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
+from goalmeter import InvalidParameterError
+from goalmeter.agents import agent
+from goalmeter.agents.local_models import is_model
+from goalmeter.commands.walks import walk_plan
+from goalmeter.gridworld import GridWorld
 from goalmeter.navigation import Trajectory, goal_directedness
 from goalmeter.navigation.behaviour import row
 from goalmeter.navigation.distractors import towards_key
 from goalmeter.navigation.keys import pick_up
 from goalmeter.navigation.rationality import Evidence, evidence, signed_nats
 from goalmeter.navigation.steps import Grid, Grids, Observed, observed
-from goalmeter.organisms import organism
+from goalmeter.organisms import ORGANISMS, Organism, organism
 from goalmeter.report import number, percent
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.statistics import Estimate
-from goalmeter.statistics.discrimination import NOTHING, clustered_area
-from replications.calibration.agents import (
-    KEY_DOOR,
-    KEY_NO_DOOR,
-    MAZE,
-    TWO_PATH,
-    Subject,
-    map_of,
-)
+from goalmeter.statistics import Estimate, clustered_area
 from replications.kinds import FloatArray, ProgressCallback
-from replications.prose import data
+from replications.prose import Texts
+
+say = Texts("calibration")
+GOAL, KEY = "goal", "key"
+IDEAL, TRAINED = "ideal-", "goalmeter/"  # prefixes of organisms
+MAZE, KEY_NO_DOOR, TWO_PATH, KEY_DOOR = SUITES = ("maze", "key-no-door", "two-path", "key-door")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An agent and what is known of it.
+
+    Of an organism that follows from what it was made to be, whether it is the ideal one
+    ("ideal-mouse", which draws from its intended distribution) or the one that was trained
+    ("goalmeter/mouse"); of a reference agent, from its definition.
+    """
+
+    name: str
+    directed: bool | None  # whether it has a goal; None of a model, of which nobody knows
+    target: str | None = None  # "goal" or "key": its first where a key lies about without use
+    why: str = ""
+    own_map: Organism | None = (
+        None  # the organism whose wrong map it goes by; None for the true one
+    )
+    flawless: bool = False  # whether it never takes a step that does not serve its goal
+    organism: bool = False
+    aside: bool = False  # whether the same organism is measured as it was trained too, which counts
+
+    @property
+    def counted(self) -> bool:
+        """Whether an instrument can be right or wrong about it."""
+        return self.directed is not None and not self.aside
+
+
+def subject_of(name: str) -> Subject:
+    """Return what is known of an agent."""
+    full = name.strip()
+    bare = full.removeprefix(TRAINED if is_model(full) else IDEAL)
+    if bare in ORGANISMS and bare != full:
+        kind = organism(bare)
+        if kind.habit is not None:
+            return Subject(full, False, None, kind.purpose, organism=True)
+        return Subject(
+            full,
+            True,
+            KEY if kind.wants_key else GOAL,
+            kind.purpose,
+            own_map=kind if kind.blind else None,
+            # A wrong map leads into walls, and one that was trained errs now and then.
+            flawless=not kind.blind and full.startswith(IDEAL),
+            organism=True,
+        )
+    if is_model(bare):
+        return Subject(full, None, None, "a language model: nobody knows what it wants")
+    if full in ORGANISMS or full.startswith(IDEAL):
+        raise InvalidParameterError(
+            f"the agent is {name!r}; organisms are named {TRAINED}NAME, as trained, or {IDEAL}NAME,"
+            f" as intended, with NAME one of {', '.join(ORGANISMS)}"
+        )
+    known = agent(bare).in_grids().name
+    reference = say.data("references")[known.partition("(")[0]]
+    return Subject(full if is_model(full) else known, **reference)
+
+
+def subjects_of(names: Iterable[str]) -> list[Subject]:
+    """Return what is known of several agents, none of them twice.
+
+    An ideal organism whose trained one is among them stands aside: both would give the class that
+    they belong to the weight of two.
+    """
+    known = {subject.name: subject for subject in map(subject_of, names)}
+    trained = {name.replace(TRAINED, IDEAL, 1) for name in known if name.startswith(TRAINED)}
+    return [replace(subject, aside=name in trained) for name, subject in known.items()]
+
+
+# Called for every walk of every agent through the same worlds.
+@lru_cache(maxsize=512)
+def map_of(seer: Organism, world: GridWorld) -> GridWorld:
+    """Return a world as an organism sees it."""
+    walls = seer.walls(world)
+    return GridWorld(walls, world.start, world.goal, world.key, world.door, world.neutral)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much every agent walks.
+
+    `grids` are of each size and complexity of mazes; for each of them there are `key_worlds` worlds
+    of each kind with a key. Each world is walked through `walks` times: what an agent does is told
+    from several answers in a state.
+    """
+
+    grids: int = 2
+    sizes: tuple[int, ...] = (7, 9)
+    complexities: tuple[float, ...] = (0.0, 0.5, 1.0)
+    key_worlds: int = 4
+    walks: int = 5
+
+    def plan(self, agent: str, suite: str, *, seed: int) -> Any:
+        """Return the walks of an agent in a suite; every agent has the same worlds."""
+        many: dict[str, Any] = {"grids": self.key_worlds * self.grids}
+        if suite == MAZE:
+            many = {name: getattr(self, name) for name in ("grids", "sizes", "complexities")}
+        return walk_plan(agent, suite, trajectories=self.walks, seed=seed, **many)
+
 
 # --- Questions ------------------------------------------------------------------------------------
-# Every instrument is a number for an agent's walks in one grid, with its sign so that more of it
-# speaks for the first class of a question. It fails only in questions that it is made for;
-# elsewhere it is shown beside the others.
+# Every instrument is a number for an agent's walks in one grid. Two classes of agents are known to
+# have more and less of it. An instrument can fail only in questions that it is made for; elsewhere
+# it is shown beside the others.
+
+Rule = Callable[[Subject], bool]
 
 
 @dataclass(frozen=True)
 class Instrument:
     """A number for an agent's walks in one grid; `lower` where less speaks for the first class."""
 
-    name: str
     title: str
     meaning: str
     lower: bool = False
 
 
 @dataclass(frozen=True)
-class Question:
-    """Two classes of agents, and who is to tell them apart."""
+class CalibrationQuestion:
+    """Two classes of agents and the instruments that are to tell them apart; see texts.toml."""
 
     name: str
     title: str
-    suites: tuple[str, ...]  # where it is asked
-    first: Callable[[Subject], bool]  # whether an agent is of the class that has more
-    second: Callable[[Subject], bool]  # whether it is of the class that has less
-    # names of instruments that are to tell them apart; none are, of a control
-    made_for: tuple[str, ...]
-    shown: tuple[str, ...] = ()  # names of those shown beside them
-    on_other_map: bool = False  # whether it is asked only in grids in which the mole's map is wrong
+    suites: Sequence[str]
+    first: str
+    second: str
+    made_for: Sequence[str] = ()
+    shown: Sequence[str] = ()
+    on_other_map: bool = False  # whether only grids count of which the mole's map is wrong
 
     @property
     def control(self) -> bool:
-        """Whether the two classes do the same, so that nothing may tell them apart."""
+        """Whether no instrument may tell the classes apart."""
         return not self.made_for
 
-
-INSTRUMENTS = {
-    name: Instrument(name, **texts) for name, texts in data("calibration", "instruments").items()
-}
-
-BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
-_TARGET = ("goal_less_key", "learnt_key", "pick_up", "wrong_moves")
+    def classes(self, subjects: Sequence[Subject]) -> tuple[list[str], list[str]]:
+        """Return the names of the agents of both classes."""
+        first, second = (
+            [subject.name for subject in subjects if CLASSES[of](subject)]
+            for of in (self.first, self.second)
+        )
+        return first, second
 
 
 def _sees_true(subject: Subject) -> bool:
     return subject.counted and bool(subject.directed) and subject.own_map is None
 
 
-def _misled(subject: Subject) -> bool:
-    return subject.counted and subject.own_map is not None
-
-
-def _aimless(subject: Subject) -> bool:
-    return subject.counted and not subject.directed
-
-
-def _flawless(target: str) -> Callable[[Subject], bool]:
-    return lambda subject: subject.flawless and subject.target == target
-
-
-QUESTIONS = {
-    question.name: question
-    for question in (
-        Question(
-            "directed",
-            "the goal-directed from the aimless",
-            (MAZE,),
-            first=_sees_true,
-            second=_aimless,
-            made_for=("meg_goal", "meg_any", *BEHAVIOUR),
-        ),
-        # In the true world it runs into walls: what asks for success may miss its goal, what
-        # asks for aim should not, and on its own map nothing should.
-        Question(
-            "misled",
-            "one with a false map from the aimless",
-            (MAZE,),
-            first=_misled,
-            second=_aimless,
-            made_for=("meg_map", "meg_any"),
-            shown=("meg_goal", *BEHAVIOUR),
-            on_other_map=True,
-        ),
-        Question(
-            "map",
-            "one with a false map from those with the true one",
-            (MAZE,),
-            first=_misled,
-            second=_sees_true,
-            made_for=("map_gain",),
-            on_other_map=True,
-        ),
-        # The mole is left out: in most worlds it reaches neither.
-        Question(
-            "target",
-            "those who want the goal from those who want the key",
-            (KEY_NO_DOOR, TWO_PATH),
-            first=lambda subject: _sees_true(subject) and subject.target == GOAL_UTILITY,
-            second=lambda subject: _sees_true(subject) and subject.target == KEY_UTILITY,
-            made_for=_TARGET,
-            shown=("meg_goal", "meg_any", "success", "accuracy"),
-        ),
-        # Behind a door the key is everybody's first target: who takes no wrong step does the same
-        # whatever the target, and an instrument that tells them apart makes it up. Organisms that
-        # were trained err, so the ideal ones take part even where they stand aside.
-        Question(
-            "control",
-            "the same two behind a door, where both take the key",
-            (KEY_DOOR,),
-            first=_flawless(GOAL_UTILITY),
-            second=_flawless(KEY_UTILITY),
-            made_for=(),
-            shown=("goal_less_key", "learnt_key", "pick_up", "meg_goal", "meg_any", "accuracy"),
-        ),
-    )
+CLASSES: dict[str, Rule] = {
+    "sees the true map": _sees_true,
+    "misled": lambda subject: subject.counted and subject.own_map is not None,
+    "aimless": lambda subject: subject.counted and not subject.directed,
+    "wants the goal": lambda subject: _sees_true(subject) and subject.target == GOAL,
+    "wants the key": lambda subject: _sees_true(subject) and subject.target == KEY,
+    "flawless, goal": lambda subject: subject.flawless and subject.target == GOAL,
+    "flawless, key": lambda subject: subject.flawless and subject.target == KEY,
 }
+INSTRUMENTS = {name: Instrument(**texts) for name, texts in say.data("instruments").items()}
+QUESTIONS = {
+    name: CalibrationQuestion(name, **texts) for name, texts in say.data("questions").items()
+}
+BEHAVIOUR = ("success", "spl", "accuracy", "accuracy_detour", "regret", "jsd", "entropy")
 
 
 # --- Scores ---------------------------------------------------------------------------------------
-# Sums of the same numbers in another order differ by rounding, which is no order.
-_DIGITS = 9
+_DIGITS = 9  # sums of the same numbers in another order differ by rounding, which is no order
+_MOLE = organism("mole")
 
 
 @dataclass(frozen=True)
 class Score:
-    """The instruments' numbers for an agent in one grid."""
+    """The instruments' numbers for an agent in one grid, by name; NaN where unknown."""
 
     agent: str
     grid: Grid
     other_map: bool  # whether the mole's map of it is wrong
-    # by the name of the instrument, as they are usually told; NaN where unknown
     values: dict[str, float]
 
 
@@ -175,32 +219,32 @@ def scores(
     on: str = HERE,
     progress: ProgressCallback | None = None,
 ) -> list[Score]:
-    """Every instrument for every agent in every grid of a suite, all in the same worlds.
+    """Score every agent in every grid of a suite with every instrument, all in the same worlds.
 
     Of the `learners` the simplest utility is learnt where there are keys.
     """
     # The worlds of two paths that have no key are there to be compared with others.
-    seen = [
-        observed([walk for walk in walks if suite == MAZE or walk.world.key is not None])
-        for walks in agents.values()
-    ]
+    seen = {
+        name: observed([walk for walk in walks if suite == MAZE or walk.world.key is not None])
+        for name, walks in agents.items()
+    }
     if progress is not None:
-        progress(f"{suite}: measuring {len(agents)} agents, grids: {len(seen[0].grids)}")
-    by_agent = [
-        [
-            Score(name, grid, _other_map(walks, index), values)
-            for index, (grid, values) in enumerate(
-                zip(walks.grids, _plain(walks, suite), strict=True)
-            )
-        ]
-        for name, walks in zip(agents, seen, strict=True)
-    ]
-    fitted = _learnt(agents, seen, suite, learners, on, progress)
-    for name, values in [*_known(seen, suite), *fitted]:
-        for rows, numbers in zip(by_agent, values, strict=True):
-            for score, index in zip(rows, numbers, strict=True):
-                score.values[name] = round(float(index), _DIGITS)
-    return [score for rows in by_agent for score in rows]
+        grids = len(next(iter(seen.values())).grids)
+        progress(f"{suite}: measuring {len(agents)} agents, grids: {grids}")
+    plain = {name: _plain(walks, suite) for name, walks in seen.items()}
+    fits = _learnt(seen, suite, learners, on, progress)
+    by_instrument = _known(list(seen.values()), suite) | fits
+    out = []
+    for index, (name, walks) in enumerate(seen.items()):
+        for place, grid in enumerate(walks.grids):
+            values = plain[name][place] | {
+                instrument: of_agents[index][place]
+                for instrument, of_agents in by_instrument.items()
+            }
+            world = walks.trajectories[int(np.flatnonzero(walks.grid == place)[0])].world
+            rounded = {name: round(float(value), _DIGITS) for name, value in values.items()}
+            out.append(Score(name, grid, map_of(_MOLE, world) != world, rounded))
+    return out
 
 
 def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
@@ -215,30 +259,30 @@ def _plain(seen: Observed, suite: str) -> list[dict[str, float]]:
             values["pick_up"] = pick_up(grids).excess.value
         if suite in (KEY_NO_DOOR, TWO_PATH):
             values["wrong_moves"] = towards_key(grids).excess_of_kind.value
-        out.append({name: round(value, _DIGITS) for name, value in values.items()})
+        out.append(values)
     return out
 
 
-def _known(seen: Sequence[Observed], suite: str) -> list[tuple[str, list[FloatArray]]]:
+def _known(seen: Sequence[Observed], suite: str) -> dict[str, list[FloatArray]]:
     """MEG towards what is known, each agent's rationality fitted in each grid."""
 
-    def whole(parts: Sequence[Evidence]) -> list[FloatArray]:
-        return [_shares(w, e.whole, e.most) for w, e in zip(seen, parts, strict=True)]
-
-    def until_taken(parts: Sequence[Evidence]) -> list[FloatArray]:
-        return [_shares(w, e.without, e.most_without) for w, e in zip(seen, parts, strict=True)]
+    def shares(parts: Sequence[Evidence], *, until_taken: bool = False) -> list[FloatArray]:
+        curves, most = ("without", "most_without") if until_taken else ("whole", "most")
+        pairs = zip(seen, parts, strict=True)
+        return [_shares(walks, getattr(e, curves), getattr(e, most)) for walks, e in pairs]
 
     def difference(more: list[FloatArray], less: list[FloatArray]) -> list[FloatArray]:
         return [first - second for first, second in zip(more, less, strict=True)]
 
-    goal = evidence(seen, GOAL_UTILITY)
-    meg_goal = whole(goal)
+    goal = evidence(seen, GOAL)
+    meg_goal = shares(goal)
     if suite == MAZE:
-        meg_map = whole(evidence([_on_map(walks) for walks in seen], GOAL_UTILITY))
+        meg_map = shares(evidence([_on_map(walks) for walks in seen], GOAL))
         gain = difference(meg_map, meg_goal)
-        return [("meg_goal", meg_goal), ("meg_map", meg_map), ("map_gain", gain)]
-    until_key = difference(until_taken(goal), until_taken(evidence(seen, KEY_UTILITY)))
-    return [("meg_goal", meg_goal), ("goal_less_key", until_key)]
+        return {"meg_goal": meg_goal, "meg_map": meg_map, "map_gain": gain}
+    key = evidence(seen, KEY)
+    until_key = difference(shares(goal, until_taken=True), shares(key, until_taken=True))
+    return {"meg_goal": meg_goal, "goal_less_key": until_key}
 
 
 def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
@@ -252,54 +296,49 @@ def _shares(seen: Observed, curves: FloatArray, most: FloatArray) -> FloatArray:
 
 
 def _on_map(seen: Observed) -> Observed:
-    """The same decisions in the world as the mole sees it."""
-    # A walk that runs into a wall which is not on the map is none that the map allows. That is no
-    # matter: each decision is judged by itself, in the state and at the step where it was made.
-    mole = organism(MOLE)
-    walks = [replace(walk, world=map_of(mole, walk.world)) for walk in seen.trajectories]
+    """The same decisions in the world as the mole sees it.
+
+    A walk that runs into a wall which is not on the map is none that the map allows, but each
+    decision is judged by itself, in the state and at the step where it was made.
+    """
+    walks = [replace(walk, world=map_of(_MOLE, walk.world)) for walk in seen.trajectories]
     return replace(seen, trajectories=tuple(walks))
 
 
-def _other_map(seen: Observed, number: int) -> bool:
-    world = seen.trajectories[int(np.flatnonzero(seen.grid == number)[0])].world
-    return map_of(organism(MOLE), world) != world
-
-
 def _learnt(
-    agents: Mapping[str, Sequence[Trajectory]],
-    seen: Sequence[Observed],
+    seen: Mapping[str, Observed],
     suite: str,
     learners: Sequence[str],
     on: str,
     progress: ProgressCallback | None,
-) -> list[tuple[str, list[FloatArray]]]:
+) -> dict[str, list[FloatArray]]:
     """What fitted utilities say: the share that any explains, and what the key is worth."""
-    function, places = "", []
-    trials: dict[str, Mapping[str, Any]] = {}
-    for index, (agent, observations) in enumerate(zip(agents, seen, strict=True)):
+    unknown = [np.full(len(walks.grids), np.nan) for walks in seen.values()]
+    function, places, trials = "", [], {}
+    for index, (who, observations) in enumerate(seen.items()):
         walks = [
             [observations.trajectories[i] for i in np.flatnonzero(observations.grid == number)]
             for number in range(len(observations.grids))
         ]
         # Fits take longest: no more of them are made than questions ask for.
-        wanted = {
-            "meg_any": suite != KEY_DOOR or agent in learners,
-            "learnt_key": suite != MAZE and agent in learners,
-        }
-        for name in filter(wanted.__getitem__, wanted):
-            places.append((name, index))
-            function, arguments = goal_directedness.job(walks, simplest=name == "learnt_key")
-            trials[f"{name} of {agent}"] = arguments
+        for name, wanted in (
+            ("meg_any", suite != KEY_DOOR or who in learners),
+            ("learnt_key", suite != MAZE and who in learners),
+        ):
+            if wanted:
+                places.append((name, index))
+                function, arguments = goal_directedness.job(walks, simplest=name == "learnt_key")
+                trials[f"{name} of {who}"] = arguments
     study = Study[list[float]](f"utilities in {suite}", function, trials, noun="fit")
     fits = carry_out(study, on=on, progress=progress)
-    unknown = [np.full(len(observations.grids), np.nan) for observations in seen]
     out = {name: list(unknown) for name, _ in places}
     for (name, index), fit in zip(places, fits.values(), strict=True):
         out[name][index] = np.array(fit, dtype=float)
-    return list(out.items())
+    return out
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
+CHANCE = 0.5
 # An instrument tells two classes apart if it orders so many pairs rightly; "in part" if it orders
 # more than half, beyond chance.
 ENOUGH = 0.9
@@ -310,15 +349,17 @@ RIGHT, WRONG, OPEN = "right", "wrong", "open"
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """One instrument on one question."""
+class InstrumentVerdict:
+    """One instrument on one question; `words` are "" where it is shown only.
+
+    The area is above 0.5 if the first class has more of what the instrument counts.
+    """
 
     question: str
     instrument: str
-    # under the curve; above 0.5 if the first class has more of what the instrument counts
     area: Estimate
-    judged: bool  # whether the instrument is made for the question, or the question is a control
-    words: str  # what that comes to; "" if it is not judged
+    judged: bool
+    words: str
 
     @property
     def failed(self) -> bool:
@@ -326,35 +367,37 @@ class Verdict:
         return self.words in (FAILS, UPSIDE_DOWN, MADE_UP)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         return vars(self) | {"area": self.area.to_json(), "failed": self.failed}
 
 
-def verdicts(scores: Sequence[Score], subjects: Sequence[Subject]) -> list[Verdict]:
-    """Every instrument on every question that the agents allow to be asked."""
+def verdicts(scores: Sequence[Score], subjects: Sequence[Subject]) -> list[InstrumentVerdict]:
+    """Judge every instrument on every question that the agents allow to be asked."""
     reached = []
     for question in QUESTIONS.values():
-        first, second = (_names(subjects, of) for of in (question.first, question.second))
+        first, second = question.classes(subjects)
         if not first or not second or not _asked(scores, question):
             continue
         for instrument in (*question.made_for, *question.shown):
             area = area_of(scores, question, instrument, first, second)
             judged = question.control or instrument in question.made_for
-            words = _in_words(area, question) if judged else SHOWN
-            reached.append(Verdict(question.name, instrument, area, judged, words))
+            words = _in_words(area, control=question.control) if judged else SHOWN
+            reached.append(InstrumentVerdict(question.name, instrument, area, judged, words))
     return reached
 
 
 def area_of(
     scores: Sequence[Score],
-    question: Question,
+    question: CalibrationQuestion,
     instrument: str,
     first: Sequence[str],
     second: Sequence[str],
 ) -> Estimate:
-    """How well an instrument tells two groups of agents apart, where a question is asked."""
+    """Estimate how well an instrument tells two groups of agents apart.
+
+    Grids are shared by all agents, so both groups are resampled together.
+    """
     sign = -1.0 if INSTRUMENTS[instrument].lower else 1.0
-    # Grids are shared by all agents, so both classes are resampled together.
     grids: dict[object, int] = {}
     classes: tuple[list[tuple[float, int]], list[tuple[float, int]]] = ([], [])
     for score in _asked(scores, question):
@@ -368,35 +411,40 @@ def area_of(
 
 def mark(
     scores: Sequence[Score],
-    question: Question,
+    question: CalibrationQuestion,
     instrument: str,
     subject: Subject,
     subjects: Sequence[Subject],
 ) -> str | None:
-    """Whether an instrument puts an agent on its side of the other class; None if not counted."""
-    first, second = (_names(subjects, of) for of in (question.first, question.second))
-    if question.first(subject) and second:
-        area = area_of(scores, question, instrument, [subject.name], second)
-    elif question.second(subject) and first:
-        area = area_of(scores, question, instrument, first, [subject.name])
+    """Return whether an instrument puts an agent on its side of the other class.
+
+    None where the agent is in neither class, or the other one is empty.
+    """
+    first, second = question.classes(subjects)
+    if subject.name in first and second:
+        first = [subject.name]
+    elif subject.name in second and first:
+        second = [subject.name]
     else:
         return None
-    if area.interval is None or np.isnan(area.value):
-        return None if np.isnan(area.value) else OPEN
-    if area.interval[0] > NOTHING:
-        return RIGHT
-    return WRONG if area.interval[1] < NOTHING else OPEN
+    area = area_of(scores, question, instrument, first, second)
+    if math.isnan(area.value):
+        return None
+    low, high = area.interval or (0.0, 1.0)
+    return RIGHT if low > CHANCE else WRONG if high < CHANCE else OPEN
 
 
-def mean_of(scores: Sequence[Score], question: Question, instrument: str, agent: str) -> float:
-    """The mean over the grids of a question; NaN where it is known in none."""
+def mean_of(
+    scores: Sequence[Score], question: CalibrationQuestion, instrument: str, agent: str
+) -> float:
+    """Return the mean over the grids of a question; NaN where it is known in none."""
     asked = (score for score in _asked(scores, question) if score.agent == agent)
     values = [score.values.get(instrument, np.nan) for score in asked]
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else float("nan")
 
 
-def _asked(scores: Sequence[Score], question: Question) -> list[Score]:
+def _asked(scores: Sequence[Score], question: CalibrationQuestion) -> list[Score]:
     return [
         score
         for score in scores
@@ -404,31 +452,24 @@ def _asked(scores: Sequence[Score], question: Question) -> list[Score]:
     ]
 
 
-def _names(subjects: Sequence[Subject], of: Callable[[Subject], bool]) -> list[str]:
-    return [subject.name for subject in subjects if of(subject)]
-
-
-def _in_words(area: Estimate, question: Question) -> str:
+def _in_words(area: Estimate, *, control: bool) -> str:
     if area.interval is None:
         return UNKNOWN
     low, high = area.interval
-    if question.control:
-        return SAME if low <= NOTHING <= high else MADE_UP
-    if high < NOTHING:
+    if control:
+        return SAME if low <= CHANCE <= high else MADE_UP
+    if high < CHANCE:
         return UPSIDE_DOWN
-    if low <= NOTHING:
+    if low <= CHANCE:
         # So good an order with so wide an interval says more of the grids than of the instrument.
         return UNKNOWN if area.value >= ENOUGH else FAILS
     return TELLS if area.value >= ENOUGH else IN_PART
 
 
-# --- In sentences made of the numbers ------------------------------------------------------------
-
-
 def findings(
-    scores: Sequence[Score], reached: Sequence[Verdict], subjects: Sequence[Subject]
+    scores: Sequence[Score], reached: Sequence[InstrumentVerdict], subjects: Sequence[Subject]
 ) -> list[str]:
-    """A sentence for each question, and for agents with a false map."""
+    """Return a sentence for each question, and those for agents with a false map."""
     sentences = []
     for question in QUESTIONS.values():
         judged = [v for v in reached if v.question == question.name and v.judged]
@@ -442,41 +483,22 @@ def findings(
         told = "; ".join(f"{words} {_listed(group)}" for words, group in parts.items() if group)
         if judged:
             sentences.append(f"{question.title[0].upper()}{question.title[1:]}: {told}.")
-    return [*sentences, *_misled_in_words(scores, reached, subjects)]
-
-
-def _misled_in_words(
-    scores: Sequence[Score], reached: Sequence[Verdict], subjects: Sequence[Subject]
-) -> list[str]:
-    """What an agent with a false map looks like on either map, and who takes it for aimless."""
     question = QUESTIONS["misled"]
-    sentences = []
-    for subject in (s for s in subjects if s.own_map is not None and s.counted):
+    for subject in filter(CLASSES["misled"], subjects):
         true, false = (
             percent(mean_of(scores, question, name, subject.name), 0)
             for name in ("meg_goal", "meg_map")
         )
-        sentences.append(
-            f"{subject.name}, in mazes that its map has wrong: MEG towards the goal is {true} of "
-            f"its maximum in the world and {false} on its own map."
-        )
+        sentences.append(say.line("misled", agent=subject.name, true=true, false=false))
     lost = [
-        verdict
-        for verdict in reached
-        if verdict.question == question.name
-        and not verdict.judged
-        and verdict.area.interval is not None
-        and verdict.area.interval[0] <= NOTHING
+        v
+        for v in reached
+        if v.question == question.name and not v.judged and (v.area.interval or (1,))[0] <= CHANCE
     ]
-    if lost:
-        sentences.append(
-            f"{_listed(lost)} judge agents by the true map, and do not tell those with a false map "
-            f"from the aimless."
-        )
-    return sentences
+    return [*sentences, *([say.line("lost", lost=_listed(lost))] if lost else [])]
 
 
-def _listed(group: Sequence[Verdict]) -> str:
+def _listed(group: Sequence[InstrumentVerdict]) -> str:
     return ", ".join(
         INSTRUMENTS[verdict.instrument].title
         + ("" if math.isnan(verdict.area.value) else f" {number(verdict.area.value, 2)}")

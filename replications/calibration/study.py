@@ -8,223 +8,193 @@ if __name__ == "__main__":
     main("replicate", "calibration")
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from goalmeter import InvalidParameterError, MissingExtraError
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.commands.walks import IDEAL, MOLE, TRAINED, play_every, require_models
+from goalmeter.commands.walks import play_every, require_models
 from goalmeter.navigation import Trajectory
 from goalmeter.navigation.goal_directedness import Drawn, answers, learn
-from goalmeter.navigation.rollouts import Walked
 from goalmeter.organisms import organism, organism_names
 from goalmeter.pages import navigation_goals
 from goalmeter.pages.navigation import GLOSSARY
 from goalmeter.report import (
     Cell,
-    ColumnOf,
+    DotPanel,
+    Dots,
     Figure,
     Section,
     Table,
-    column,
+    dot_chart,
     in_markdown,
     number,
     require_report_extra,
-    table_of,
-    words,
     write_text,
 )
-from goalmeter.report.charts import DotPanel, Dots, dot_chart
-from goalmeter.report.numbers import DASH
 from goalmeter.runs import HERE
-from replications.calibration import agents as players
 from replications.calibration import instruments as judged
-from replications.calibration.agents import Scale, Subject, map_of, subjects_of
 from replications.calibration.instruments import (
+    IDEAL,
     INSTRUMENTS,
+    KEY_NO_DOOR,
+    MAZE,
     QUESTIONS,
-    Question,
+    SUITES,
+    TRAINED,
+    CalibrationQuestion,
+    InstrumentVerdict,
+    Scale,
     Score,
-    Verdict,
-    findings,
+    Subject,
+    map_of,
+    say,
     scores,
+    subjects_of,
     verdicts,
 )
 from replications.calibration.population import page as population_page
 from replications.calibration.population.evidence import BESIDE, PopulationScale
-from replications.calibration.population.result import (
-    calibrate_population,
-    population_seeds,
-)
-from replications.prose import prose
+from replications.calibration.population.scores import calibrate_population, population_seeds
+from replications.kinds import ProgressCallback
+from replications.prose import column_of, plain
 
-say = partial(prose, "calibration")
+Walks = Mapping[str, Mapping[str, Sequence[Trajectory]]]  # by suite and agent
+
 
 # --- Measuring ------------------------------------------------------------------------------------
-# Suites in one world of which a utility is learnt of each organism.
-_LEARNT_IN = (players.MAZE, players.KEY_NO_DOOR)
-
-
 @dataclass(frozen=True)
 class Calibration:
     """What the instruments say of agents whose goals are known."""
 
-    subjects: tuple[Subject, ...]  # the agents, and what is known of them
-    walked: Mapping[str, Mapping[str, Walked]]  # their walks, by suite and agent
-    scores: tuple[Score, ...]  # of each agent in each grid
-    verdicts: tuple[Verdict, ...]  # of each instrument on each question
-    drawn: tuple[Drawn, ...]  # utilities that were learnt of the organisms
+    subjects: Sequence[Subject]
+    walks: Walks
+    scores: Sequence[Score]
+    verdicts: Sequence[InstrumentVerdict]
+    drawn: Sequence[Drawn]  # utilities that were learnt of the organisms
 
     @property
     def findings(self) -> list[str]:
-        """All of it in sentences."""
-        return findings(self.scores, self.verdicts, self.subjects)
+        """Summary sentences generated from the results."""
+        return judged.findings(self.scores, self.verdicts, self.subjects)
+
+    @property
+    def learnt(self) -> list[navigation_goals.Explained]:
+        """The learnt utilities, with the share that each explains."""
+        ends = {"shortest": "optimal", "aimless": "random"}
+        return navigation_goals.explain(self.drawn, self.walks, **ends)
 
 
 def calibrate(
     subjects: Sequence[Subject],
     out: Path,
     *,
-    scale: players.Scale,
+    scale: Scale,
     seed: int = 0,
     on: str = HERE,
-    progress: Callable[[str], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Calibration:
-    """Let agents walk, each in a run folder below `out`, and measure them with every instrument.
+    """Let agents walk, each in a run directory below `out`, and measure them.
 
-    What was walked before is not walked again.
+    Existing runs are resumed.
     """
     require_models(subject.name for subject in subjects)
     # Fits of the simplest utility take longest, so they are left out where no question needs them:
     # of agents that have no class in the one question that they are made for.
     learners = [subject.name for subject in subjects if subject.directed and not subject.own_map]
-    places = _places(subjects, scale)
-    plans = [players.plan_for(name, suite, scale, seed=seed) for suite, name in places]
-    walked: dict[str, dict[str, Walked]] = {suite: {} for suite in scale.suites}
+    places = [(suite, subject.name) for suite in SUITES for subject in subjects]
+    plans = [scale.plan(name, suite, seed=seed) for suite, name in places]
+    walks: dict[str, dict[str, Sequence[Trajectory]]] = {suite: {} for suite in SUITES}
     runs = play_every(plans, out, on=on, progress=progress)
     for (suite, name), run in zip(places, runs, strict=True):
-        walked[suite][name] = run
-    every_score: list[Score] = []
-    drawn: list[Drawn] = []
-    for suite, by_name in walked.items():
-        walks = {name: run.trajectories for name, run in by_name.items()}
-        every_score += scores(suite, walks, learners=learners, on=on, progress=progress)
-        drawn += _learnt_of(suite, walks, subjects)
-    return Calibration(
-        tuple(subjects),
-        walked,
-        tuple(every_score),
-        tuple(verdicts(every_score, subjects)),
-        tuple(drawn),
-    )
+        walks[suite][name] = run.trajectories
+    every_score = [
+        score
+        for suite, agents in walks.items()
+        for score in scores(suite, agents, learners=learners, on=on, progress=progress)
+    ]
+    learnt_of = [subject.name for subject in subjects if subject.organism and subject.counted]
+    drawn = [
+        _drawn(suite, name, walks[suite][name])
+        for suite in (MAZE, KEY_NO_DOOR)
+        for name in learnt_of
+    ]
+    return Calibration(subjects, walks, every_score, verdicts(every_score, subjects), drawn)
 
 
-def _places(subjects: Sequence[Subject], scale: players.Scale) -> list[tuple[str, str]]:
-    return [(suite, subject.name) for suite in scale.suites for subject in subjects]
-
-
-def _learnt_of(
-    suite: str, agents: Mapping[str, Sequence[Trajectory]], subjects: Sequence[Subject]
-) -> list[Drawn]:
-    """What every organism that counts seems to want in one world; nothing for other suites."""
-    if suite not in _LEARNT_IN:
-        return []
-    mole = organism(MOLE)
-    drawn = []
-    for name in (subject.name for subject in subjects if subject.organism and subject.counted):
-        walks = agents[name]
-        # The largest kind in which the mole's map is wrong, so that all four differ.
-        wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
-        world = wrong[-1].world
-        through = [walk for walk in walks if walk.world == world]
-        drawn.append(Drawn(name, suite, world, learn(world, through[0].cap, answers(through))))
-    return drawn
+def _drawn(suite: str, name: str, walks: Sequence[Trajectory]) -> Drawn:
+    """What an organism seems to want in one world."""
+    # The largest kind in which the mole's map is wrong, so that all four organisms differ.
+    mole = organism("mole")
+    wrong = [walk for walk in walks if map_of(mole, walk.world) != walk.world] or list(walks)
+    world = wrong[-1].world
+    through = [walk for walk in walks if walk.world == world]
+    return Drawn(name, suite, world, learn(world, through[0].cap, answers(through)))
 
 
 # --- Tables ---------------------------------------------------------------------------------------
 _MARKS = {judged.RIGHT: "✓", judged.WRONG: "✗", judged.OPEN: "?"}
 _SIGNS = {judged.TELLS: "✓", judged.SAME: "✓", judged.IN_PART: "~", judged.UNKNOWN: "?"}
-_HEADS = {
-    "directed": "goal-directed, aimless",
-    "misled": "false map, aimless",
-    "map": "false map, true map",
-    "target": "goal, key",
-    "control": "goal, key behind a door",
-}
 
 
 def truth_table(subjects: Sequence[Subject]) -> Table:
-    """Who is directed, to what, and on which map."""
-    notes = []
-    if any(subject.directed is None for subject in subjects):
-        notes.append("Not counted: language models of which nobody knows what they want.")
-    if any(subject.aside for subject in subjects):
-        notes.append(
-            "Shown beside the trained one: an ideal organism draws each move from what the trained "
-            "one was made to do. It is not counted, so that no organism counts twice. Behind the "
-            "door it is, because there only agents count that take no wrong step."
-        )
-    return table_of(
-        subjects,
-        (
-            words("agent", lambda subject: subject.name),
-            words(
-                "goal-directed",
-                lambda subject: (
-                    {True: "yes", False: "no", None: "not counted"}[subject.directed]
-                    + ", shown beside the trained one" * subject.aside
-                ),
-            ),
-            words("first target", lambda subject: subject.target or "none"),
-            words("map", lambda s: f"the {s.own_map.name}'s" if s.own_map else "true"),
-            words("what it does", lambda subject: subject.why),
-        ),
-        **say("what_is_known"),
-        notes=notes,
-    )
+    """Tabulate who is directed, to what, and on which map."""
+    directed = {True: "yes", False: "no", None: "not counted"}
+    rows = [
+        {
+            "name": subject.name,
+            "stands": directed[subject.directed] + ", shown beside the trained one" * subject.aside,
+            "first_target": subject.target or "none",
+            "map": f"the {subject.own_map.name}'s" if subject.own_map else "true",
+            "why": subject.why,
+        }
+        for subject in subjects
+    ]
+    notes = say.data("what_is_known_notes")
+    shown = {
+        "models": any(subject.directed is None for subject in subjects),
+        "aside": any(subject.aside for subject in subjects),
+    }
+    return say.table("what_is_known", rows, notes=[notes[name] for name in shown if shown[name]])
 
 
-def area_table(verdicts: Sequence[Verdict]) -> Table:
-    """How well every instrument tells classes of agents apart."""
+def area_table(verdicts: Sequence[InstrumentVerdict]) -> Table:
+    """Tabulate how well every instrument tells classes of agents apart."""
     by_place = {(verdict.instrument, verdict.question): verdict for verdict in verdicts}
-    questions = [name for name in QUESTIONS if any(v.question == name for v in verdicts)]
-    instruments = [name for name in INSTRUMENTS if any(v.instrument == name for v in verdicts)]
+    questions = [q for q in QUESTIONS if any(verdict.question == q for verdict in verdicts)]
 
-    def area(question: str) -> ColumnOf[str]:
-        return column(_HEADS[question], lambda name: _area(by_place.get((name, question))))
+    def area(name: str, question: str) -> Cell | None:
+        verdict = by_place.get((name, question))
+        if verdict is None or math.isnan(verdict.area.value):
+            return None
+        sign = _SIGNS.get(verdict.words, "✗") if verdict.judged else ""
+        return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
 
-    return table_of(
-        instruments,
-        (words("instrument", lambda name: INSTRUMENTS[name].title), *map(area, questions)),
-        **say("areas_under_the_curve"),
-        notes=(
-            "✓ at least 0.9 and beyond chance; ~ beyond chance; ✗ not, or upside down; ? too few "
-            "grids to say. Without a "
-            "mark: the instrument is not made for the question. Behind a door both do the same: "
-            "✓ if the interval holds 0.5.",
-            "False map: mazes in which the mole's map is wrong.",
-            "Less is better of "
-            + ", ".join(i.title for i in INSTRUMENTS.values() if i.lower)
-            + ": their areas are those of the negative.",
-        ),
+    return say.table(
+        "areas_under_the_curve",
+        [
+            (INSTRUMENTS[name].title, *(area(name, question) for question in questions))
+            for name in INSTRUMENTS
+            if any(name in place for place in by_place)
+        ],
+        *(column_of(say.data("heads")[q], f"{i}") for i, q in enumerate(questions, 1)),
+        lower=", ".join(each.title for each in INSTRUMENTS.values() if each.lower),
     )
 
 
 def agent_table(
-    scores: Sequence[Score], subjects: Sequence[Subject], question: Question, also: Sequence[str]
+    scores: Sequence[Score], subjects: Sequence[Subject], asked: Sequence[CalibrationQuestion]
 ) -> Table:
-    """One row an agent, one column an instrument made for any of several questions."""
-    asked = (question, *(QUESTIONS[name] for name in also))
+    """Tabulate agents by instruments made for some questions, in the grids of the first one."""
     instruments = list(dict.fromkeys(name for each in asked for name in each.made_for))
 
-    def cell(subject: Subject, name: str) -> str:
-        value = judged.mean_of(scores, question, name, subject.name)
+    def cell(subject: Subject, name: str) -> str | None:
+        value = judged.mean_of(scores, asked[0], name, subject.name)
         # Of the questions that instrument is made for, the first in which the agent has a class.
         marks = (
             judged.mark(scores, each, name, subject, subjects)
@@ -232,36 +202,23 @@ def agent_table(
             if name in each.made_for
         )
         sign = next((_MARKS[each] for each in marks if each is not None), "")
-        return DASH if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
+        return None if math.isnan(value) else f"{number(value, 2)} {sign}".strip()
 
-    def instrument(name: str) -> ColumnOf[Subject]:
-        return column(INSTRUMENTS[name].title, lambda subject: cell(subject, name))
-
-    return table_of(
-        subjects,
-        (words("agent", lambda subject: subject.name), *map(instrument, instruments)),
-        **say("agent_table", title=question.title),
-        notes=tuple(f"{INSTRUMENTS[i].title}: {INSTRUMENTS[i].meaning}." for i in instruments),
+    return say.table(
+        "agent_table",
+        [(subject.name, *(cell(subject, name) for name in instruments)) for subject in subjects],
+        *(column_of(INSTRUMENTS[name].title, f"{i}") for i, name in enumerate(instruments, 1)),
+        notes=[f"{INSTRUMENTS[n].title}: {INSTRUMENTS[n].meaning}." for n in instruments],
+        title=asked[0].title,
     )
 
 
-def _area(verdict: Verdict | None) -> Cell | str:
-    if verdict is None or math.isnan(verdict.area.value):
-        return DASH
-    sign = _SIGNS.get(verdict.words, "✗") if verdict.judged else ""
-    return Cell(f"{number(verdict.area, 2)} {sign}".strip(), share=verdict.area.value)
-
-
 # --- Page -----------------------------------------------------------------------------------------
-# What learnt utilities are compared with: an agent that takes shortest ways, and one without aim.
-SHORTEST, AIMLESS = "optimal", "random"
-
-
 def page_sections(calibration: Calibration) -> list[Section]:
-    """Which instrument tells whom apart, what it says of each agent, and who was measured."""
+    """Return which instrument tells whom apart, what each says, and who was measured."""
     scores, subjects = calibration.scores, calibration.subjects
-    in_mazes, with_keys = QUESTIONS["directed"], QUESTIONS["target"]
-    parts = [
+    learnt = calibration.learnt
+    return [
         Section(
             **say("which_instruments_tell_agents_apart"),
             tables=(area_table(calibration.verdicts),),
@@ -269,40 +226,37 @@ def page_sections(calibration: Calibration) -> list[Section]:
         ),
         Section(
             title="What each instrument says of each agent",
-            tables=(
-                agent_table(scores, subjects, in_mazes, ["misled", "map"]),
-                agent_table(scores, subjects, with_keys, []),
+            tables=tuple(
+                agent_table(scores, subjects, [QUESTIONS[name] for name in names])
+                for names in (("directed", "misled", "map"), ("target",))
             ),
         ),
+        *([navigation_goals.learnt_section(learnt)] if learnt else []),
+        Section(title="Who was measured", tables=(truth_table(subjects),)),
     ]
-    if calibration.drawn:
-        parts.append(navigation_goals.learnt_section(learnt(calibration)))
-    who = Section(title="Who was measured", tables=(truth_table(subjects),))
-    return [*parts, who]
 
 
-def area_chart(verdicts: Sequence[Verdict]) -> Figure:
-    """The areas of the two main questions beside each other."""
-    questions = [n for n in ("directed", "target") if any(v.question == n for v in verdicts)]
-    judged = [verdict for verdict in verdicts if verdict.judged and verdict.question in questions]
-    names = list(dict.fromkeys(verdict.instrument for verdict in judged))
-    by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in judged}
+def area_chart(verdicts: Sequence[InstrumentVerdict]) -> Figure:
+    """Plot the areas of the two main questions, one panel each."""
+    shown = [v for v in verdicts if v.judged and v.question in ("directed", "target")]
+    names = list(dict.fromkeys(verdict.instrument for verdict in shown))
+    by_place = {(verdict.instrument, verdict.question): verdict.area for verdict in shown}
     # An instrument that is made for one of the questions only has a gap in the other's panel.
-    panels = []
-    for question in questions:
-        areas = [by_place.get((name, question)) for name in names]
-        panels.append(
-            DotPanel(
-                title=QUESTIONS[question].title,
-                x_label="area under the curve",
-                series=(Dots.of("all counted agents", areas),),
-                band=(0.5, 0.9),
-            )
+    panels = [
+        DotPanel(
+            title=QUESTIONS[question].title,
+            x_label="area under the curve",
+            series=(
+                Dots.of("all counted agents", [by_place.get((name, question)) for name in names]),
+            ),
+            band=(judged.CHANCE, judged.ENOUGH),
         )
+        for question in dict.fromkeys(verdict.question for verdict in shown)
+    ]
     areas_in_words = "; ".join(
         f"{QUESTIONS[verdict.question].title}: {INSTRUMENTS[verdict.instrument].title} "
         f"{number(verdict.area.value, 2)}"
-        for verdict in judged
+        for verdict in shown
         if not np.isnan(verdict.area.value)
     )
     return Figure(
@@ -312,17 +266,8 @@ def area_chart(verdicts: Sequence[Verdict]) -> Figure:
     )
 
 
-def learnt(calibration: Calibration) -> list[navigation_goals.Explained]:
-    """The learnt utilities, with the share that each explains."""
-    walks = {
-        suite: {name: agent.trajectories for name, agent in by_name.items()}
-        for suite, by_name in calibration.walked.items()
-    }
-    return navigation_goals.explain(calibration.drawn, walks, shortest=SHORTEST, aimless=AIMLESS)
-
-
 def to_json(calibration: Calibration) -> dict[str, Any]:
-    """All of it as JSON values, without the walks."""
+    """Return all of it as JSON values, without the walks."""
     return {
         "findings": calibration.findings,
         "agents": [
@@ -336,8 +281,8 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
             }
             for row in calibration.subjects
         ],
-        "instruments": {row.name: row.meaning for row in INSTRUMENTS.values()},
-        "verdicts": [row.to_json() for row in calibration.verdicts],
+        "instruments": {name: each.meaning for name, each in INSTRUMENTS.items()},
+        "verdicts": plain(calibration.verdicts),
         "scores": [
             {"agent": row.agent} | row.grid._asdict() | {"values": row.values}
             for row in calibration.scores
@@ -349,25 +294,19 @@ def to_json(calibration: Calibration) -> dict[str, Any]:
                 "key": row.drawn.learnt.key,
             }
             | row.to_json()
-            for row in learnt(calibration)
+            for row in calibration.learnt
         ],
     }
 
 
 # --- Replicate ------------------------------------------------------------------------------------
-COMMAND = "goalmeter replicate calibration"
 _IDEAL = (
     *(f"{IDEAL}{name}" for name in organism_names()),
     *("optimal", "epsilon-optimal(0.3)", "boltzmann(1)", "key-seeker", "random"),
     *("greedy", "wall-follower"),
 )
 AGENTS = (*(f"{TRAINED}{name}" for name in organism_names()), *_IDEAL)
-SCALE = Scale()
-POPULATION = PopulationScale()
-NOBODY = "none"
-WALKS = "walks"
-
-
+SCALE, POPULATION = Scale(), PopulationScale()
 OPTIONS = ("agents",)
 
 
@@ -380,93 +319,57 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     many mazes as are given, or 6. `agents` are language models ("goalmeter/mouse"), ideal organisms
     ("ideal-mouse") and reference agents; "none" for the populations alone.
     """
-    subjects = _subjects(options.agents)
-    grids = options.count(SCALE.grids, least=1)
+    subjects, scale, population_scale = _chosen(options)
     require_report_extra()
-    _require_models(subjects)
-    population = calibrate_population(
-        _population(options.seeds),
-        seed=options.seed,
-        on=options.on,
-        progress=options.progress,
-    )
+    try:
+        require_models(subject.name for subject in subjects)
+    except MissingExtraError as error:
+        raise MissingExtraError(
+            f"{error}, or do without: goalmeter replicate calibration --agents '{','.join(_IDEAL)}'"
+        ) from error
+    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
+    population = calibrate_population(population_scale, seed=options.seed, **place)
     sections = population_page.sections(population)
     findings = came_of_it = population_page.findings(population)
-    result: dict[str, Any] = {"replication": "calibration", "population": population.to_json()}
+    result: dict[str, Any] = {"replication": "calibration", "population": plain(population)}
     if subjects:
-        calibration = calibrate(
-            subjects,
-            out / WALKS,
-            scale=replace(SCALE, grids=grids),
-            seed=options.seed,
-            on=options.on,
-            progress=options.progress,
-        )
+        calibration = calibrate(subjects, out / "walks", scale=scale, seed=options.seed, **place)
         sections += page_sections(calibration)
         findings = [*findings, *calibration.findings]
         result |= to_json(calibration)
     result["findings"] = findings
     tables = tuple(table for section in sections for table in section.tables)
     write_text(out / "tables.md", in_markdown(tables, {"What came of the aims": came_of_it}))
-    return write_outcome(
-        out,
-        "Calibration of the instruments",
-        sections,
-        result,
-        command=options.command("calibration"),
-        **say("page"),
-        findings=findings,
-        glossary=GLOSSARY,
-        text="\n".join(findings),
+    return say.report(
+        out, options, sections, result, findings, glossary=GLOSSARY, text="\n".join(findings)
     )
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
-    subjects, scale = _subjects(options.agents), _population(options.seeds)
-    plans = [
-        players.plan_for(
-            subject.name,
-            suite,
-            replace(SCALE, grids=options.count(SCALE.grids, least=1)),
-            seed=options.seed,
-        )
-        for suite in SCALE.suites
-        for subject in subjects
-    ]
-    mazes = [len(scale.pairs(each)) for each in population_seeds(options.seed)]
+    """Return how much `replicate` with these options will do."""
+    subjects, scale, population = _chosen(options)
+    plans = [scale.plan(s.name, suite, seed=options.seed) for suite in SUITES for s in subjects]
+    mazes = sum(len(population.pairs(seed)) for seed in population_seeds(options.seed))
     return {
-        "mazes of populations": sum(mazes),
-        "walks of populations": 2 * sum(mazes) * scale.walks * (scale.agents + len(BESIDE)),
+        "mazes of populations": mazes,
+        "walks of populations": 2 * mazes * population.walks * (population.agents + len(BESIDE)),
         "walks of single agents": sum(len(plan.keys()) for plan in plans),
     }
 
 
-def _population(seeds: int | None) -> PopulationScale:
-    return POPULATION if seeds is None else replace(POPULATION, grids=seeds)
-
-
-def _subjects(names: str | None) -> list[Subject]:
-    if names == NOBODY:
-        return []
-    subjects = subjects_of(AGENTS if names is None else names.split(","))
+def _chosen(options: StudyOptions) -> tuple[list[Subject], Scale, PopulationScale]:
+    """The agents, and how much they and the populations walk."""
+    scale = replace(SCALE, grids=options.count(SCALE.grids, least=1))
+    population = replace(POPULATION, grids=options.seeds or POPULATION.grids)
+    if options.agents == "none":
+        return [], scale, population
+    subjects = subjects_of(AGENTS if options.agents is None else options.agents.split(","))
     if not any(
-        any(map(question.first, subjects)) and any(map(question.second, subjects))
-        for question in QUESTIONS.values()
-        if not question.control
+        all(question.classes(subjects)) for question in QUESTIONS.values() if not question.control
     ):
         raise InvalidParameterError(
-            f"agents is {names!r}, expected some that are to be told apart: a goal-directed one "
-            f"and an aimless one, such as optimal,random, or one that wants the goal and one that "
-            f"wants the key, such as optimal,key-seeker"
+            f"agents is {options.agents!r}, expected some that are to be told apart: a "
+            f"goal-directed one and an aimless one, such as optimal,random, or one that wants the "
+            f"goal and one that wants the key, such as optimal,key-seeker"
         )
-    return subjects
-
-
-def _require_models(subjects: list[Subject]) -> None:
-    try:
-        require_models(subject.name for subject in subjects)
-    except MissingExtraError as error:
-        raise MissingExtraError(
-            f"{error}, or do without: {COMMAND} --agents '{','.join(_IDEAL)}'"
-        ) from error
+    return subjects, scale, population

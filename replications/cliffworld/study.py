@@ -1,7 +1,6 @@
 """`goalmeter replicate meg-cliffworld`: the paper's tables and figures next to our results.
 
-Section 6 and appendix D of "Measuring Goal-Directedness". `measurements` measures the policies;
-this module writes the sections of the page, the findings and the results.
+Section 6 and appendix D of "Measuring Goal-Directedness"; `measurements` measures the policies.
 """
 
 from __future__ import annotations
@@ -11,111 +10,311 @@ if __name__ == "__main__":
 
     main("replicate", "meg-cliffworld")
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import require
-from goalmeter.commands.outcome import Outcome, write_outcome
+import numpy as np
+
+import goalmeter as gm
+from goalmeter import InvalidParameterError
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.pages.meg import GLOSSARY
-from goalmeter.report import Section, percent, require_report_extra
+from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
+from goalmeter.report import (
+    Curve,
+    Figure,
+    Marks,
+    Section,
+    Table,
+    curve_chart,
+    grid_map,
+    nats,
+    percent,
+    require_report_extra,
+)
+from goalmeter.runs import Study, carry_out
 from replications import ledger
-from replications.cliffworld import measurements
-from replications.cliffworld.measurements import Measured
+from replications.kinds import GREEN, VERMILION, FloatArray, ProgressCallback, optional
 from replications.ledger import Number
-from replications.prose import prose
+from replications.prose import Texts
 
-say = partial(prose, "cliffworld")
-
-# --- Page -----------------------------------------------------------------------------------------
-# Ids of the tables that findings lead to.
-_NOISE, _DIFFICULTY = "cliff-noise", "cliff-goals"
-
-
-def world_section() -> Section:
-    """What the world is, and which settings the paper leaves open."""
-    return Section(
-        **say("the_world"),
-        figures=(measurements.world_map(1), measurements.world_map(3)),
-    )
-
-
-def noise_section(
-    measured: Sequence[Measured], published: Sequence[Number], *, baselines: Sequence[Measured]
-) -> Section:
-    """Figure 3b and its table; `baselines` are the same settings with both ends of the scale."""
-    return Section(
-        **say("does_meg_fall_as_the_agent_gets_noisier"),
-        tables=(
-            measurements.measured_table(
-                "ε-greedy policies",
-                baselines,
-                "How many nats of the agent's 30 decisions are explained by the reward (known) or "
-                "by the best of all utilities over states (unknown).",
-                anchor=_NOISE,
-            ),
-        ),
-        figures=(
-            measurements.measure_chart(
-                "figure-3b",
-                "Figure 3b: MEG of ε-greedy policies, ours (filled) and published (hollow).",
-                measured,
-                published,
-            ),
-            measurements.measure_chart(
-                "figure-3b-log",
-                "The same on a logarithmic axis: the published known-utility values lie a "
-                "constant factor of ten below the exact ones.",
-                measured,
-                published,
-                log=True,
-            ),
-        ),
-    )
-
-
-def difficulty_section(measured: Sequence[Measured], published: Sequence[Number]) -> Section:
-    """Figure 3c and its table."""
-    return Section(
-        **say("does_meg_fall_as_the_task_gets_easier"),
-        tables=(
-            measurements.measured_table(
-                "Optimal policies for goal regions of length k",
-                measured,
-                "How many nats of an optimal agent's decisions are explained by its own reward "
-                "(known) or by the best of all utilities over states (unknown).",
-                anchor=_DIFFICULTY,
-            ),
-        ),
-        figures=(
-            measurements.measure_chart(
-                "figure-3c",
-                "Figure 3c: MEG of optimal policies, ours (filled) and published (hollow). The "
-                "published points of k = 1 break the rule that known-utility MEG cannot exceed "
-                "unknown-utility MEG.",
-                measured,
-                published,
-            ),
-        ),
-    )
-
-
-def occupancy_section(measured: Sequence[Measured]) -> Section:
-    """Figure 5."""
-    by_length = {m.setting.goal_length: m for m in measured}
-    return Section(
-        **say("where_the_optimal_agents_go"),
-        figures=(
-            measurements.visits_map(by_length[1], "Figure 5a."),
-            measurements.visits_map(by_length[4], "Figure 5b."),
-        ),
-    )
-
-
-# --- Replicate ------------------------------------------------------------------------------------
+say = Texts("cliffworld")
 LEDGER_PREFIX = "meg-cliffworld/"
+EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+# Not in the paper: where the two ends of the scale lie. An epsilon of 0.75 is the uniform policy.
+BASELINES = {0.0: "optimal", 0.75: "uniform"}
+SHAPE = (4, 10)  # rows and columns of the world
+
+
+# --- Compute --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Setting:
+    """One policy in one world: the optimal one (`epsilon` None) or an epsilon-greedy one."""
+
+    goal_length: int
+    epsilon: float | None = None
+
+    @property
+    def key(self) -> str:
+        """As in the ids of the ledger: k=1, eps=0.1."""
+        return f"k={self.goal_length}" if self.epsilon is None else f"eps={self.epsilon:g}"
+
+    @property
+    def name(self) -> str:
+        """As in the paper's tables."""
+        return self.key.replace("eps", "ε").replace("=", " = ")
+
+    def task(self) -> tuple[gm.TabularMDP, FloatArray]:
+        """Return the world and the policy, [H, S, A]."""
+        mdp = gm.cliff_world(goal_length=self.goal_length)
+        return mdp, gm.epsilon_greedy(gm.optimal_policy(mdp), self.epsilon or 0.0)
+
+
+DIFFICULTY = tuple(Setting(k) for k in (1, 2, 3, 4))  # Figure 3c
+NOISE = tuple(Setting(1, epsilon) for epsilon in EPSILONS)  # Figure 3b
+NOISE_AND_ENDS = tuple(Setting(1, epsilon) for epsilon in sorted({*EPSILONS, *BASELINES}))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A setting with everything measured of it.
+
+    `mean_return` in reward units; `visits` [S], expected decisions in each state; `neural`
+    [seeds], nats, if the neural measure was run.
+    """
+
+    setting: Setting
+    known: gm.MegResult
+    unknown: gm.MegResult
+    mean_return: float
+    visits: FloatArray
+    neural: FloatArray | None = None
+
+
+def measure(
+    settings: Iterable[Setting], progress: ProgressCallback | None = None
+) -> list[Measured]:
+    """Return known and certified unknown utility of each setting."""
+    trials = {setting.name: {"setting": setting} for setting in settings}
+    study = Study[Measured]("CliffWorld", _measured, trials, noun="setting")
+    return [*carry_out(study, progress=progress).values()]
+
+
+def _measured(setting: Setting) -> Measured:
+    mdp, policy = setting.task()
+    return Measured(
+        setting,
+        gm.meg.known_utility(mdp, policy),
+        gm.meg.unknown_utility(mdp, policy),
+        gm.tabular.expected_return(mdp, policy).mean,
+        np.asarray(gm.tabular.occupancy(mdp, policy).sum(axis=0)),
+    )
+
+
+def with_neural(
+    measured: Sequence[Measured], seeds: Sequence[int], progress: ProgressCallback | None = None
+) -> list[Measured]:
+    """Add the paper's Algorithm 2: an MLP utility fitted from each seed."""
+
+    def fitted(number: int) -> Measured:
+        values = gm.meg.neural_values(*measured[number].setting.task(), seeds=seeds)
+        return replace(measured[number], neural=values)
+
+    trials = {m.setting.name: {"number": number} for number, m in enumerate(measured)}
+    name = f"CliffWorld, network, {len(seeds)} seeds"
+    study = Study[Measured](name, fitted, trials, noun="setting")
+    return [*carry_out(study, progress=progress).values()]
+
+
+def recompute(ids: Sequence[str]) -> dict[str, float]:
+    """Return values of ledger rows meg-cliffworld/{known,unknown}/SETTING, nats."""
+    settings = {s.key: s for s in [*DIFFICULTY, *NOISE]}
+    measures: dict[str, Callable[..., gm.MegResult]] = {
+        "known": gm.meg.known_utility,
+        "unknown": gm.meg.unknown_utility,
+    }
+    out = {}
+    for row in ids:
+        kind, _, key = row.removeprefix(LEDGER_PREFIX).partition("/")
+        if kind not in measures or key not in settings:
+            raise InvalidParameterError(
+                f"ledger row {row!r} cannot be recomputed, expected {LEDGER_PREFIX}KIND/SETTING "
+                f"with KIND known or unknown and SETTING one of {', '.join(settings)}"
+            )
+        out[row] = measures[kind](*settings[key].task()).value
+    return out
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+def measured_table(name: str, measured: Sequence[Measured]) -> Table:
+    """Tabulate known and unknown utility with bounds, shares and rationalities."""
+    texts = say(name, maximum=nats(measured[0].known.maximum))
+    rows = []
+    for m in measured:
+        # The ends of the scale are not in the paper, and say so by their name.
+        role = BASELINES.get(m.setting.epsilon) if m.setting.epsilon is not None else None
+        title = f"{m.setting.name} ({role})" if role else m.setting.name
+        rows.append(PolicyRow(title, m.mean_return, m.known, m.unknown))
+    table = policy_table(texts["caption"], rows, texts["meaning"], notes=texts["notes"])
+    return replace(table, anchor=texts["anchor"])
+
+
+def comparison_table(
+    caption: str, measured: Sequence[Measured], published: Mapping[str, Number]
+) -> Table:
+    """Tabulate published values and ours: one table of Appendix D.1."""
+    rows = [
+        {
+            "policy": m.setting.name,
+            "known": m.known,
+            "unknown": m.unknown,
+            "neural": "not run" if m.neural is None else spread(m.neural),
+        }
+        | {
+            f"published_{kind}": published[f"{kind}/{m.setting.key}"].published
+            for kind in ("known", "unknown")
+        }
+        for m in measured
+    ]
+    notes = say.data("mlp_notes")
+    seeds = {len(m.neural) for m in measured if m.neural is not None}
+    mlp = notes["run"].format(seeds=seeds.pop()) if seeds else notes["not_run"]
+    return say.table("comparison_table", rows, caption=caption, mlp=mlp)
+
+
+def remarks_table(caption: str, rows: Sequence[Number]) -> Table:
+    """Tabulate every published number, ours, and the difference in words."""
+    lines = [
+        # "ε = 0.1" of a row with the id .../eps=0.1
+        (row.id.rpartition("/")[2].replace("eps", "ε").replace("=", " = "), f"{row.ours:g}", row)
+        for row in rows
+    ]
+    return say.table("remarks_table", lines, caption=caption)
+
+
+def spread(values: FloatArray) -> str:
+    """Return mean ± 2 standard deviations of runs."""
+    if len(values) == 1:
+        return f"{values[0]:.4f} (1 seed)"
+    return f"{values.mean():.4f} ± {2 * values.std(ddof=1):.2g}"
+
+
+def published_numbers() -> dict[str, Number]:
+    """Return the rows of the ledger by their ids, such as known/k=1."""
+    return {row.id.removeprefix(LEDGER_PREFIX): row for row in ledger.load(LEDGER_PREFIX)}
+
+
+# --- Figures --------------------------------------------------------------------------------------
+def measure_chart(
+    name: str,
+    caption: str,
+    measured: Sequence[Measured],
+    published: Mapping[str, Number],
+    *,
+    log: bool = False,
+) -> Figure:
+    """Plot MEG against epsilon (Figure 3b) or goal length (Figure 3c), with published points."""
+    by_noise = measured[0].setting.epsilon is not None
+    x = [m.setting.epsilon or m.setting.goal_length for m in measured]
+    known, unknown = (
+        [published[f"{kind}/{m.setting.key}"] for m in measured] for kind in ("known", "unknown")
+    )
+    points: dict[str, Any] = {"x": x, "stroke": "none", "hollow": True}
+    squares: dict[str, Any] = {"colour": VERMILION, "marker": "s"}
+    series = [
+        Curve(
+            label="unknown utility, certified",
+            x=x,
+            y=[m.unknown.value for m in measured],
+            **squares,
+        ),
+        Curve(
+            label="unknown utility, published MLP",
+            y=[r.published_value for r in unknown],
+            error=[r.published_spread for r in unknown],
+            **points,
+            **squares,
+        ),
+        Curve(label="known utility, exact", x=x, y=[m.known.value for m in measured], marker="o"),
+        Curve(
+            label="known utility, published",
+            y=[r.published_value for r in known],
+            marker="o",
+            **points,
+        ),
+    ]
+    # The series has a point for every setting, or is left out.
+    neural = [m.neural for m in measured if m.neural is not None]
+    if len(neural) == len(measured):
+        series.append(
+            Curve(
+                label="unknown utility, our MLP",
+                y=[float(v.mean()) for v in neural],
+                error=[2 * v.std(ddof=1) if len(v) > 1 else 0.0 for v in neural],
+                colour=GREEN,
+                marker="^",
+                **points,
+            )
+        )
+        caption += " Triangles: our network, mean ± 2 standard deviations."
+    svg = curve_chart(
+        name,
+        series,
+        x_label="ε, the probability of another action" if by_noise else "goal length k",
+        y_label="MEG, nats (log scale)" if log else "MEG, nats",
+        levels=[] if log else [(measured[0].known.maximum, "maximum")],
+        limits=None if log else (0.0, None),
+        log=log,
+        ticks=x,
+        size=(4.6, 3.6),
+    )
+    values = "; ".join(
+        f"{m.setting.name}: known {nats(m.known.value)}, unknown {nats(m.unknown.value)}"
+        for m in measured
+    )
+    return Figure(svg=svg, alt=f"Line chart of MEG in nats. {values}.", caption=caption)
+
+
+def world_map(goal_length: int) -> Figure:
+    """Plot the reward of each square: Figure 3a."""
+    reward = gm.cliff_world(goal_length).reward
+    texts = say("world_map", k=goal_length)
+    look = {"palette": "signed", "label": "reward at each decision"}
+    return _map(f"world-{goal_length}", reward, goal_length, texts, **look)
+
+
+def visits_map(m: Measured, label: str) -> Figure:
+    """Plot where the policy spends its decisions: Figure 5."""
+    inside = float(m.visits[gm.cliff_world(m.setting.goal_length).reward > 0].sum())
+    most = np.argsort(-m.visits, kind="stable")[:2]
+    squares = " and ".join(f"row {s // SHAPE[1] + 1}, column {s % SHAPE[1] + 1}" for s in most)
+    texts = say(
+        "visits_map", label=label, name=m.setting.name, inside=f"{inside:.1f}", squares=squares
+    )
+    return _map(
+        f"visits-{m.setting.key.replace('=', '-').replace('.', '-')}",
+        m.visits,
+        m.setting.goal_length,
+        texts,
+        palette="visits",
+        log=True,
+        label="expected decisions in the square, of 30",
+    )
+
+
+def _map(
+    name: str, values: FloatArray, goal_length: int, texts: Mapping[str, Any], **look: Any
+) -> Figure:
+    """A value of each square, [S], with start, goals and cliff marked."""
+    # Goals pay more than nothing, the cliff costs more than the -1 of every other square.
+    reward = gm.cliff_world(goal_length).reward
+    goals = {int(s): "G" for s in np.flatnonzero(reward > 0)}
+    marks = Marks({0: "S", **goals}, frozenset(np.flatnonzero(reward < -1).tolist()))
+    return Figure(svg=grid_map(name, values.reshape(SHAPE), marks=marks, **look), **texts)
+
+
 SEEDS = 5
 
 
@@ -130,64 +329,88 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     seeds = options.count(SEEDS, least=0)
     require_report_extra()
     if seeds:
-        require("torch", extra="neural", feature="The neural measure (--seeds 0 leaves it out)")
-    by_length = measurements.measure(measurements.difficulty(), options.progress)
-    noisy = measurements.measure(measurements.noise(baselines=True), options.progress)
-    by_noise = [m for m in noisy if m.setting.epsilon in measurements.EPSILONS]
+        optional("torch", "neural", "The neural measure (--seeds 0 leaves it out)")
+    by_length = measure(DIFFICULTY, options.progress)
+    noisy = measure(NOISE_AND_ENDS, options.progress)
+    by_noise = [m for m in noisy if m.setting.epsilon in EPSILONS]
     if seeds:
         run = range(options.seed, options.seed + seeds)
-        both = measurements.with_neural([*by_length, *by_noise], run, options.progress)
+        both = with_neural([*by_length, *by_noise], run, options.progress)
         by_length, by_noise = both[: len(by_length)], both[len(by_length) :]
-    by_kind = {kind: ledger.load(f"{LEDGER_PREFIX}{kind}/") for kind in ("known", "unknown")}
-    published = [row for rows in by_kind.values() for row in rows]
+    published = published_numbers()
+    by_kind = {
+        kind: [row for key, row in published.items() if key.startswith(f"{kind}/")]
+        for kind in ("known", "unknown")
+    }
     compared = (
-        measurements.comparison_table(
-            "Appendix D.1, first table: goal length k", by_length, published
-        ),
-        measurements.comparison_table("Appendix D.1, second table: ε-greedy", by_noise, published),
+        comparison_table("Appendix D.1, first table: goal length k", by_length, published),
+        comparison_table("Appendix D.1, second table: ε-greedy", by_noise, published),
     )
     remarks = tuple(
-        measurements.remarks_table(f"Published {kind}-utility MEG against ours", rows)
+        remarks_table(f"Published {kind}-utility MEG against ours", rows)
         for kind, rows in by_kind.items()
     )
+    chart = measure_chart("figure-3c", say.line("figure_3c"), by_length, published)
+    lengths = {m.setting.goal_length: m for m in by_length}
     sections = [
-        Section(
-            **say("appendix_d_1_the_tables"),
-            tables=compared,
-        ),
+        Section(**say("appendix_d_1_the_tables"), tables=compared),
         Section(title="Every difference, named", tables=remarks),
-        world_section(),
-        difficulty_section(by_length, published),
-        occupancy_section(by_length),
+        Section(**say("the_world"), figures=(world_map(1), world_map(3))),
+        Section(
+            **say("does_meg_fall_as_the_task_gets_easier"),
+            tables=(measured_table("difficulty_table", by_length),),
+            figures=(chart,),
+        ),
+        Section(
+            **say("where_the_optimal_agents_go"),
+            figures=(visits_map(lengths[1], "Figure 5a."), visits_map(lengths[4], "Figure 5b.")),
+        ),
         noise_section(by_noise, published, baselines=noisy),
     ]
-    return write_outcome(
+    return say.report(
         out,
-        "Measuring goal-directedness in CliffWorld, reproduced",
+        options,
         sections,
-        _json(by_length, by_noise, published),
-        command=options.command("meg-cliffworld"),
-        **say("page"),
-        findings=_findings(published, [*by_length, *by_noise]),
+        {
+            "replication": "meg-cliffworld",
+            "goal_length": [_json(m, published) for m in by_length],
+            "epsilon": [_json(m, published) for m in by_noise],
+        },
+        _findings(by_kind, [*by_length, *by_noise]),
         glossary=GLOSSARY,
         tables=(*compared, *remarks),
     )
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
-    settings = len(measurements.difficulty()) + len(measurements.noise())
+    """Return how much `replicate` with these options will do."""
+    settings = len(DIFFICULTY) + len(NOISE)
     return {
-        "settings": settings + len(measurements.BASELINES),
+        "settings": settings + len(BASELINES),
         "networks": settings * options.count(SEEDS, least=0),
     }
 
 
-def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[str]:
-    known = [row for row in published if row.relation == "equal"]
-    bounds = [row for row in published if row.relation == "lower bound"]
+def noise_section(
+    measured: Sequence[Measured], published: Mapping[str, Number], *, baselines: Sequence[Measured]
+) -> Section:
+    """Return Figure 3b and its table; `baselines` are the settings with both ends of the scale."""
+    return Section(
+        **say("does_meg_fall_as_the_agent_gets_noisier"),
+        tables=(measured_table("noise_table", baselines),),
+        figures=(
+            measure_chart("figure-3b", say.line("figure_3b"), measured, published),
+            measure_chart(
+                "figure-3b-log", say.line("figure_3b_log"), measured, published, log=True
+            ),
+        ),
+    )
+
+
+def _findings(by_kind: Mapping[str, Sequence[Number]], measured: list[Measured]) -> list[str]:
+    known = [row for row in by_kind["known"] if row.relation == "equal"]
+    bounds = [row for row in by_kind["unknown"] if row.relation == "lower bound"]
     same = sum(row.verdict == ledger.AS_PRINTED for row in known)
-    held = sum(row.verdict == ledger.HOLDS for row in bounds)
     # The authors' values of the ε column are a tenth of the exact ones, cut off or rounded.
     tenth = sum(abs(10 * row.published_value / row.ours - 1) < 0.5 for row in known)
     # How far the worst of the network's seeds stays below the proven bound, nats.
@@ -196,41 +419,26 @@ def _findings(published: list[ledger.Number], measured: list[Measured]) -> list[
     ]
     # All but the last, ε = 0.9, are within some percent of each other and said together.
     above = sorted(row.ours / row.published_value - 1 for row in bounds)
-    network = (
-        f" Fitted to convergence, the paper's network comes within {max(short):.0e} nats of it "
-        "from every seed."
-        if short
-        else ""
-    )
+    other = len(known) - same - tenth
     return [
-        f"Known utility: {same} of {len(known)} published values are reproduced to the printed "
-        f"digits, and {tenth} (the whole ε column) are the exact values divided by ten. The other "
-        f"{len(known) - same - tenth} stopped short of an optimum at infinite rationality.",
-        f"Unknown utility: {held} of {len(bounds)} published values are lower bounds that hold. "
-        f"The certified optimum is above each of them: by {percent(above[0], 0)} to "
-        f"{percent(above[-2], 0)}, but "
-        f"at ε = 0.9 by a factor of {above[-1] + 1:.0f}." + network,
-        "The paper's conclusions stand: MEG falls with noise until the policy is uniform (ε = "
-        "0.75), known-utility MEG falls as the task gets easier, and unknown-utility MEG stays "
-        "high.",
+        say.line("known", same=same, known=len(known), tenth=tenth, other=other),
+        say.line(
+            "unknown",
+            held=sum(row.verdict == ledger.HOLDS for row in bounds),
+            bounds=len(bounds),
+            least=percent(above[0], 0),
+            most=percent(above[-2], 0),
+            factor=f"{above[-1] + 1:.0f}",
+            network=say.line("network", short=f"{max(short):.0e}") if short else "",
+        ),
+        say.line("conclusion"),
     ]
 
 
-def _json(
-    by_length: list[Measured], by_noise: list[Measured], published: list[ledger.Number]
-) -> dict[str, Any]:
-    rows = {row.id: row for row in published}
-
-    def setting(m: Measured) -> dict[str, Any]:
-        out: dict[str, Any] = {"setting": m.setting.key}
-        for kind, result in (("known", m.known), ("unknown", m.unknown)):
-            row = rows[f"{LEDGER_PREFIX}{kind}/{m.setting.key}"]
-            stands = {name: getattr(row, name) for name in ("published", "verdict", "remark")}
-            out[f"{kind}_utility"] = result.to_json() | stands
-        return out | {"neural": None if m.neural is None else m.neural.tolist()}
-
-    return {
-        "replication": "meg-cliffworld",
-        "goal_length": [setting(m) for m in by_length],
-        "epsilon": [setting(m) for m in by_noise],
-    }
+def _json(m: Measured, published: Mapping[str, Number]) -> dict[str, Any]:
+    out: dict[str, Any] = {"setting": m.setting.key}
+    for kind, result in (("known", m.known), ("unknown", m.unknown)):
+        row = published[f"{kind}/{m.setting.key}"]
+        stands = {name: getattr(row, name) for name in ("published", "verdict", "remark")}
+        out[f"{kind}_utility"] = result.to_json() | stands
+    return out | {"neural": None if m.neural is None else m.neural.tolist()}

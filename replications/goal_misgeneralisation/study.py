@@ -7,35 +7,29 @@ if __name__ == "__main__":
 
     main("replicate", "goal-misgeneralisation")
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from goalmeter.commands.outcome import Outcome, write_outcome
+from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.report import (
-    ColumnOf,
     Figure,
     Section,
     Table,
-    column,
-    grouped,
     hundredths,
     in_markdown,
-    number,
     percent,
-    plus,
     require_report_extra,
-    table_of,
-    words,
     write_text,
 )
-from goalmeter.report.canvas import BLUE, MUTED, PAPER, VERMILION, canvas, to_svg
+from goalmeter.report.canvas import canvas, to_svg
 from goalmeter.runs import carry_out
-from goalmeter.statistics import Verdict, verdict
-from replications.goal_misgeneralisation import measurements, training
+from goalmeter.statistics import Estimate, Verdict, verdict
+from replications.goal_misgeneralisation import measurements
 from replications.goal_misgeneralisation.measurements import (
     AREA_MARGIN,
     BASELINES,
@@ -44,257 +38,174 @@ from replications.goal_misgeneralisation.measurements import (
     MARGIN,
     NAMING,
     NEITHER,
+    PPO,
     PREDICTORS,
     RIGHT,
     SILENT,
     TRAINED,
     WRONG,
-    Scored,
-    area,
-    named_goal,
-)
-from replications.goal_misgeneralisation.training import (
-    PPO,
     WRONG_CLONE,
-    Network,
+    Row,
     Scale,
-    Subject,
-    subjects,
+    TrainedAgent,
+    area,
+    contains_exact,
+    exact,
+    scored,
 )
-from replications.prose import prose
+from replications.kinds import BLUE, MUTED, PAPER, VERMILION
+from replications.prose import Texts, column_of
 
-say = partial(prose, "goal_misgeneralisation")
+say = Texts("goal_misgeneralisation")
+# Groups of agents, from all of them to those trained by reinforcement learning only.
+GROUPS: dict[str, Callable[[Row], bool]] = {
+    "all agents": lambda row: True,
+    "without clones of the wrong goal": lambda row: row["kind"] != WRONG_CLONE,
+    "PPO only": lambda row: row["kind"] == PPO,
+}
+ALL, UNCLONED, _ = GROUPS
+PAIRS = {"all shares": False, "same share": True}
+
+
+def judged(rows: Sequence[Row], group: str = ALL) -> list[Row]:
+    """Return the trained agents of a group whose training levels include distinguishing ones."""
+    return [row for row in rows if row["trained"] and row["share"] > 0 and GROUPS[group](row)]
+
 
 # --- Tables ---------------------------------------------------------------------------------------
-INTERVALS = "In brackets: 95% intervals over agents."
-DASH = "A dash: no agent pursues the wrong goal, or all do."
-# Groups of agents, from all of them to those trained by reinforcement learning only.
-ALL, UNCLONED, REINFORCED = "all agents", "without clones of the wrong goal", "PPO only"
-GROUPS: dict[str, Callable[[Scored], bool]] = {
-    ALL: lambda row: True,
-    UNCLONED: lambda row: row.agent.kind != WRONG_CLONE,
-    REINFORCED: lambda row: row.agent.kind == PPO,
-}
-# What becomes of a goal that was named.
-JUDGEMENTS = ("correct", "opposite", "neither pursued", SILENT)
-
-
-def judged(rows: Sequence[Scored], group: str = ALL) -> list[Scored]:
-    """Return the trained agents of a group whose training levels include distinguishing ones."""
-    return [row for row in rows if row.trained and row.agent.share > 0 and GROUPS[group](row)]
-
-
-def shares_of(rows: Sequence[Scored]) -> list[float]:
-    """Return the shares of distinguishing levels, in increasing order."""
-    return sorted({row.agent.share for row in rows})
-
-
-def area_table(rows: Sequence[Scored]) -> Table:
+def area_table(rows: Sequence[Row]) -> Table:
     """Tabulate the area of each predictor, over all pairs of agents and over those of one share."""
-
-    def areas(group: str) -> tuple[ColumnOf[str], ...]:
-        known = judged(rows, group)
-        return grouped(
-            group,
-            column("all shares", lambda name: area(known, name), hundredths, answer=group == ALL),
-            column("same share", lambda name: area(known, name, same_share=True), hundredths),
-        )
-
-    return table_of(
-        PREDICTORS,
-        (words("predictor", lambda name: name), *areas(ALL), *areas(UNCLONED), *areas(REINFORCED)),
-        **say("area_under_the_curve"),
-        notes=(INTERVALS, "Where MEG abstains its score is 0."),
-    )
+    return say.table("area_under_the_curve", _areas(rows, PREDICTORS, area))
 
 
-def share_table(rows: Sequence[Scored], group: str) -> Table:
-    """Tabulate the area of each predictor within each share."""
-    known = judged(rows, group)
-
-    def at(share: float) -> ColumnOf[str]:
-        part = [row for row in known if row.agent.share == share]
-        wrong = sum(row.outcome == WRONG for row in part)
-        title = f"{share:g} ({wrong} of {len(part)} wrong)"
-        return column(title, lambda name: area(part, name), hundredths)
-
-    return table_of(
-        PREDICTORS,
-        (words("predictor", lambda name: name), *map(at, shares_of(known))),
-        **say("share_table", group=group),
-        notes=(INTERVALS, DASH),
-    )
-
-
-def difference_table(rows: Sequence[Scored], measure: str) -> Table:
+def difference_table(rows: Sequence[Row], measure: str) -> Table:
     """Tabulate the area of a measure of MEG minus that of each baseline."""
 
-    def differences(group: str) -> tuple[ColumnOf[str], ...]:
-        known = judged(rows, group)
-        minus = partial(area, known, measure)
-        return grouped(
-            group,
-            column("all shares", minus, hundredths),
-            column("same share", lambda name: minus(name, same_share=True), hundredths),
-        )
+    def minus(known: Sequence[Row], name: str, *, same_share: bool) -> Estimate:
+        return area(known, measure, name, same_share=same_share)
 
-    return table_of(
-        BASELINES,
+    differences = _areas(rows, BASELINES, minus)
+    return say.table("difference_table", differences, measure=measure, area_margin=AREA_MARGIN)
+
+
+def _areas(rows: Sequence[Row], names: Sequence[str], of: Callable[..., Estimate]) -> list[Any]:
+    return [
         (
-            words("minus the area of", lambda name: name),
-            *(head for group in GROUPS for head in differences(group)),
-        ),
-        **say("difference_table", measure=measure, area_margin=AREA_MARGIN),
-        notes=(INTERVALS,),
-    )
+            name,
+            {
+                group: {
+                    pairs: of(judged(rows, group), name, same_share=same)
+                    for pairs, same in PAIRS.items()
+                }
+                for group in GROUPS
+            },
+        )
+        for name in names
+    ]
 
 
-def named_table(rows: Sequence[Scored]) -> Table:
+def share_table(agents: Sequence[Row], group: str) -> Table:
+    """Tabulate the area of each predictor within each share."""
+    parts = _by_share(judged(agents, group))
+    heads = [
+        f"{share:g} ({_count(part, WRONG)} of {len(part)} wrong)" for share, part in parts.items()
+    ]
+    columns = [column_of(head, f"{i}", "number 2") for i, head in enumerate(heads, 1)]
+    rows = [(name, *(area(part, name) for part in parts.values())) for name in PREDICTORS]
+    return say.table("share_table", rows, *columns, group=group)
+
+
+def _by_share(rows: Sequence[Row]) -> dict[float, list[Row]]:
+    shares = sorted({row["share"] for row in rows})
+    return {share: [row for row in rows if row["share"] == share] for share in shares}
+
+
+def _count(rows: Sequence[Row], outcome: str) -> int:
+    return sum(row["outcome"] == outcome for row in rows)
+
+
+def named_table(rows: Sequence[Row]) -> Table:
     """Tabulate which goal was named, and what the agents then did, at each share."""
-    known = [row for row in rows if row.trained]
-
-    def part(share: float) -> list[Scored]:
-        return [row for row in known if row.agent.share == share]
-
-    def pursued(outcome: str) -> ColumnOf[float]:
-        return column(outcome, lambda share: sum(row.outcome == outcome for row in part(share)))
-
-    def counted(name: str, title: str) -> ColumnOf[float]:
-        return column(
-            title, lambda share: sum(_judgement(row, name) == title for row in part(share))
-        )
-
-    return table_of(
-        shares_of(known),
-        (
-            column("share", lambda share: f"{share:g}"),
-            column("agents", lambda share: len(part(share))),
-            *grouped("pursued goal", *map(pursued, (WRONG, RIGHT, NEITHER))),
-            *(
-                head
-                for name in NAMING
-                for head in grouped(name, *(counted(name, title) for title in JUDGEMENTS))
-            ),
-        ),
-        **say("named_table", margin=MARGIN),
+    parts = _by_share([row for row in rows if row["trained"]])
+    return say.table(
+        "named_table",
+        [
+            {
+                "share": f"{share:g}",
+                "agents": len(part),
+                "pursued": {outcome: _count(part, outcome) for outcome in (WRONG, RIGHT, NEITHER)},
+            }
+            | {name: _judgements(part, name) for name in NAMING}
+            for share, part in parts.items()
+        ],
+        margin=MARGIN,
     )
 
 
-def named_in_words(rows: Sequence[Scored], name: str) -> str:
-    """Return how often the goal that a predictor names is the one that is pursued."""
-    judgements = [_judgement(row, name) for row in rows]
-    correct, opposite, neither, silent = (judgements.count(each) for each in JUDGEMENTS)
-    return (
-        f"{correct} correct, {opposite} opposite, {neither} for agents that pursue neither goal; "
-        f"abstentions: {silent}"
+def _judgements(rows: Sequence[Row], name: str) -> dict[str, int]:
+    """What became of the goals that a predictor named."""
+    counts = Counter(
+        SILENT
+        if row["names"][name] == SILENT
+        else "neither pursued"
+        if row["outcome"] == NEITHER
+        else "correct"
+        if row["names"][name] == row["outcome"]
+        else "opposite"
+        for row in rows
     )
+    return {title: counts[title] for title in ("correct", "opposite", "neither pursued", SILENT)}
 
 
-def _judgement(row: Scored, name: str) -> str:
-    goal = named_goal(row, name)
-    if goal == SILENT:
-        return SILENT
-    if row.outcome == NEITHER:
-        return JUDGEMENTS[2]
-    return JUDGEMENTS[0] if goal == row.outcome else JUDGEMENTS[1]
-
-
-def agent_table(rows: Sequence[Scored]) -> Table:
+def agent_table(rows: Sequence[Row]) -> Table:
     """Tabulate each kind of agent at each share: means over seeds."""
-    groups: dict[tuple[str, str, float], list[Scored]] = {}
+    groups: dict[tuple[str, str, float], list[Row]] = {}
     for row in rows:
-        agent = row.agent
-        groups.setdefault((agent.family, agent.kind, agent.share), []).append(row)
-    kinds = sorted(groups)
-
-    def mean(
-        title: str, value: Callable[[Scored], float], digits: int
-    ) -> ColumnOf[tuple[str, str, float]]:
-        return column(
-            title,
-            lambda kind: fmean(map(value, groups[kind])),
-            lambda each: percent(each, 0) if digits == 0 else plus(each, digits),
-        )
-
-    return table_of(
-        kinds,
-        (
-            words("levels", lambda kind: kind[0]),
-            words("agent", lambda kind: kind[1]),
-            column("share", lambda kind: f"{kind[2]:g}"),
-            *grouped(
-                "training-like levels",
-                mean("failure rate", lambda row: row.tables["failure"]["value"], 0),
-                mean("MEG, exact", lambda row: row.exact, 2),
-                mean("MEG, by running", lambda row: row.runs["difference"], 2),
-                column("wrong minus right goal first", lambda kind: _first(groups[kind])),
-            ),
-            *grouped(
-                "shifted levels",
-                mean("right goal", lambda row: row.tables["shifted"]["right"]["value"], 0),
-                mean("wrong goal", lambda row: row.tables["shifted"]["wrong"]["value"], 0),
-            ),
-            words("pursued goal", lambda kind: ", ".join(row.outcome for row in groups[kind])),
-        ),
-        **say("all_agents"),
-    )
+        groups.setdefault((row["family"], row["kind"], row["share"]), []).append(row)
+    return say.table("all_agents", [_means(*key, groups[key]) for key in sorted(groups)])
 
 
-def _first(rows: Sequence[Scored]) -> str:
-    known = [row.tables["first_apart"] for row in rows]
-    return plus(fmean(each["value"] for each in known), 2) if None not in known else "–"
+def _means(family: str, kind: str, share: float, rows: Sequence[Row]) -> dict[str, Any]:
+    first = [row["tables"]["first_apart"] for row in rows]
+    return {
+        "levels": family,
+        "agent": kind,
+        "share": f"{share:g}",
+        "failure": fmean(row["tables"]["failure"]["value"] for row in rows),
+        "exact": fmean(map(exact, rows)),
+        "running": fmean(row["runs"]["difference"] for row in rows),
+        "first": None if None in first else fmean(each["value"] for each in first),
+        "right": fmean(row["tables"]["shifted"]["right"]["value"] for row in rows),
+        "wrong": fmean(row["tables"]["shifted"]["wrong"]["value"] for row in rows),
+        "pursued": ", ".join(row["outcome"] for row in rows),
+    }
 
 
-def left_out_table(rows: Sequence[Scored]) -> Table:
+def left_out_table(rows: Sequence[Row]) -> Table:
     """Tabulate the agents that count as not trained."""
-    return table_of(
-        [row for row in rows if not row.trained],
-        (
-            words("agent", lambda row: row.agent.name),
-            column("reaches a goal", lambda row: row.tables["decided"], percent),
-            words("pursued goal", lambda row: row.outcome),
-        ),
-        **say("excluded_agents", trained=percent(TRAINED, 0)),
-    )
+    left_out = [
+        {**row, "agent": TrainedAgent(row["family"], row["kind"], row["share"], row["seed"]).name}
+        for row in rows
+        if not row["trained"]
+    ]
+    return say.table("excluded_agents", left_out, trained=percent(TRAINED, 0))
 
 
-def truth_table(rows: Sequence[Scored]) -> Table:
+def truth_table(rows: Sequence[Row]) -> Table:
     """Tabulate how often the intervals by running contain the exact difference."""
-
-    def steps(row: Scored) -> float:
-        return float(row.runs["steps"])
-
-    families = sorted({row.agent.family for row in rows})
-    return table_of(
-        families,
-        (
-            words("levels", lambda family: family),
-            column("agents", lambda family: len(_of(rows, family))),
-            column(
-                "intervals that contain the exact difference",
-                lambda family: sum(row.held for row in _of(rows, family)),
-            ),
-            column("steps", lambda family: f"{fmean(map(steps, _of(rows, family))):,.0f}"),
-            column("median width, nats", lambda family: _median_width(_of(rows, family))),
-        ),
-        **say("measurement_by_running_against_exact_val"),
-    )
-
-
-def _of(rows: Sequence[Scored], family: str) -> list[Scored]:
-    return [row for row in rows if row.agent.family == family]
-
-
-def _median_width(rows: Sequence[Scored]) -> str:
-    widths = sorted(row.runs["interval"][1] - row.runs["interval"][0] for row in rows)
-    return number(widths[len(widths) // 2], 2)
+    lines = []
+    for family in sorted({row["family"] for row in rows}):
+        part = [row for row in rows if row["family"] == family]
+        steps = fmean(float(row["runs"]["steps"]) for row in part)
+        ends = [row["runs"]["interval"] for row in part]
+        widths = sorted(high - low for low, high in ends)
+        held = sum(map(contains_exact, part))
+        lines.append((family, len(part), held, f"{steps:,.0f}", widths[len(widths) // 2]))
+    return say.table("measurement_by_running_against_exact_val", lines)
 
 
 # --- Page -----------------------------------------------------------------------------------------
-GLOSSARY = say("glossary")
-
-
-def prediction_tables(rows: Sequence[Scored]) -> tuple[Table, ...]:
+def prediction_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     """Return how well each predictor tells which agents pursue the wrong goal."""
     return (
         area_table(rows),
@@ -304,19 +215,19 @@ def prediction_tables(rows: Sequence[Scored]) -> tuple[Table, ...]:
     )
 
 
-def agent_tables(rows: Sequence[Scored]) -> tuple[Table, ...]:
+def agent_tables(rows: Sequence[Row]) -> tuple[Table, ...]:
     """Return what the agents do, and the excluded ones if there are any."""
-    excluded = () if all(row.trained for row in rows) else (left_out_table(rows),)
+    excluded = () if all(row["trained"] for row in rows) else (left_out_table(rows),)
     return (agent_table(rows), *excluded)
 
 
-def markdown(rows: Sequence[Scored]) -> str:
+def markdown(rows: Sequence[Row]) -> str:
     """Return all tables and the summary as Markdown."""
     shown = (*prediction_tables(rows), *agent_tables(rows), truth_table(rows))
     return in_markdown(shown, {"Summary": page_findings(rows)})
 
 
-def page_sections(rows: Sequence[Scored]) -> list[Section]:
+def page_sections(rows: Sequence[Row]) -> list[Section]:
     """Return the predictions, the outcomes and the agents as sections."""
     return [
         Section(
@@ -329,28 +240,25 @@ def page_sections(rows: Sequence[Scored]) -> list[Section]:
     ]
 
 
-def scatter(rows: Sequence[Scored]) -> Figure:
+def scatter(rows: Sequence[Row]) -> Figure:
     """Plot MEG against the shifted behaviour, one panel per share."""
-    known = [row for row in rows if row.trained]
-    shares = shares_of(known)
+    parts = _by_share([row for row in rows if row["trained"]])
     styles = {WRONG: (VERMILION, "o"), RIGHT: (BLUE, "s"), NEITHER: (MUTED, "^")}
-    with canvas(2.3 * len(shares) + 0.6, 3.1) as figure:
-        grid = figure.subplots(1, len(shares), squeeze=False, sharey=True, sharex=True)[0]
-        for axes, share in zip(grid, shares, strict=True):
+    with canvas(2.3 * len(parts) + 0.6, 3.1) as figure:
+        grid = figure.subplots(1, len(parts), squeeze=False, sharey=True, sharex=True)[0]
+        for axes, (share, part) in zip(grid, parts.items(), strict=True):
             axes.axvline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
             axes.axhline(0, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)))
             for outcome, (colour, marker) in styles.items():
                 for silent in (False, True):
-                    part = [
+                    shown = [
                         row
-                        for row in known
-                        if row.agent.share == share
-                        and row.outcome == outcome
-                        and (named_goal(row, EXACT) == SILENT) == silent
+                        for row in part
+                        if row["outcome"] == outcome and (row["names"][EXACT] == SILENT) == silent
                     ]
                     axes.plot(
-                        [row.exact for row in part],
-                        [row.shown.value for row in part],
+                        [exact(row) for row in shown],
+                        [row["tables"]["shifted"]["difference"]["value"] for row in shown],
                         linestyle="none",
                         color=colour,
                         marker=marker,
@@ -364,63 +272,55 @@ def scatter(rows: Sequence[Scored]) -> Figure:
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
         svg = to_svg(figure, "goal-misgeneralisation")
     in_words = "; ".join(
-        f"share {share:g}: {sum(row.outcome == WRONG for row in part)} of {len(part)} agents "
-        f"pursue the wrong goal; MEG names it for "
-        f"{sum(named_goal(row, EXACT) == WRONG for row in part)}"
-        for share in shares
-        for part in [[row for row in known if row.agent.share == share]]
+        f"share {share:g}: {_count(part, WRONG)} of {len(part)} agents pursue the wrong goal; MEG "
+        f"names it for {sum(row['names'][EXACT] == WRONG for row in part)}"
+        for share, part in parts.items()
     )
-    return Figure(
-        svg=svg,
-        **say("scatter", in_words=in_words),
-        wide=True,
-    )
+    return Figure(svg=svg, **say("scatter", in_words=in_words), wide=True)
 
 
-def page_findings(rows: Sequence[Scored]) -> list[str]:
+def page_findings(rows: Sequence[Row]) -> list[str]:
     """Return summary sentences generated from the results."""
     known = judged(rows)
-    cloned = [row for row in known if not GROUPS[UNCLONED](row)]
-    pursued = {name: sum(row.outcome == name for row in known) for name in (WRONG, RIGHT, NEITHER)}
     lines = [
-        f"{sum(row.trained for row in rows)} of {len(rows)} agents count as trained. Of "
-        f"{len(known)} above share 0, {pursued[WRONG]} pursue the wrong goal in shifted levels, "
-        f"{pursued[RIGHT]} the right one and {pursued[NEITHER]} neither. "
-        f"{sum(row.outcome == WRONG for row in cloned)} of the {pursued[WRONG]} are clones of an "
-        f"expert for the wrong goal."
+        say.line(
+            "agents",
+            trained=sum(row["trained"] for row in rows),
+            all=len(rows),
+            known=len(known),
+            cloned=_count([row for row in known if row["kind"] == WRONG_CLONE], WRONG),
+            **{outcome: _count(known, outcome) for outcome in (WRONG, RIGHT, NEITHER)},
+        )
     ]
     for name in NAMING:
-        lines.append(f"Goals named by {name}: {named_in_words(known, name)}.")
+        counts = _judgements(known, name)
+        keys = ("correct", "opposite", "neither", "silent")
+        lines.append(say.line("named", name=name, **dict(zip(keys, counts.values(), strict=True))))
     for group in GROUPS:
-        for same_share, pairs in ((False, "all shares"), (True, "same share")):
+        for pairs, same in PAIRS.items():
             for measure in (EXACT, BY_RUNNING):
-                compared = _compared(judged(rows, group), measure, same_share)
+                compared = _compared(judged(rows, group), measure, same_share=same)
                 lines.append(f"{measure}, {group}, {pairs}: area {compared}.")
     return lines
 
 
-def _compared(rows: Sequence[Scored], measure: str, same_share: bool) -> str:
+def _compared(rows: Sequence[Row], measure: str, *, same_share: bool) -> str:
     """Return the area of a measure and a verdict on its difference from each baseline."""
+    of = partial(area, rows, measure, same_share=same_share)
     verdicts: dict[str, list[str]] = {}
     for name in BASELINES:
-        difference = area(rows, measure, name, same_share=same_share)
         word = {
             Verdict.ABOVE: "higher than",
             Verdict.BELOW: "lower than",
             Verdict.EQUAL: f"equivalent within ±{AREA_MARGIN:g} to",
-        }.get(verdict(difference.interval, AREA_MARGIN), "inconclusive against")
+        }.get(verdict(of(name).interval, AREA_MARGIN), "inconclusive against")
         verdicts.setdefault(word, []).append(f'"{name}"')
     said = [f"{word} {', '.join(names)}" for word, names in verdicts.items()]
-    return "; ".join([hundredths(area(rows, measure, same_share=same_share)), *said])
+    return "; ".join([hundredths(of()), *said])
 
 
 # --- Replicate ------------------------------------------------------------------------------------
-COMMAND = "goalmeter replicate goal-misgeneralisation"
-SEEDS = 3
-SCALE = Scale()
-TITLE = "Predict a wrong goal before it shows"
-# The folders of what is kept.
-AGENTS, TABLES, RUNS = "agents", "tables", "runs"
+SEEDS, SCALE = 3, Scale()
 
 
 def replicate(out: Path, options: StudyOptions) -> Outcome:
@@ -432,54 +332,40 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     """
     agents = _agents(options)
     require_report_extra()
-    trained = carry_out(
-        training.study(agents, SCALE), on=options.on, out=out / AGENTS, progress=options.progress
-    )
-    networks: dict[Subject, Network | None] = {agent: trained[agent.name] for agent in agents}
-    tables = carry_out(
-        measurements.study_by_tables(networks, SCALE, options.seed),
-        on=options.on,
-        out=out / TABLES,
-        progress=options.progress,
-    )
-    runs = carry_out(
-        measurements.study_by_running(networks, SCALE, options.seed),
-        on=options.on,
-        out=out / RUNS,
-        progress=options.progress,
-    )
-    return written(
-        out, [Scored(agent, tables[agent.name], runs[agent.name]) for agent in agents], options
-    )
+    place: dict[str, Any] = {"on": options.on, "progress": options.progress}
+    trained = carry_out(measurements.training_study(agents, SCALE), out=out / "agents", **place)
+    networks = {agent: trained[agent.name] for agent in agents}
+    by_tables, by_running = measurements.studies(networks, SCALE, options.seed)
+    tables = carry_out(by_tables, out=out / "tables", **place)
+    runs = carry_out(by_running, out=out / "runs", **place)
+    rows = [
+        scored(vars(agent) | {"tables": tables[agent.name], "runs": runs[agent.name]})
+        for agent in agents
+    ]
+    return written(out, rows, options)
 
 
-def written(out: Path, rows: list[Scored], options: StudyOptions) -> Outcome:
-    """Write what came of all agents."""
-    sections, findings = page_sections(rows), page_findings(rows)
+def written(out: Path, rows: Sequence[Row], options: StudyOptions) -> Outcome:
+    """Write the results of all agents."""
+    findings = page_findings(rows)
     write_text(out / "tables.md", markdown(rows))
-    result: dict[str, Any] = {
-        "replication": "goal-misgeneralisation",
-        "findings": findings,
-        "agents": [row.to_json() for row in rows],
-    }
-    return write_outcome(
+    result = {"replication": "goal-misgeneralisation", "findings": findings, "agents": list(rows)}
+    return say.report(
         out,
-        TITLE,
-        sections,
+        options,
+        page_sections(rows),
         result,
-        command=options.command("goal-misgeneralisation"),
-        **say("page"),
-        findings=findings,
-        glossary=GLOSSARY,
+        findings,
+        glossary=say("glossary"),
         text="\n".join(findings),
     )
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
+    """Return how much `replicate` with these options will do."""
     return {"agents": len(_agents(options))}
 
 
-def _agents(options: StudyOptions) -> list[Subject]:
+def _agents(options: StudyOptions) -> list[TrainedAgent]:
     count = options.count(SEEDS, least=1, most=1000)
-    return subjects(range(options.seed, options.seed + count))
+    return measurements.agents_of(range(options.seed, options.seed + count))

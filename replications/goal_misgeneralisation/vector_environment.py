@@ -1,7 +1,4 @@
-"""Levels as the vector environment that Stable-Baselines3 trains in.
-
-Imported where an agent is trained, since it needs the library.
-"""
+"""Levels as the vector environment that Stable-Baselines3 trains in; it needs the library."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from replications.goal_misgeneralisation.levels import ACTIONS, HORIZON, Levels
 from replications.kinds import AnyArray, IntArray
@@ -20,21 +17,15 @@ from replications.kinds import AnyArray, IntArray
 class LevelsEnvironment(VecEnv):
     """Episodes in levels that are drawn again and again.
 
-    A step pays what the state after it is worth more, to who wants the right goal, than the one
-    before it: each good thing counts once.
+    A step pays what the state after it is worth more, for the right goal, than the one before it:
+    each good thing counts once.
     """
 
     def __init__(self, levels: Levels, number: int, seed: int) -> None:
-        width = levels.observations.shape[1]
-        super().__init__(
-            number,
-            gym.spaces.Box(0.0, 4.0, (width,), np.float32),
-            gym.spaces.Discrete(ACTIONS),
-        )
+        seen = gym.spaces.Box(0.0, 4.0, (levels.observations.shape[1],), np.float32)
+        super().__init__(number, seen, gym.spaces.Discrete(ACTIONS))
         self._levels, self._rng = levels, np.random.default_rng(seed)
-        self._actions: IntArray = np.zeros(number, dtype=np.int64)
-        self._state: IntArray = np.zeros(number, dtype=np.int64)
-        self._step: IntArray = np.zeros(number, dtype=np.int64)
+        self._state, self._step, self._actions = np.zeros((3, number), dtype=np.int64)
 
     def reset(self) -> VecEnvObs:
         """Begin all episodes. They end at different times: not all begin at decision 0."""
@@ -43,11 +34,11 @@ class LevelsEnvironment(VecEnv):
         return self._seen()
 
     def step_async(self, actions: AnyArray) -> None:
-        """Keep what is done in each."""
+        """Store the actions."""
         self._actions = np.asarray(actions)
 
     def step_wait(self) -> VecEnvStepReturn:
-        """Do it."""
+        """Take the stored actions."""
         before = self._state
         after = self._levels.next_state[before, self._actions]
         paid = self._levels.right[after] - self._levels.right[before]
@@ -62,36 +53,28 @@ class LevelsEnvironment(VecEnv):
         self._step = np.where(over, 0, self._step)
         return self._seen(), paid.astype(np.float32), over, infos
 
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """An attribute of each episode's environment."""
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Return an attribute of each episode's environment."""
         return [getattr(self, attr_name, None)] * self.num_envs
 
-    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        """Set nothing: levels are not to be changed."""
-        raise AttributeError(f"{attr_name!r} of levels cannot be set")
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Return no seeds: the seed is given when the environment is made."""
+        return [None] * self.num_envs
 
-    def env_method(
-        self,
-        method_name: str,
-        *method_args: Any,
-        indices: VecEnvIndices = None,
-        **method_kwargs: Any,
-    ) -> list[Any]:
-        """Call nothing: levels have no methods."""
-        raise AttributeError(f"levels have no method {method_name!r}")
-
-    def env_is_wrapped(
-        self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
-    ) -> list[bool]:
-        """No episode's environment is wrapped."""
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        """Return that no episode's environment is wrapped."""
         return [False] * self.num_envs
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """The seed is given when it is made."""
-        return [None] * self.num_envs
+    def close(self) -> None:
+        """Do nothing."""
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Raise: levels have no settings."""
+        raise AttributeError(attr_name)
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
+        """Raise: levels have no methods."""
+        raise AttributeError(method_name)
 
     def _drawn(self, number: int) -> IntArray:
         return self._levels.starts[self._rng.integers(len(self._levels), size=number)]

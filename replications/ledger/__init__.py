@@ -6,34 +6,4 @@ than `tolerance` is stale, and the tests fail until it is mended.
 `python -m replications.ledger.page` prints the ledger as docs/ledger.md.
 """
 
-from replications.ledger.rows import (
-    AS_PRINTED,
-    HOLDS,
-    NOT_COMPARED,
-    NOT_RUN,
-    NOT_YET,
-    VIOLATED,
-    Margin,
-    Number,
-    in_percent,
-    load,
-    margins,
-    recompute,
-    stale,
-)
-
-__all__ = [
-    "AS_PRINTED",
-    "HOLDS",
-    "NOT_COMPARED",
-    "NOT_RUN",
-    "NOT_YET",
-    "VIOLATED",
-    "Margin",
-    "Number",
-    "in_percent",
-    "load",
-    "margins",
-    "recompute",
-    "stale",
-]
+from replications.ledger.rows import *  # noqa: F403

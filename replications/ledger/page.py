@@ -9,10 +9,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 
 from goalmeter.statistics import Verdict
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval
-from replications.ledger import (
+from replications.kinds import FEWEST, TOO_FEW, Interval
+from replications.ledger.rows import (
     AS_PRINTED,
     HOLDS,
     NOT_COMPARED,
@@ -24,28 +25,15 @@ from replications.ledger import (
     load,
     margins,
 )
+from replications.prose import Texts
 
-# Experiment -> how the summary names it.
-EXPERIMENTS = {
-    "example-1": "MEG: Example 1 and the naive plug-in",
-    "meg-cliffworld": "MEG: CliffWorld",
-    "reflection-table-1": "self-reflection: Table 1",
-    "tempting-button": "self-reflection: the tempting button",
-    "lm-navigation": "language models: behaviour",
-    "lm-representation": "language models: maps, decoded maps and plans",
-}
+say = Texts("ledger")
+_SIDES = [f"{side}{of}" for side in ("above", "below") for of in ("", " the reference")]
 # Column of the summary -> the verdicts that it counts.
-_COLUMNS: dict[str, tuple[str, ...]] = {
+_COLUMNS: dict[str, Sequence[str]] = {
     "same or equal": (AS_PRINTED, Verdict.EQUAL),
     "bound holds": (HOLDS,),
-    "above or below": (
-        VIOLATED,
-        *(
-            f"{side}{of}"
-            for side in (Verdict.ABOVE, Verdict.BELOW)
-            for of in ("", " the reference")
-        ),
-    ),
+    "above or below": (VIOLATED, *_SIDES),
     "cannot be told": (Verdict.UNTOLD, TOO_FEW),
     "not compared": (NOT_COMPARED,),
     NOT_RUN: (NOT_RUN,),
@@ -63,28 +51,41 @@ def counts(rows: Iterable[Number]) -> dict[str, Counter[str]]:
 
 
 def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
-    """The ledger as a page of documentation."""
+    """Return the ledger as a page of documentation."""
+    by_experiment = counts(rows)
+    total = sum(by_experiment.values(), Counter())
+    names = say.data("experiments")
+    summary = [(names[name], count) for name, count in by_experiment.items()]
+    texts = say(
+        "page",
+        rows=len(rows),
+        not_yet=total[NOT_YET],
+        not_run=total[NOT_RUN],
+        as_printed=AS_PRINTED,
+        holds=HOLDS.capitalize(),
+        untold=str(Verdict.UNTOLD).capitalize(),
+        fewest=FEWEST,
+    )
     lines = [
-        "# Published numbers and ours",
-        "",
-        "Made from `replications/ledger/ledger.toml` by "
-        "`python -m replications.ledger.page > docs/ledger.md`; do not edit by hand.",
-        "",
-        *_summary(rows),
-        "",
-        "A row is *stale* when its command no longer gives our value to within the tolerance. "
-        "Cheap rows are recomputed by every run of the tests, slow ones by hand.",
-        "",
-        "## How a verdict is reached",
-        "",
-        *_rules(known),
+        *texts["head"],
+        f"| rows by verdict | {' | '.join(_COLUMNS)} | all |",
+        f"|---|{'---:|' * (len(_COLUMNS) + 1)}",
+        *(
+            f"| {name} | {' | '.join(str(count[c]) for c in _COLUMNS)} | {count.total()} |"
+            for name, count in [*summary, ("all", total)]
+        ),
+        *texts["rules"],
+        "| margin | rows | why |",
+        "|---|---|---|",
+        *(
+            f"| ±{f'{margin.within:g} {margin.unit}'.rstrip()} | `{margin.rows}` "
+            f"| {margin.reason} |"
+            for margin in known
+        ),
     ]
-
     # Neighbouring rows that share these stand in one table, below one source and command.
-    def head(row: Number) -> tuple[str, str, str, str]:
-        return row.quantity, row.source, row.command, row.relation
-
-    for (quantity, source, command, relation), group in groupby(rows, key=head):
+    shared = attrgetter("quantity", "source", "command", "relation")
+    for (quantity, source, command, relation), group in groupby(rows, key=shared):
         how = f"Command: `{command}`." if command else "Not computed yet, by any command."
         lines += [
             "",
@@ -95,58 +96,6 @@ def markdown(rows: Sequence[Number], known: Sequence[Margin]) -> str:
             *(_estimates if relation == "estimate" else _numbers)(list(group)),
         ]
     return "\n".join(lines) + "\n"
-
-
-def _summary(rows: Sequence[Number]) -> list[str]:
-    by_experiment = counts(rows)
-    total = sum(by_experiment.values(), Counter())
-    return [
-        f"{len(rows)} rows, in the order of the papers: {total[NOT_YET]} are of numbers that no "
-        f"command computes yet, {total[NOT_RUN]} of numbers whose command was not run. Some "
-        "published numbers have more than one row, beside several of ours.",
-        "",
-        f"| rows by verdict | {' | '.join(_COLUMNS)} | all |",
-        f"|---|{'---:|' * (len(_COLUMNS) + 1)}",
-        *(
-            f"| {EXPERIMENTS[name]} | {' | '.join(str(count[c]) for c in _COLUMNS)} "
-            f"| {count.total()} |"
-            for name, count in by_experiment.items()
-        ),
-        f"| all | {' | '.join(str(total[c]) for c in _COLUMNS)} | {total.total()} |",
-    ]
-
-
-def _rules(known: Sequence[Margin]) -> list[str]:
-    return [
-        f"- Exact numbers: *{AS_PRINTED}* if ours rounds to the printed one; else ours is *above* "
-        "or *below* it, or it *cannot be told* where ours lies within the printed ±. "
-        f"*{HOLDS.capitalize()}*: the published number, a lower bound, is not above ours.",
-        "- All others are judged by the 95% interval of the difference and a margin that is stated "
-        "beforehand. *Equal within* the margin: the whole interval lies within it (two one-sided "
-        "tests of equivalence, each at 2.5%). *Above*, *below*: the interval lies on one side of "
-        f"0. *{str(Verdict.UNTOLD).capitalize()}*: everything else. Averages over fewer than "
-        f"{FEWEST} seeds of ours are too few for any.",
-        "- *Above* and *below* say where **ours** stands; *above* and *below the reference* where "
-        "the **published** agent stands beside a reference agent of ours.",
-        "- Estimates: Welch's t interval; z is the difference in its standard errors. Where the "
-        "print is a mistake, ours is compared with the authors' data, and apart from that with the "
-        "print.",
-        "- Published means over grids came without a spread. How the compass varies between grids "
-        "of the kind stands for it (`replications.lm_navigation.measurements`); "
-        "shares of walks "
-        "have Wilson's interval. Intervals of both sides are combined by Zou and Donner's method.",
-        "- Intervals of what is decoded from the mouse are of an earlier method, which let an "
-        "unseen grid weigh as much as the average one; they are too narrow where grids are of "
-        "unequal size ([statistics.md](statistics.md)).",
-        "",
-        "| margin | rows | why |",
-        "|---|---|---|",
-        *(
-            f"| ±{f'{margin.within:g} {margin.unit}'.rstrip()} | `{margin.rows}` "
-            f"| {margin.reason} |"
-            for margin in known
-        ),
-    ]
 
 
 # A column: its head, whether its cells are set to the right, and the cell of a row.

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from goalmeter import InvalidFileError, InvalidParameterError
-from goalmeter.statistics import Verdict, verdict
-from goalmeter.statistics.verdicts import FEWEST, TOO_FEW, Interval, difference, reach, words
+from goalmeter.statistics import Verdict, difference, reach, verdict, words
+from replications.kinds import FEWEST, TOO_FEW, Interval
 
-# --- Number ---------------------------------------------------------------------------------------
 _PRINTED = re.compile(r"(?P<value>[+-]?\d+(?:\.(?P<digits>\d+))?)(?: ± (?P<spread>\d+(?:\.\d+)?))?")
 RELATIONS = ("equal", "lower bound", "average", "estimate", "reference", "p-value")
 COSTS = ("cheap", "slow", "not yet")
@@ -45,39 +43,29 @@ class Margin:
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One published number and ours."""
+    """One published number and ours; ledger.toml describes the fields."""
 
     id: str  # experiment/quantity/setting
-    quantity: str  # what is measured, with its unit
-    setting: str  # for what
-    published: str  # as printed, such as "34.3 ± 2.6"
-    source: str  # paper, appendix and table
-    # what ours is to theirs. "equal": both are exact, and should be the same number; "lower bound":
-    # theirs bounds ours from below; "average": ours is an average over runs, theirs is what it
-    # should tend to; "estimate": both are averages over runs, with standard errors; "reference":
-    # theirs is of a published agent, ours of a reference agent; "p-value": of two tests of
-    # different agents, which cannot be compared
+    quantity: str
+    setting: str
+    published: str
+    source: str
     relation: str
-    ours: float  # what `command` gave when the row was last checked; NaN where there is none
-    tolerance: float  # how far a recomputation may be from `ours`; NaN where there is none
-    command: str  # gives ours; empty where no command does yet
-    cost: str  # "cheap" (recomputed by every test run), "slow", or "not yet" (by no command)
-    remark: str  # the difference, named; by hand
-    interval: Interval | None = None  # of an average or a reference: the 95% interval of ours
+    ours: float
+    tolerance: float
+    command: str  # empty where no command gives ours yet
+    cost: str
+    remark: str
+    interval: Interval | None = None
     error: float = 0.0  # of an estimate: the standard error of ours
     seeds: int = 0  # of an estimate: the runs behind ours; of a reference: the grids
-    # of a reference: the 95% interval of the published number, where what it was taken from tells
-    # one
     published_interval: Interval | None = None
-    # of an estimate: the standard error of the published number, which its printed spread may not
-    # be
-    published_error: float = 0.0
-    # of an estimate: the runs behind the published number; of a reference: the grids
+    published_error: float = 0.0  # of an estimate; its printed spread may be something else
     published_seeds: int = 0
-    # the number that the authors' own data give, where the printed one is a mistake; ours is
-    # compared with it, and apart from that with the print
+    # The number that the authors' own data give, where the printed one is a mistake; ours is
+    # compared with it, and apart from that with the print.
     corrected: float | None = None
-    found: str = ""  # what the runs said of the difference, written with the numbers
+    found: str = ""
     margin: Margin | None = None  # of its kind of number, put in by `load`
 
     def __post_init__(self) -> None:
@@ -98,27 +86,31 @@ class Number:
         if self.relation == "estimate" and not (judgeable and (self.seeds > 1 or not self.ran)):
             raise InvalidFileError(
                 f"{self.id}: an estimate needs published_error above 0, published_seeds above 1, "
-                f"and seeds above 1 or ours nan; got {self.published_error:g}, "
-                f"{self.published_seeds}, {self.seeds} and {self.ours:g}"
+                f"and seeds above 1 or ours nan"
             )
         if self.relation == "average" and self.ran and self.interval is None:
             raise InvalidFileError(f"{self.id}: an average needs an interval of ours")
 
+    def _printed(self, part: str) -> str:
+        match = _PRINTED.fullmatch(self.published)
+        assert match is not None, "checked at construction"
+        return match[part] or ""
+
     @property
     def published_value(self) -> float:
         """The published number itself."""
-        return float(self._printed["value"])
+        return float(self._printed("value"))
 
     @property
     def published_spread(self) -> float:
         """Its published ±, or 0."""
-        return float(self._printed["spread"] or 0.0)
+        return float(self._printed("spread") or 0.0)
 
     @property
     def rounding(self) -> float:
         """Half a unit of the last printed digit."""
         # A little more, since 0.5 in the last digit is not exact as a float.
-        return 0.5 * 10.0 ** -len(self._printed["digits"] or "") * (1 + 1e-9)
+        return 0.5 * 10.0 ** -len(self._printed("digits")) * (1 + 1e-9)
 
     @property
     def theirs(self) -> float:
@@ -205,24 +197,18 @@ class Number:
             return f"{judged} the reference"
         return words(judged, within, unit)
 
-    @cached_property
-    def _printed(self) -> re.Match[str]:
-        match = _PRINTED.fullmatch(self.published)
-        assert match is not None, "checked at construction"
-        return match
-
 
 # --- File -----------------------------------------------------------------------------------------
-PATH = Path(str(files("replications.ledger").joinpath("ledger.toml")))
+PATH = Path(__file__).with_name("ledger.toml")
 
 
 def margins() -> list[Margin]:
-    """Of each kind of number, in the order of the file."""
+    """Return the margin of each kind of number, in the order of the file."""
     return [Margin(**entry) for entry in _file()["margin"]]
 
 
 def load(prefix: str = "") -> list[Number]:
-    """The rows whose id starts with a prefix, in the order of the file, with their margins."""
+    """Return the rows whose id starts with a prefix, in the order of the file."""
     return [row for row in _rows() if row.id.startswith(prefix)]
 
 
@@ -251,12 +237,12 @@ def _file() -> dict[str, list[dict[str, Any]]]:
 
 
 # --- Recomputed -----------------------------------------------------------------------------------
-# Experiment -> the module whose `recompute(ids)` gives its values. By name, because experiments
-# know the ledger, in which they look up the numbers that they stand beside, and not it them.
+# Experiment -> the module whose `recompute(ids)` gives its values; by name, because experiments
+# import the ledger.
 RECOMPUTED = {
     "example-1": "replications.example_one.study",
-    "meg-cliffworld": "replications.cliffworld.measurements",
-    "reflection-table-1": "replications.reflection_table.measurements",
+    "meg-cliffworld": "replications.cliffworld.study",
+    "reflection-table-1": "replications.reflection_table.study",
     "lm-navigation": "replications.lm_navigation.measurements",
 }
 
@@ -284,11 +270,6 @@ def stale(rows: Iterable[Number], values: dict[str, float]) -> list[str]:
         for row in rows
         if not abs(values[row.id] - row.ours) <= row.tolerance
     ]
-
-
-# --- From results ---------------------------------------------------------------------------------
-# Of a row: its values, spelled as TOML; None where the results have nothing for it.
-ValuesOf = Callable[[Number], Mapping[str, str] | None]
 
 
 def in_percent(estimate: Mapping[str, Any] | None) -> dict[str, str] | None:

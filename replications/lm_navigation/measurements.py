@@ -1,6 +1,8 @@
 """Estimate the paper's numbers for baseline agents and any run, and compare them.
 
-The chapter ends with the findings: what the published numbers show, given the baselines.
+Names of numbers are SUITE/QUANTITY, and in mazes SUITE/SIZE/COMPLEXITY/QUANTITY. "every-cell" is
+the older protocol of the published table by size and complexity: the agent is put on every open
+cell once. It is computed exactly, which takes an agent without memory.
 """
 
 from __future__ import annotations
@@ -16,39 +18,46 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from goalmeter import InvalidParameterError
-from goalmeter.agents.grid_agents import Memoryless, navigator
-from goalmeter.gridworld.planner import planned
-from goalmeter.navigation import SUITES, Navigation, suite, suite_named, suites
+from goalmeter.agents import agent as named
+from goalmeter.gridworld import plan
+from goalmeter.navigation import SUITES, Navigation, load, measure, suite, suite_named
 from goalmeter.navigation.behaviour import exact
 from goalmeter.navigation.keys import chance_of_passing
-from goalmeter.navigation.measure import navigation_of
-from goalmeter.navigation.plan import WalkPlan, plan_of
-from goalmeter.navigation.rollouts import load, play_all
-from goalmeter.navigation.suite_definition import KEY, NEUTRAL
-from goalmeter.navigation.suites import PAPER_COMPLEXITIES, PAPER_SIZES
 from goalmeter.report import plus
 from goalmeter.runs import HERE, Study, carry_out
-from goalmeter.statistics import Estimate, Verdict, estimate, verdict
-from goalmeter.statistics.verdicts import CONFIDENCE, Interval, difference, share_interval, words
+from goalmeter.statistics import (
+    Estimate,
+    Verdict,
+    difference,
+    estimate,
+    share_interval,
+    verdict,
+    words,
+)
 from replications import ledger
-from replications.kinds import ProgressCallback
+from replications.kinds import Interval, ProgressCallback
+from replications.prose import Texts, plain
 
-# --- Compute --------------------------------------------------------------------------------------
-# Names are SUITE/QUANTITY, and in mazes SUITE/SIZE/COMPLEXITY/QUANTITY. "every-cell" is the older
-# protocol of the published table by size and complexity: the agent is put on every open cell once.
-# It is computed exactly, which takes an agent without memory.
-
+say = Texts("lm_navigation")
 AGENTS = ("optimal", "greedy", "random", "epsilon-optimal", "wall-follower", "key-seeker")
 LEDGER_PREFIX = "lm-navigation/"
 LANGUAGE_MODEL = "gpt-oss-20b"
 COMPASS = "greedy"
 EVERY_CELL = "every-cell"
+SIZES, COMPLEXITIES = (7, 9, 11, 13, 15), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of the paper
 GRIDS, KEY_WORLDS_A_GRID = 10, 10  # of a size and complexity; worlds with a key for each of them
+FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose", "swap": "Swap"}
+KINDS = {
+    (size, complexity): f"{EVERY_CELL}/{size}/{complexity:g}"
+    for size in SIZES
+    for complexity in COMPLEXITIES
+}
 
 Estimates = dict[str, Estimate]
-_IN_SUITE = "replications.lm_navigation.measurements:in_suite"
+Agents = Mapping[str, Estimates]
 
 
+# --- Compute --------------------------------------------------------------------------------------
 def of_agents(
     agents: Sequence[str],
     *,
@@ -58,118 +67,115 @@ def of_agents(
     on: str = HERE,
     progress: ProgressCallback | None = None,
 ) -> dict[str, Estimates]:
-    """Every number of every agent, at the paper's scale.
+    """Return every number of every agent, at the paper's scale.
 
     `grids` are of each size and complexity, and there are ten times as many worlds with a key;
-    `trajectories` are walks through each, None for the paper's. `on` does not change a number.
+    `trajectories` are walks through each, None for the paper's.
     """
-    parts = _parts(agents)
-    of_parts = carry_out(_study(parts, grids, trajectories, seed), on=on, progress=progress)
+    parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
+    # The longest ones first, so that no process has one left when the others are through.
+    parts.sort(key=lambda part: part[1] != "isometries")
+    study = Study[Estimates](
+        "lm-navigation",
+        f"{__name__}:in_suite",
+        {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
+        common={"grids": grids, "trajectories": trajectories, "seed": seed},
+        noun="part",
+        from_json=lambda key, value: {n: Estimate.from_json(each) for n, each in value.items()},
+    )
     out: dict[str, Estimates] = {agent: {} for agent in agents}
-    for (agent, _), of_part in zip(parts, of_parts.values(), strict=True):
+    of_parts = carry_out(study, on=on, progress=progress).values()
+    for (agent, _), of_part in zip(parts, of_parts, strict=True):
         out[agent] |= of_part
     return out
 
 
 def walks(agents: Sequence[str], grids: int, seed: int) -> int:
     """Count the walks of `of_agents`; all agents have the same worlds."""
-    each = (len(_planned(agents[0], name, grids, None, seed).keys()) for name in SUITES)
-    return len(agents) * sum(each)
+    return len(agents) * sum(len(suite(n, **_paper(n, grids, None, seed))) for n in SUITES)
 
 
-def _parts(agents: Sequence[str]) -> list[tuple[str, str]]:
-    parts = [(agent, name) for name in (*SUITES, EVERY_CELL) for agent in agents]
-    # The longest ones first, so that no process has one left when the others are through.
-    return sorted(parts, key=lambda part: part[1] != suites.ISOMETRIES.name)
-
-
-def _study(
-    parts: Sequence[tuple[str, str]], grids: int, trajectories: int | None, seed: int
-) -> Study[Estimates]:
-    return Study(
-        "lm-navigation",
-        _IN_SUITE,
-        {f"{agent} in {name}": {"agent": agent, "name": name} for agent, name in parts},
-        common={"grids": grids, "trajectories": trajectories, "seed": seed},
-        noun="part",
-        from_json=_from_json,
-    )
-
-
-def _planned(agent: str, name: str, grids: int, trajectories: int | None, seed: int) -> WalkPlan:
-    """The walks of an agent in a suite."""
+def _paper(name: str, grids: int, trajectories: int | None, seed: int) -> dict[str, Any]:
+    """The options of a suite at the paper's scale."""
     worlds = grids if suite_named(name).has_complexity else grids * KEY_WORLDS_A_GRID
-    options: dict[str, Any] = {"grids": worlds, "trajectories": trajectories, "seed": seed}
-    return plan_of(navigator(agent).name, name, paper=True, **options)
+    return {"paper": True, "grids": worlds, "trajectories": trajectories, "seed": seed}
 
 
 def of_run(folder: str | Path) -> tuple[str, Estimates]:
-    """The agent of a navigation run, and its numbers."""
-    walked = load(folder)
+    """Return the agent of a navigation run, and its numbers."""
+    result = load(folder, beside=[])
     # Beside a published share of walks that took a key, one that took a neutral object misleads.
-    if walked.plan.options.objects == (NEUTRAL,):
+    if result.plan.options.objects == ("neutral",):
         raise InvalidParameterError(
             f"{folder} has worlds with a neutral object only, and the published ones have keys; "
             f"choose a run with keys"
         )
-    return walked.plan.agent, of_result(navigation_of(walked))
+    return result.agent, of_result(result)
 
 
 def in_suite(
     agent: str, name: str, *, grids: int = GRIDS, trajectories: int | None = None, seed: int = 0
 ) -> dict[str, Any]:
-    """The numbers of one agent in one suite, as JSON values; what a worker process does."""
+    """Return the numbers of one agent in one suite, as JSON values; a trial."""
     if name == EVERY_CELL:
-        of_agent = every_cell(agent, grids, seed)
-    else:
-        plan = _planned(agent, name, grids, trajectories, seed)
-        of_agent = of_result(navigation_of(play_all(plan)))
-    return {key: value.to_json() for key, value in of_agent.items()}
+        return plain(every_cell(agent, grids, seed))  # type: ignore[no-any-return]
+    options = _paper(name, grids, trajectories, seed)
+    return plain(of_result(measure(agent, name, beside=[], **options)))  # type: ignore[no-any-return]
 
 
 def of_result(result: Navigation) -> Estimates:
-    """The numbers that were measured of an agent in a suite."""
-    name, row = result.plan.suite.name, result.overall[0]
-    out = {
-        f"{name}/{quantity}": getattr(row, quantity)
-        for quantity in ("success", "accuracy", "accuracy_detour", "spl", "invalid")
-    }
-    if name == suites.MAZE.name:
-        for cell in result.cells:
-            where = f"{name}/{cell.size}/{cell.complexity:g}"
-            shown = ("success", "accuracy", "accuracy_detour")
-            out |= {f"{where}/{quantity}": getattr(cell, quantity) for quantity in shown}
+    """Return the numbers that were measured of an agent in a suite."""
+    name, overall = result.plan.suite.name, result.overall[0]
+    shown = ("success", "accuracy", "accuracy_detour")
+    out = {f"{name}/{each}": getattr(overall, each) for each in (*shown, "spl", "invalid")}
+    for cell in result.cells if name == "maze" else ():
+        where = f"{name}/{cell.size}/{cell.complexity:g}"
+        out |= {f"{where}/{quantity}": getattr(cell, quantity) for quantity in shown}
     # A run may have neutral objects beside keys; the published numbers are of keys.
-    for table in [table for table in result.keys if table.thing == KEY][:1]:
+    for table in [table for table in result.keys if table.thing == "key"][:1]:
         out[f"{name}/pick_up"] = table.pick_up.rate
         out[f"{name}/pick_up_chance"] = _chance_of_key(result)
         if table.towards_key is not None:
             out[f"{name}/towards_key"] = table.towards_key.share_by_walk
             out[f"{name}/towards_key_pooled"] = table.towards_key.share
             out[f"{name}/towards_key_chance"] = table.towards_key.chance_of_kind
-    for paths in [paths for paths in result.two_paths if paths.thing == KEY][:1]:
+    for paths in [paths for paths in result.two_paths if paths.thing == "key"][:1]:
         out[f"{name}/success_without_key"] = paths.without_key.success
     for frame in result.frames.frames if result.frames is not None else ():
         for test in frame.comparisons:
             if test.metric == "accuracy":
                 where = f"{name}/{frame.transform}"
                 out[f"{where}/difference"] = test.difference
-                out[f"{where}/p"] = _without_interval(test.test.p_value)
-                out[f"{where}/p_equivalence"] = _without_interval(test.equivalence_corrected)
+                for p, value in (
+                    ("p", test.test.p_value),
+                    ("p_equivalence", test.equivalence_corrected),
+                ):
+                    out[f"{where}/{p}"] = Estimate(value, None, 0, 0)
     return out
 
 
+def _chance_of_key(result: Navigation) -> Estimate:
+    """How often an agent that takes the shortest ways passes the key: exact in each world."""
+    size = result.plan.what["sizes"][0]
+    chances = {
+        walk.seed: chance_of_passing(walk.world, walk.cap)
+        for walk in result.seen.trajectories
+        if walk.world.key is not None and walk.size == size
+    }
+    return estimate(np.round(list(chances.values()), 12), bounds=(0.0, 1.0))
+
+
 def every_cell(
-    agent: str, grids: int = GRIDS, seed: int = 0, sizes: Sequence[int] = PAPER_SIZES
+    agent: str, grids: int = GRIDS, seed: int = 0, sizes: Sequence[int] = SIZES
 ) -> Estimates:
-    """Accuracy over every open cell of the mazes; nothing for an agent with memory."""
+    """Estimate accuracy over every open cell of the mazes; nothing for an agent with memory."""
     out = {}
-    for (size, complexity), shares in every_cell_shares(agent, grids, seed, sizes).items():
+    for kind, shares in every_cell_shares(agent, grids, seed, sizes).items():
         accuracy = estimate(shares, bounds=(0.0, 1.0))
-        if complexity == 0 and agent == COMPASS:
+        if kind[1] == 0 and agent == COMPASS:
             # Not by luck: in a room without walls every step nearer is a step of a shortest way.
             accuracy = replace(accuracy, interval=(1.0, 1.0))
-        out[f"{EVERY_CELL}/{size}/{complexity:g}"] = accuracy
+        out[KINDS[kind]] = accuracy
     return out
 
 
@@ -178,26 +184,24 @@ def every_cell_shares(
     grids: int,
     seed: int,
     sizes: Sequence[int],
-    complexities: Sequence[float] = PAPER_COMPLEXITIES,
+    complexities: Sequence[float] = COMPLEXITIES,
 ) -> dict[tuple[int, float], list[float]]:
-    """Accuracy over every open cell of each grid, by size and complexity: lists of [grids].
+    """Return accuracy over every open cell of each grid, by size and complexity: lists of [grids].
 
     Nothing for an agent with memory, which has no policy over cells.
     """
-    walker = navigator(agent)
-    if not isinstance(walker, Memoryless):
+    walker: Any = named(agent).in_grids()
+    if not hasattr(walker, "policy"):
         return {}
     options: dict[str, Any] = {"sizes": sizes, "grids": grids, "trajectories": 1, "seed": seed}
-    tasks = suite(suites.MAZE.name, paper=True, **options).tasks
-    out = {}
-    for size in sizes:
-        for complexity in complexities:
-            plans = [
-                planned(t.world) for t in tasks if (t.size, t.complexity) == (size, complexity)
-            ]
-            shares = [exact(walker.policy(plan), plan, cap=1).accuracy for plan in plans]
+    out: dict[tuple[int, float], list[float]] = {(s, c): [] for s in sizes for c in complexities}
+    for task in suite("maze", paper=True, **options).tasks:
+        kind = task.size, task.complexity
+        if kind in out:
+            shortest = plan(task.world)
+            accuracy = exact(walker.policy(shortest), shortest, cap=1).accuracy
             # Shares that differ in their last digits only count as equal.
-            out[size, complexity] = [float(share) for share in np.round(shares, 12)]
+            out[kind].append(float(np.round(accuracy, 12)))
     return out
 
 
@@ -212,7 +216,7 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
         part = (agent, name, size) if name == EVERY_CELL else (agent, name)
         if part not in parts:
             parts[part] = (
-                {key: v.to_json() for key, v in every_cell(agent, sizes=[int(size)]).items()}
+                plain(every_cell(agent, sizes=[int(size)]))
                 if name == EVERY_CELL
                 else in_suite(agent, name)
             )
@@ -221,19 +225,16 @@ def recompute(ids: Sequence[str]) -> dict[str, float]:
                 f"ledger row {row!r}: expected {LEDGER_PREFIX}AGENT/QUANTITY with QUANTITY one of "
                 f"{', '.join(parts[part])}"
             )
-        out[row] = scale(quantity) * float(parts[part][quantity]["value"])
+        # Shares are in percent in the ledger, p-values are not.
+        scale = 1.0 if quantity.endswith("/p") else 100.0
+        out[row] = scale * float(parts[part][quantity]["value"])
     return out
 
 
-def scale(quantity: str) -> float:
-    """What a quantity is multiplied with in the ledger: shares are in percent, p-values are not."""
-    return 1.0 if quantity.endswith("/p") else 100.0
-
-
 def checked_agents(names: str | None) -> tuple[str, ...]:
-    """Names with commas between them; all reference agents if none are given."""
+    """Return names with commas between them; all reference agents if none are given."""
     spelled = AGENTS if names is None else [name.strip() for name in names.split(",")]
-    out = tuple(dict.fromkeys(navigator(name).name for name in spelled))
+    out = tuple(dict.fromkeys(named(name).in_grids().name for name in spelled))
     if missing := [name for name in ("optimal", "greedy") if name not in out]:
         raise InvalidParameterError(
             f"agents is {names!r}, expected {' and '.join(missing)} among them: the published "
@@ -242,50 +243,25 @@ def checked_agents(names: str | None) -> tuple[str, ...]:
     return out
 
 
-def _chance_of_key(result: Navigation) -> Estimate:
-    """How often an agent that takes the shortest ways passes the key: exact in each world."""
-    sizes = result.plan.what["sizes"]
-    chances = {
-        walk.seed: chance_of_passing(walk.world, walk.cap)
-        for walk in result.seen.trajectories
-        if walk.world.key is not None and walk.size == sizes[0]
-    }
-    return estimate(np.round(list(chances.values()), 12), bounds=(0.0, 1.0))
-
-
-def _without_interval(value: float) -> Estimate:
-    return Estimate(value, None, 0, 0)
-
-
-def _from_json(part: str, plain: Mapping[str, dict[str, Any]]) -> Estimates:
-    """The estimates of `in_suite`, from their JSON."""
-    return {name: Estimate.from_json(value) for name, value in plain.items()}
-
-
-# --- Spread ---------------------------------------------------------------------------------------
-# The authors give a mean over some ten grids of a kind and not how grids differ. How grids of
-# that kind differ can be seen in the compass, which walks through ours: its standard deviation
-# over many grids stands for the model's. (Where the authors say more, it fits: at size 11 and
-# complexity 0.8 their grids go from 59% to 87%, which ten draws with a standard deviation of
-# about 9 points do; the compass has about 10.) Nor can a share with mean p vary by more than √(p
-# (1 − p)).
-
-# So many grids of ours, of four seeds, tell the spread of each kind.
-SEEDS = (0, 1, 2, 3)
+# --- Spread of published means --------------------------------------------------------------------
+# The authors give a mean over some ten grids of a kind and not how grids differ. How grids of that
+# kind differ can be seen in the compass, which walks through ours: its standard deviation over many
+# grids stands for the model's. (Where the authors say more, it fits: at size 11 and complexity 0.8
+# their grids go from 59% to 87%, which ten draws with a standard deviation of about 9 points do;
+# the compass has about 10.) Nor can a share with mean p vary by more than √(p (1 − p)).
 
 
 def compass_shares(size: int, complexity: float, grids: int = 10) -> list[float]:
-    """Accuracy of the compass on each of some grids of a kind, asked on every open cell."""
-    kind = size, complexity
+    """Return accuracy of the compass on grids of a kind, of four seeds, on every open cell."""
     return [
         share
-        for seed in SEEDS
-        for share in every_cell_shares("greedy", grids, seed, [size], [complexity])[kind]
+        for seed in range(4)
+        for share in every_cell_shares(COMPASS, grids, seed, [size], [complexity])[size, complexity]
     ]
 
 
 def interval_of_mean(mean: float, rounding: float, n: int, alike: ArrayLike) -> Interval:
-    """The 95% interval of a published mean of n shares, by how much others vary.
+    """Return the 95% interval of a published mean of n shares, by how much others vary.
 
     Args:
         mean: published, in [0, 1].
@@ -307,16 +283,13 @@ def interval_of_mean(mean: float, rounding: float, n: int, alike: ArrayLike) -> 
     most = math.sqrt(inner * (1 - inner))
     spread = float(np.std(np.asarray(alike, dtype=float), ddof=1))
     deviation = min(spread, most) if spread > 0 else most
-    half = float(t.ppf((1 + CONFIDENCE) / 2, n - 1)) * deviation / math.sqrt(n)
+    half = float(t.ppf((1 + 0.95) / 2, n - 1)) * deviation / math.sqrt(n)
     return (max(mean - half, 0.0), min(mean + half, 1.0))
 
 
-# --- Beside ---------------------------------------------------------------------------------------
-Agents = Mapping[str, Estimates]
-
-
+# --- Published numbers beside ours ----------------------------------------------------------------
 def published() -> dict[str, ledger.Number]:
-    """The published numbers, by quantity; those with a standard error of their own first."""
+    """Return the published numbers, by quantity; those with a standard error of their own first."""
     # A quantity has a row for each agent of ours that it stands beside; the first one is kept.
     out: dict[str, ledger.Number] = {}
     for row in sorted(ledger.load(LEDGER_PREFIX), key=lambda row: row.relation != "estimate"):
@@ -327,7 +300,7 @@ def published() -> dict[str, ledger.Number]:
 
 
 def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
-    """A published share as a row beside what an agent of ours has, in percent.
+    """Return a published share as a row beside what an agent of ours has, in percent.
 
     The interval of the published share is the ledger's, of this run only ours is.
     """
@@ -342,13 +315,13 @@ def beside(number: ledger.Number, ours: Estimate) -> ledger.Number:
 
 
 def beside_the_compass(references: Agents, quantities: Iterable[str]) -> list[ledger.Number]:
-    """The published shares beside those of the compass."""
+    """Return the published shares beside those of the compass."""
     theirs = published()
     return [beside(theirs[name], references[COMPASS][name]) for name in quantities]
 
 
 def counted(rows: Iterable[ledger.Number]) -> str:
-    """How many verdicts of each kind, in words: "above in 2, below in 1, ... of 6"."""
+    """Return how many verdicts there are of each kind: "above it in 2, below it in 1, ..."."""
     count = Counter(row.counted.removesuffix(" the reference") for row in rows)
     return (
         f"above it in {count[Verdict.ABOVE]}, below it in {count[Verdict.BELOW]}, equal within 5 "
@@ -357,24 +330,21 @@ def counted(rows: Iterable[ledger.Number]) -> str:
 
 
 def difference_points(row: ledger.Number) -> str:
-    """The published share less ours, points, with its interval."""
+    """Return the published share less ours, points, with its interval."""
     value = row.theirs - row.ours
     return with_interval(value, row.difference_interval(row.theirs))
 
 
 def with_interval(value: float, interval: Interval | None) -> str:
-    """A difference in points with its interval, as tables print it."""
+    """Return a difference in points with its interval, as tables print it."""
     if interval is None:
         return plus(value, 1)
     return f"{plus(value, 1)} [{', '.join(plus(end, 1) for end in interval)}]"
 
 
 # --- Findings -------------------------------------------------------------------------------------
-FRAMES = {"reflect": "Reflection", "rotate": "Rotation", "transpose": "Transpose", "swap": "Swap"}
-
-
 def findings(references: Agents) -> list[str]:
-    """What the published numbers are worth beside reference agents, from the numbers."""
+    """Return what the published numbers show, given the baselines."""
     return [
         _compass(references),
         _pick_up(references),
@@ -388,29 +358,26 @@ def findings(references: Agents) -> list[str]:
 def _compass(references: Agents) -> str:
     parts = []
     for sizes in ((7, 9), (11,), (13, 15)):
-        keys = [f"{EVERY_CELL}/{n}/{c:g}" for n in sizes for c in PAPER_COMPLEXITIES]
+        keys = [key for (size, _), key in KINDS.items() if size in sizes]
         verdicts = counted(beside_the_compass(references, keys))
         name = f"size{'s' * (len(sizes) > 1)} {' and '.join(map(str, sizes))}"
         parts.append(f"at {name} the model is {verdicts}, of {len(keys)} kinds of grids")
-    return (
-        "Asked in every cell, GPT-OSS-20B stands beside a compass that looks one step ahead, by "
-        f"95% intervals over grids: {'; '.join(parts)}. Accuracy that falls with walls is what a "
-        "compass has, too."
-    )
+    return say.line("compass", parts="; ".join(parts))
 
 
 def _pick_up(references: Agents) -> str:
     chance = "key-no-door/pick_up_chance"
     number = beside(published()[chance], references["optimal"][chance])
-    verdict_in_words = {
+    in_words = {
         "above the reference": "more often than by chance",
         "below the reference": "less often than by chance",
-    }.get(number.verdict, number.verdict)
-    return (
-        f"KeyNoDoor: the key was taken in {number.published}% of published walks; an agent that "
-        f"takes the shortest ways and ignores the key takes it in {number.ours:.2f}%. The "
-        f"difference in points, with its 95% interval (of walks and of worlds), is "
-        f"{difference_points(number)}: {verdict_in_words}."
+    }
+    return say.line(
+        "pick_up",
+        published=number.published,
+        ours=f"{number.ours:.2f}",
+        difference=difference_points(number),
+        verdict=in_words.get(number.verdict, number.verdict),
     )
 
 
@@ -421,11 +388,7 @@ def _towards(references: Agents) -> str:
         if name in references
     ]
     number = published()["key-no-door/towards_key"]
-    return (
-        f"KeyNoDoor: {number.published}% of wrong moves led towards the key; by chance "
-        f"{', '.join(by_chance)} would. Without the number of wrong moves, which was not published "
-        f"and is small at an accuracy near 99%, the excess cannot be tested."
-    )
+    return say.line("towards", published=number.published, chance=", ".join(by_chance))
 
 
 def _two_paths() -> str:
@@ -435,11 +398,8 @@ def _two_paths() -> str:
     # The count is not published; the share and the number of pairs leave one that fits.
     n = number.published_seeds
     taken = round(number.published_value / 100 * n)
-    return (
-        f"2PathKey: the way with the key was taken in {number.published}% of walks against 50% by "
-        f"chance ({taken} of {n}, p = {binomtest(taken, n).pvalue:.4f}): the one "
-        f"result on keys that chance does not explain, if the side of the key was drawn evenly."
-    )
+    p = f"{binomtest(taken, n).pvalue:.4f}"
+    return say.line("two_paths", published=number.published, taken=taken, n=n, p=p)
 
 
 def _successes() -> str:
@@ -455,24 +415,25 @@ def _successes() -> str:
     between = difference(shares[0], intervals[0], shares[1], intervals[1])
     margin = with_key.margin
     within, unit = (0.0, "") if margin is None else (margin.within, margin.unit)
-    judged = words(verdict(between, within), within, unit)
-    return (
-        f"2PathKey: {with_key.published}% of walks reached the goal with the key and "
-        f"{without.published}% without it. The difference in points, with its 95% interval, is "
-        f"{with_interval(shares[0] - shares[1], between)}: {judged}."
+    return say.line(
+        "successes",
+        with_key=with_key.published,
+        without=without.published,
+        difference=with_interval(shares[0] - shares[1], between),
+        verdict=words(verdict(between, within), within, unit),
     )
 
 
 def _same_frames(references: Agents) -> str:
-    greedy = references["greedy"]
+    greedy = references[COMPASS]
     ps = [greedy[f"isometries/{frame}/p"].value for frame in FRAMES]
-    same = [f for f in FRAMES if greedy[f"isometries/{f}/p_equivalence"].value < 0.05]
+    same = sum(greedy[f"isometries/{f}/p_equivalence"].value < 0.05 for f in FRAMES)
     # NaN: nothing differs between the frames, and Wilcoxon's test cannot be made.
     known = [p for p in ps if not math.isnan(p)]
-    tested = f"its smallest p-value is {min(known):.3f}" if known else "it cannot be made"
-    return (
-        f"Changed frames: the published test, which was not significant for the model, says of the "
-        f"compass that {tested}; that shows nothing of either. An equivalence test shows the "
-        f"compass to be the same within 5 points in {len(same)} of {len(FRAMES)} frames"
-        + (": being robust to frames does not take a plan." if same else ".")
+    return say.line(
+        "same_frames",
+        tested=f"its smallest p-value is {min(known):.3f}" if known else "it cannot be made",
+        same=same,
+        frames=len(FRAMES),
+        end=": being robust to frames does not take a plan." if same else ".",
     )

@@ -8,8 +8,6 @@ if __name__ == "__main__":
     main("replicate", "lm-representation")
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +16,10 @@ import numpy as np
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.navigation import measure as navigate
-from goalmeter.report import (
-    Table,
-    column,
-    hundredths,
-    percent,
-    table_of,
-    words,
-)
+from goalmeter.report import Table, percent
 from goalmeter.representation import (
     Explained,
     Network,
-    Reading,
     Split,
     by_size,
     compare,
@@ -38,23 +28,21 @@ from goalmeter.representation import (
     replay,
     split,
 )
-from goalmeter.representation.beliefs.decoded_maps import PUBLISHED, ControlledShare, map_controls
-from goalmeter.representation.plans.comparison import PlanTable, read_plans, rows_of
+from goalmeter.representation.beliefs.decoded_maps import map_controls
+from goalmeter.representation.plans.comparison import read_plans, rows_of
 from goalmeter.representation.plans.readers import PlanDecoder
 from goalmeter.representation.plans.targets import plans_of, stated_plans
-from goalmeter.representation.probes.comparison import LINKS, ProbeRow, cross_fitted
-from goalmeter.representation.probes.protocol import Activations
-from goalmeter.representation.probes.registry import HIDDEN, Published, Ridge
-from goalmeter.representation.result_rows import PlanRow
+from goalmeter.representation.probes.comparison import cross_fitted
+from goalmeter.representation.probes.registry import Published, Ridge
 from goalmeter.representation.scenes import folds
-from goalmeter.representation.stages.decoding import Captured, captured
+from goalmeter.representation.stages.decoding import captured
 from goalmeter.statistics import Estimate
 from replications import ledger
-from replications.kinds import BoolArray, IntArray, ProgressCallback
+from replications.kinds import BoolArray, FloatArray, IntArray, ProgressCallback
 from replications.ledger import Number
-from replications.prose import prose, write_tables
+from replications.prose import Texts, column_of, plain, write_tables
 
-say = partial(prose, "lm_representation")
+say = Texts("lm_representation")
 
 # --- Compute --------------------------------------------------------------------------------------
 # map/mlp, map/linear         cells that the published probes read rightly, before and after it
@@ -75,30 +63,24 @@ SIZES, COMPLEXITIES = (7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 PRE, POST = "pre/end", "post/end"
 # Two thirds of the way, as the paper's main layer: block 15 of 24, and 3 of 4.
 LAYER = 3
-MLP, LINEAR, RIDGE = Published(hidden=HIDDEN), Published(), Ridge()
+MLP, LINEAR, RIDGE = Published(hidden=1024), Published(), Ridge()
 # Of a stream of 192 numbers, a narrower decoder than the paper's 1,024.
 DECODER = PlanDecoder(2, width=256)
 MOST_PREFIX = 5
 ALL = "all sizes"
-WALKS = "walks"
 _FOLDS = 3
 
 
-@dataclass(frozen=True)
-class Results:
-    """Everything that is set beside the paper."""
+def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> dict[str, Any]:
+    """Let the mouse walk, replay its walks, and read them as the paper does.
 
-    # by (probe, position, size or "all sizes"): the probe and its controls
-    maps: Mapping[tuple[str, str, str], Sequence[ProbeRow]]
-    explained: Explained  # what the decoded maps explain of the actions of all decisions
-    plans: Mapping[str, PlanTable]  # by size or "all sizes"
-    numbers: Mapping[str, Estimate]  # by the id of the ledger's row, without its prefix
-
-
-def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Results:
-    """Let the mouse walk, replay its walks, and read them as the paper does."""
-    run = out / WALKS
-    navigate(MODEL, **_suite(grids, seed), beside=[], out=run, progress=tell)
+    Return the probes with their controls, by probe, position and size or "all sizes"; what the
+    decoded maps explain of the actions of all decisions; plans, by size or "all sizes"; and numbers
+    by the ids of the ledger's rows.
+    """
+    run = out / "walks"
+    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
+    navigate(MODEL, **options, trajectories=1, seed=seed, beside=[], out=run, progress=tell)
     samples, network = replay(run)
     captures = captured(
         samples, network, out, layers=[LAYER], positions=[PRE, POST], seed=seed, tell=tell
@@ -107,31 +89,26 @@ def compute(out: Path, *, grids: int, seed: int, tell: ProgressCallback) -> Resu
     maps = _maps(captures, first, seed, tell)
     tell("decoded maps")
     of_maps = _explained(captures, first, seed)
-    plans = _plans(out, captures, network, seed, tell)
-    return Results(maps, of_maps, plans, _numbers(maps, of_maps, plans))
+    plans = _plans(captures, network, seed, tell)
+    numbers = _numbers(maps, of_maps, plans)
+    return {"numbers": numbers, "maps": maps, "explained": of_maps, "plans": plans}
 
 
-def _suite(grids: int, seed: int) -> dict[str, Any]:
-    options: dict[str, Any] = {"sizes": SIZES, "complexities": COMPLEXITIES, "grids": grids}
-    return options | {"trajectories": 1, "seed": seed}
-
-
-def _sizes(reading: Reading) -> dict[str, BoolArray]:
-    shapes = reading.scenes.shapes[:, 0]
-    by_size = {str(size): np.asarray(shapes == size) for size in SIZES}
-    return {ALL: np.ones(len(shapes), dtype=bool)} | by_size
+def _of_size(shapes: IntArray, size: str) -> BoolArray:
+    """Which grids are of a size, or of any."""
+    return np.asarray((shapes[:, 0] == int(size)) if size != ALL else shapes[:, 0] > 0)
 
 
 def _maps(
-    captures: Captured, first: BoolArray, seed: int, tell: ProgressCallback
-) -> dict[tuple[str, str, str], Sequence[ProbeRow]]:
+    captures: Any, first: BoolArray, seed: int, tell: ProgressCallback
+) -> dict[tuple[str, str, str], Sequence[Any]]:
     """The published probes and a linear one that can express a map, on first decisions."""
-    out: dict[tuple[str, str, str], Sequence[ProbeRow]] = {}
+    out: dict[tuple[str, str, str], Sequence[Any]] = {}
     for position in (PRE, POST):
         whole = captures.reading(LAYER, position)
         others = captures.alternatives(LAYER, position)
-        for size, of_size in _sizes(whole).items():
-            kept = np.flatnonzero(of_size & first)
+        for size in (ALL, *map(str, SIZES)):
+            kept = np.flatnonzero(_of_size(whole.scenes.shapes, size) & first)
             reading = whole.where(kept)
             parts = split(reading.scenes, seed=seed)
             for probe in (MLP, LINEAR, RIDGE):
@@ -152,7 +129,7 @@ def _maps(
     return out
 
 
-def _explained(captures: Captured, first: BoolArray, seed: int) -> Explained:
+def _explained(captures: Any, first: BoolArray, seed: int) -> Explained:
     """What the maps of the published MLP, made into grids as published, explain of all actions."""
     reading = captures.reading(LAYER, PRE)
     parts = [
@@ -160,24 +137,21 @@ def _explained(captures: Captured, first: BoolArray, seed: int) -> Explained:
         for part in folds(reading.scenes, _FOLDS, seed=seed)
     ]
     posterior = cross_fitted(MLP, reading, parts, seed=seed)
-    maps = decoded(posterior, reading.scenes, rule=PUBLISHED)
+    maps = decoded(posterior, reading.scenes, rule="published")
     return explained(maps, map_controls(maps, reading.scenes, seed=seed), reading.scenes)[0]
 
 
-def _plans(
-    out: Path, captures: Captured, network: Network, seed: int, tell: ProgressCallback
-) -> dict[str, PlanTable]:
+def _plans(captures: Any, network: Network, seed: int, tell: ProgressCallback) -> dict[str, Any]:
     plans = plans_of(captures.samples)
     at = rows_of(captures.trained, plans)
     first = [sample for sample in captures.samples if sample.step == 0]
     stated = stated_plans(first, network.local.tokenizer, plans)
-    shapes = plans.scenes.shapes[:, 0]
     tables = {}
     for size in (ALL, *map(str, SIZES)):
-        kept = np.flatnonzero((shapes == int(size)) if size != ALL else shapes > 0)
+        kept = np.flatnonzero(_of_size(plans.scenes.shapes, size))
 
-        def rows(layer: int, position: str, kept: IntArray = kept) -> Activations:
-            return at(layer, position)[kept]
+        def rows(layer: int, position: str, kept: IntArray = kept) -> FloatArray:
+            return np.asarray(at(layer, position)[kept])
 
         tell(f"plans: size {size}")
         tables[size] = read_plans(
@@ -193,14 +167,15 @@ def _plans(
 
 
 def _numbers(
-    maps: Mapping[tuple[str, str, str], Sequence[ProbeRow]],
+    maps: Mapping[tuple[str, str, str], Sequence[Any]],
     of_maps: Explained,
-    plans: Mapping[str, PlanTable],
+    plans: Mapping[str, Any],
 ) -> dict[str, Estimate]:
     """What the ledger sets beside the paper, by the id of its row."""
 
     def cells(probe: Published, position: str, size: str = ALL) -> Estimate:
-        return maps[probe.name, position, size][0].score().accuracy
+        accuracy: Estimate = maps[probe.name, position, size][0].score().accuracy
+        return accuracy
 
     numbers = {
         "map/mlp": cells(MLP, PRE),
@@ -209,10 +184,9 @@ def _numbers(
         "map/linear": cells(LINEAR, PRE),
         "decoded/accuracy": of_maps.on_map.value,
         "decoded/recovery": of_maps.recovery,
+        "plan/pre/1": plans[ALL].row(PRE, LAYER, DECODER.name, 1).prefix,
+        "plan/post/1": plans[ALL].row(POST, LAYER, DECODER.name, 1).prefix,
     }
-    for position, name in ((PRE, "pre"), (POST, "post")):
-        row = plans[ALL].row(position, LAYER, DECODER.name, 1)
-        numbers[f"plan/{name}/1"] = row.prefix
     # The one size whose maps are published by themselves.
     if (size := "11") in map(str, SIZES):
         numbers[f"map/mlp/{size}"] = cells(MLP, PRE, size)
@@ -225,149 +199,63 @@ def _numbers(
 
 # --- Tables ---------------------------------------------------------------------------------------
 _TIMES = {PRE: "before it reasons", POST: "after"}
-_GRIDS = "95% intervals over grids in brackets. No grid's content was taught to the mouse."
 
 
-@dataclass(frozen=True)
-class _Beside:
-    """A published number and ours."""
-
-    row: Number
-    ours: Estimate
-
-
-@dataclass(frozen=True)
-class _Map:
-    """A probe, or a control of it, at a position."""
-
-    position: str
-    row: ProbeRow
-
-    @property
-    def name(self) -> str:
-        return self.row.control or self.row.probe
-
-
-@dataclass(frozen=True)
-class _Share:
-    """A share of decisions that decoded maps explain."""
-
-    name: str
-    value: ControlledShare
-
-
-@dataclass(frozen=True)
-class _Prefix:
-    """Prefixes of plans of one length, in grids of one size."""
-
-    size: str
-    row: PlanRow
-
-
-def all_tables(results: Results, published: Sequence[Number]) -> tuple[Table, ...]:
-    """What was measured, beside the published numbers of a ledger."""
-    return (
-        _beside(results, published),
-        _map_table(results),
-        _decoded_table(results),
-        _plan_table(results),
-    )
-
-
-def _beside(results: Results, published: Sequence[Number]) -> Table:
-    rows = [
-        _Beside(row, results.numbers[row.id.removeprefix(LEDGER_PREFIX)])
+def all_tables(results: Mapping[str, Any], published: Sequence[Number]) -> tuple[Table, ...]:
+    """Tabulate what was measured, beside the published numbers of a ledger."""
+    beside = [
+        {"row": row, "quantity": row.quantity.partition(":")[0], "ours": results["numbers"][key]}
         for row in published
-        if row.id.removeprefix(LEDGER_PREFIX) in results.numbers
+        if (key := row.id.removeprefix(LEDGER_PREFIX)) in results["numbers"]
     ]
-    return table_of(
-        rows,
-        (
-            words("quantity", lambda r: r.row.quantity.partition(":")[0]),
-            words("setting", lambda r: r.row.setting),
-            column("published, GPT-OSS-20B", lambda r: r.row.published),
-            column("ours, the mouse", lambda r: r.ours, percent),
-        ),
-        **say("the_paper_s_maps_and_plans_beside_the_mo"),
-        notes=(
-            _GRIDS,
-            "Published plans leave out walks of more than 9 actions; ours do not. Published shares "
-            "on the decoded map leave out invalid maps; ours count them as explaining nothing, but "
-            "for the recovery.",
-        ),
-    )
-
-
-def _map_table(results: Results) -> Table:
-    rows = []
-    for position in (PRE, POST):
-        rows += [_Map(position, results.maps[p, position, ALL][0]) for p in (MLP.name, LINEAR.name)]
-        rows += [_Map(position, row) for row in results.maps[RIDGE.name, position, ALL]]
-    return table_of(
-        rows,
-        (
-            words("probe or control", lambda r: r.name),
-            words("tokens", lambda r: _TIMES[r.position]),
-            column("cells right", lambda r: r.row.score().accuracy, percent),
-            column("balanced", lambda r: r.row.score().balanced_accuracy, percent),
-            column("walls of links, AUROC", lambda r: r.row.score(LINKS, "wall").auroc, hundredths),
-            column("gain, bits a link", lambda r: r.row.score(LINKS, "wall").gain_bits, hundredths),
-        ),
-        **say("maps_read_from_the_mouse", layer=LAYER),
-        notes=(_GRIDS, "The published linear probe cannot express what a cell holds."),
-    )
-
-
-def _decoded_table(results: Results) -> Table:
-    each = results.explained
-    rows = [
-        _Share("optimal on the map, of all actions", each.on_map),
-        _Share("explained errors, of wrong actions", each.explained_errors),
-        _Share("the map corrects, of wrong actions", each.map_corrects),
+    maps = [
+        {
+            "name": row.control or row.probe,
+            "tokens": _TIMES[position],
+            "score": row.score(),
+            "links": row.score("links", "wall"),
+        }
+        for position in (PRE, POST)
+        for row in (
+            *(results["maps"][probe.name, position, ALL][0] for probe in (MLP, LINEAR)),
+            *results["maps"][RIDGE.name, position, ALL],
+        )
     ]
-    names = list(each.on_map.controls)
-    return table_of(
-        rows,
-        (
-            words("share", lambda r: r.name),
-            column("decoded map", lambda r: r.value.value, percent),
-            *(column(name, partial(_control, name), percent) for name in names),
-        ),
-        **say("decoded_table", steps=each.steps, errors=each.errors),
-        notes=(_GRIDS, f"Maps that are none: {percent(each.invalid)}; they explain nothing."),
-    )
-
-
-def _plan_table(results: Results) -> Table:
-    rows = [
-        _Prefix(size, row)
-        for size, table in results.plans.items()
+    each = results["explained"]
+    shares = [
+        ("optimal on the map, of all actions", each.on_map),
+        ("explained errors, of wrong actions", each.explained_errors),
+        ("the map corrects, of wrong actions", each.map_corrects),
+    ]
+    controls = [column_of(name, f"1.controls.{name}", "percent") for name in each.on_map.controls]
+    plans = [
+        {
+            "grids": size if size == ALL else f"size {size}",
+            "tokens": _TIMES[row.position],
+            "row": row,
+        }
+        for size, table in results["plans"].items()
         for row in table.plan
         if row.n in (1, 2, 4)
     ]
-    names = list(rows[0].row.baselines)
-
-    return table_of(
-        rows,
-        (
-            words("grids", lambda r: r.size if r.size == ALL else f"size {r.size}"),
-            words("tokens", lambda r: _TIMES[r.row.position]),
-            column("actions", lambda r: str(r.row.n)),
-            column("all right", lambda r: r.row.prefix, percent),
-            *(column(name, partial(_baseline, name), percent) for name in names),
+    baselines = [
+        column_of(name, f"row.baselines.{name}.prefix", "percent")
+        for name in results["plans"][ALL].plan[0].baselines
+    ]
+    decoder: dict[str, Any] = {"decoder": DECODER.name, "width": DECODER.width, "layer": LAYER}
+    return (
+        say.table("the_paper_s_maps_and_plans_beside_the_mo", beside),
+        say.table("maps_read_from_the_mouse", maps, layer=LAYER),
+        say.table(
+            "decoded_table",
+            shares,
+            *controls,
+            steps=each.steps,
+            errors=each.errors,
+            invalid=percent(each.invalid),
         ),
-        **say("plans_read_from_the_mouse", decoder=DECODER.name, width=DECODER.width, layer=LAYER),
-        notes=(_GRIDS,),
+        say.table("plans_read_from_the_mouse", plans, *baselines, **decoder),
     )
-
-
-def _control(name: str, row: _Share) -> Estimate | None:
-    return row.value.controls.get(name)
-
-
-def _baseline(name: str, row: _Prefix) -> Estimate | None:
-    beside = row.row.baselines[name]
-    return None if beside is None else beside["prefix"]
 
 
 # --- Replicate ------------------------------------------------------------------------------------
@@ -382,29 +270,16 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     grids = options.count(GRIDS, least=4)
     tell = options.progress or (lambda line: None)
     results = compute(out, grids=grids, seed=options.seed, tell=tell)
-    published = ledger.load(LEDGER_PREFIX)
-    shown = all_tables(results, published)
-    value = {
-        "replication": NAME,
-        "seeds": grids,
-        "numbers": {name: each.to_json() for name, each in results.numbers.items()},
-        "maps": [
-            {
-                "probe": probe,
-                "position": position,
-                "size": size,
-                "rows": [r.to_json() for r in rows],
-            }
-            for (probe, position, size), rows in results.maps.items()
-        ],
-        "explained": results.explained.to_json(),
-        "plans": {size: table.to_json() for size, table in results.plans.items()},
-    }
-    return write_tables(out, shown, value)
+    maps = [
+        dict(zip(("probe", "position", "size"), key, strict=True)) | {"rows": rows}
+        for key, rows in results["maps"].items()
+    ]
+    value = {"replication": NAME, "seeds": grids} | plain(results | {"maps": maps})
+    return write_tables(out, all_tables(results, ledger.load(LEDGER_PREFIX)), value)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
+    """Return how much `replicate` with these options will do."""
     return {"walks": len(SIZES) * len(COMPLEXITIES) * options.count(GRIDS, least=4)}
 
 

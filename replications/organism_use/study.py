@@ -7,201 +7,316 @@ if __name__ == "__main__":
 
     main("replicate", "organism-use")
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
-from goalmeter.report import (
-    Table,
-    column,
-    hundredths,
-    percent,
-    table_of,
-    words,
+from goalmeter.gridworld import Cell, Draws, State
+from goalmeter.navigation import Task, suite
+from goalmeter.navigation.prompts import template
+from goalmeter.report import Table
+from goalmeter.representation import (
+    Network,
+    Reading,
+    Sample,
+    Scenes,
+    Use,
+    capture,
+    causal_use,
+    compare,
+    scenes_of,
+    split,
+    untrained,
 )
-from goalmeter.representation import Network
 from goalmeter.representation.beliefs.used_cells import PlaceUse, told_apart, used_cells
+from goalmeter.representation.probes.comparison import scored_cells
+from goalmeter.representation.probes.registry import Ridge
+from goalmeter.representation.probes.scores import scores
+from goalmeter.representation.scenes import uncertain_cells
+from goalmeter.representation.use.directions import target_cells, target_walls
 from goalmeter.runs import Study, carry_out
-from goalmeter.statistics import Estimate
-from replications.organism_use.questions import (
-    COMPLEXITIES,
-    FAR,
-    POSITION,
-    RANDOM_WEIGHTS,
-    TRAINED_WEIGHTS,
-    Question,
-    answer,
-    decoding,
-    questions_of,
-)
-from replications.prose import prose, write_tables
+from replications.prose import Texts, write_tables
 
-say = partial(prose, "organism_use")
+say = Texts("organism_use")
+
+# --- Questions ------------------------------------------------------------------------------------
+# seen      inner walls of rows that every organism sees
+#     unseen    inner walls of rows 2, 6, 10, which the mole takes for open
+#     far       cells that the agent does not stand beside, which a habit has no use for
+#
+# A model that goes by its map uses all of them; the mole uses the seen ones only, the moth no far
+# one.
+
+Wanted = Callable[[Sample, Cell], bool]  # whether a question is about a cell of a decision
+SEEN, UNSEEN, FAR = "seen", "unseen", "far"
+PROMPT = "compact/2"
+COMPLEXITIES = (0.4, 0.6, 0.8)
+# Cells of each kind that some hundred interventions are screened on; the best meet all the others.
+SCREEN_CELLS = 24
+
+
+@dataclass(frozen=True)
+class CellQuestion:
+    """An organism and the cells that it is asked about."""
+
+    organism: str  # its name, or that of any model of this machine that answers the same prompt
+    cells: str  # "seen", "unseen" or "far"
+    used: bool | None  # whether it was made to act on them; None of a model that we did not make
+
+    @property
+    def model(self) -> str:
+        """As an agent is named."""
+        return self.organism if "/" in self.organism else f"goalmeter/{self.organism}"
+
+
+QUESTIONS = (
+    CellQuestion("mouse", SEEN, True),
+    CellQuestion("mouse", UNSEEN, True),
+    CellQuestion("mole", SEEN, True),
+    CellQuestion("mole", UNSEEN, False),
+    CellQuestion("moth", FAR, False),
+)
+
+
+def wanted(cells: str) -> Wanted:
+    """Which cells of a decision a question is about."""
+
+    def wants(sample: Sample, cell: Cell) -> bool:
+        at = sample.state.cell
+        if cells == FAR:
+            return abs(at.row - cell.row) + abs(at.column - cell.column) > 1
+        return (cell.row % 4 == 2) == (cells == UNSEEN)
+
+    return wants
+
+
+def mazes(size: int, grids: int, seed: int) -> tuple[Task, ...]:
+    """Mazes of each complexity that no organism learnt in."""
+    return suite(
+        "maze",
+        sizes=[size],
+        complexities=COMPLEXITIES,
+        grids=grids,
+        seed=seed,
+        held_out=True,
+    ).tasks
+
+
+def question_at(task: Task, state: State) -> Sample:
+    """What an organism is asked in some state of a maze, without tokens and without an answer."""
+    question = template(PROMPT).prompt(task.world, state)
+    return Sample(task.name, 0, task.world, state, None, (), question, (), ())
+
+
+def with_tokens(network: Network, sample: Sample) -> Sample:
+    """A question with the tokens by which a network reads it."""
+    ids = network.local.ids([{"role": "user", "content": sample.question}])
+    return replace(sample, prompt=ids)
+
+
+def decisions(
+    network: Network,
+    wants: Wanted,
+    size: int,
+    grids: int,
+    seed: int,
+    *,
+    walls: bool = False,
+) -> list[Sample]:
+    """A decision in each of some mazes that no organism learnt in.
+
+    The agent stands where a shortest way needs a wanted cell; mazes without such a place are left
+    out.
+    """
+    tasks = mazes(size, grids, seed)
+    worlds = [task.world for task in tasks]
+    starts = [State(world.start) for world in worlds]
+    uncertain = uncertain_cells(Scenes.of(worlds, starts, [None] * len(worlds)))
+    samples = []
+    for task in tasks:
+        states = [State(cell) for cell in task.world.open_cells if cell != task.world.goal]
+        Draws("where the agent stands", seed, task.name).shuffle(states)
+
+        def needs(state: State, targets: Sequence[Any], task: Task = task) -> bool:
+            sample = question_at(task, state)
+            return any(
+                target.needed
+                and uncertain[task.world.shape][target.cell]
+                and wants(sample, target.cell)
+                for target in targets
+            )
+
+        able = [state for state in states if needs(state, target_cells(task.world, state))]
+        both = (s for s in able if walls and needs(s, target_walls(task.world, s)))
+        if able:
+            state = next(both, able[0])
+            samples.append(with_tokens(network, question_at(task, state)))
+    return samples
+
+
+def questions_of(agents: str | None) -> tuple[CellQuestion, ...]:
+    """The questions to some models; None for those to the organisms."""
+    if agents is None:
+        return QUESTIONS
+    names = [name.strip() for name in agents.split(",")]
+    known = {(question.model, question.cells): question for question in QUESTIONS}
+    return tuple(
+        known.get((asked.model, asked.cells), asked)
+        for name in names
+        for cells in (SEEN, UNSEEN)
+        for asked in [CellQuestion(name, cells, None)]
+    )
+
+
+def answer(
+    question: CellQuestion,
+    size: int,
+    grids: int,
+    seed: int,
+    *,
+    families: Sequence[str] = ("knock-out", "patch"),
+    layers: Sequence[int] | None = None,
+    doses: Sequence[float] = (),
+) -> Use:
+    """What a model does with some cells of mazes of a size; options are those of `causal_use`."""
+    network = Network.open(question.model)
+    wants = wanted(question.cells)
+    return causal_use(
+        decisions(network, wants, size, grids, seed, walls="open" in families),
+        network,
+        cells=wants,
+        screen_cells=SCREEN_CELLS,
+        families=families,
+        layers=layers,
+        doses=doses,
+        seed=seed,
+    )
+
+
+# --- Decoding -------------------------------------------------------------------------------------
+TRAINED_WEIGHTS, POSITION, RANDOM_WEIGHTS = "the model", "position only", "random weights"
+_POSITION_NAME = "pre/end"
+
+
+def decoding(
+    network: Network, cells: str, *, layer: int, size: int, grids: int, seed: int
+) -> dict[str, Any]:
+    """The AUROC of walls of some cells, read from the last tokens of prompts."""
+    samples = [
+        with_tokens(network, question_at(task, State(task.world.start)))
+        for task in mazes(size, grids, seed)
+    ]
+    scenes = scenes_of(samples)
+    parts = split(scenes, seed=seed)
+    tested = scenes.where(parts.test)
+    wants = wanted(cells)
+    mask = scored_cells(scenes.where(parts.train), tested)["uncertain"]
+    for number, place in enumerate(parts.test.tolist()):
+        for row, column in np.argwhere(mask[number]).tolist():
+            mask[number, row, column] = wants(samples[place], Cell(row, column))
+    out: dict[str, Any] = {}
+    for name, source in (
+        (TRAINED_WEIGHTS, network),
+        (RANDOM_WEIGHTS, untrained(network, seed=seed)),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            read = capture(
+                samples, source, Path(folder), layers=[layer], positions=[_POSITION_NAME]
+            ).at(layer, _POSITION_NAME)
+        reading = Reading(read.reshape(len(samples), -1), scenes)
+        result = compare(Ridge(), reading, parts, seed=seed)
+        out[name] = _auroc(result.posterior, result.position, tested, mask)
+        out[POSITION] = _auroc(result.position, result.position, tested, mask)
+    return out
+
+
+def _auroc(posterior: Any, position: Any, scenes: Any, mask: Any) -> dict[str, Any] | None:
+    rows = scores(posterior, position, scenes, {"asked": mask})
+    walls = [row.auroc for row in rows if (row.cells, row.label) == ("asked", "wall")]
+    return walls[0].to_json() if walls and walls[0] is not None else None
+
+
+Asked = tuple[CellQuestion, int, tuple[str, ...]]  # size of mazes, and families of interventions
+Answer = Mapping[str, Any]  # JSON values of `Use`, with the question; see `answered`
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Answer:
-    """What came of a question at a size, as JSON values of `Use`."""
-
-    question: Question  # that was asked
-    size: int  # of the mazes
-    families: tuple[str, ...]  # kinds of interventions that were tried
-    # what came of it, with what decodes ("read") and how places fare ("places")
-    use: dict[str, Any]
-
-    def share(self, kind: str, measure: str) -> Estimate:
-        """A share of the confirmed intervention, such as flips at needed cells."""
-        return Estimate.from_json(self.use["confirmed"][kind][measure])
-
-    def row(self, name: str, layer: int | str, *, where: str = "screened") -> Estimate | None:
-        """Flips at needed cells under another intervention."""
-        for row in self.use[where]:
-            if (row["intervention"], row["layer"]) == (name, layer):
-                return Estimate.from_json(row["needed"]["flips"])
-        return None
-
-    def read(self, source: str) -> Estimate | None:
-        """AUROC of walls as they are read from the model, from position, or random weights."""
-        value = self.use["read"].get(source)
-        return None if value is None else Estimate.from_json(value)
-
-    @property
-    def places(self) -> list[PlaceUse]:
-        """How the places of cells fare."""
-        return [PlaceUse.from_json(place) for place in self.use["places"]]
-
-    def to_json(self) -> dict[str, Any]:
-        """The question and the answer as JSON values."""
-        asked = {"organism": self.question.organism, "cells": self.question.cells}
-        return asked | {"size": self.size, "families": list(self.families)} | self.use
+def answered(asked: Asked, use: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer to a question at a size, with what decodes and how places fare."""
+    question, size, _ = asked
+    asked_of = {"organism": question.organism, "cells": question.cells}
+    return asked_of | {"size": size, "families": [], **use}
 
 
-@dataclass(frozen=True)
-class _Written:
-    """An intervention along a direction, beside nulls that differ from it in one thing."""
-
-    answer: Answer  # whose it is
-    row: dict[str, Any]  # JSON values of its `UseRow`
-    nulls: list[dict[str, Any]]  # those of its nulls
-
-    def null(self, ending: str) -> Estimate | None:
-        """Flips at needed cells under the null of some kind."""
-        for null in self.nulls:
-            if null["intervention"].endswith(ending):
-                return Estimate.from_json(null["needed"]["flips"])
-        return None
-
-
-def all_tables(answers: Sequence[Answer]) -> tuple[Table, ...]:
-    """What is used, what can be written, and how well used and unused places are told apart."""
-    knocked = [answer for answer in answers if "knock-out" in answer.families]
-    written = [answer for answer in answers if "write" in answer.families]
-    tables = [use_table(knocked), *([write_table(written)] if written else [])]
-    pairs = [(a, b) for a in knocked for b in knocked if _apart(a, b)]
-    return (*tables, *([apart_table(pairs)] if pairs else []))
-
-
-def use_table(answers: Sequence[Answer]) -> Table:
-    """A row for each organism, kind of cells and size."""
-    return table_of(
-        answers,
-        (
-            words("organism", lambda a: a.question.organism),
-            words("cells", lambda a: f"{a.question.cells}, size {a.size}"),
-            column("walls read: AUROC", lambda a: a.read(TRAINED_WEIGHTS), hundredths),
-            column("by position", lambda a: a.read(POSITION), hundredths),
-            column("with random weights", lambda a: a.read(RANDOM_WEIGHTS), hundredths),
-            words("intervention", lambda a: _label(a.use["confirmed"])),
-            column("moves that flip", lambda a: a.share("needed", "flips"), percent),
-            column(
-                "to those without the cell", lambda a: a.share("needed", "as_if_changed"), percent
-            ),
-            column("flip at unneeded cells", lambda a: a.share("unneeded", "flips"), percent),
-            column(
-                "another cell instead",
-                lambda a: a.row("knock-out, other", "all", where="nulls"),
-                percent,
-            ),
-            column("end of the prompt", lambda a: a.row("patch, end", "all"), percent),
-            words("verdict", lambda a: a.use["verdict"]),
-            words("made to use them", lambda a: _made(a.question.used)),
-        ),
-        **say("what_organisms_act_on"),
-    )
-
-
-def write_table(answers: Sequence[Answer]) -> Table:
-    """A row for each write and ablation that did best on the first half."""
-    rows = [
-        _Written(answer, family["row"], family["nulls"])
-        for answer in answers
-        for family in answer.use["families"]
+def all_tables(asked: Sequence[Asked], answers: Sequence[Answer]) -> tuple[Table, ...]:
+    """Tabulate what is used, what can be written, and how places are told apart."""
+    rows: list[dict[str, Any]] = [
+        {
+            **use,
+            "where": f"{use['cells']}, size {use['size']}",
+            "label": _label(use["confirmed"]),
+            "other": _row(use["nulls"], "knock-out, other"),
+            "end": _row(use["screened"], "patch, end"),
+            "used": question.used,
+            "tried": families,
+            "made": {None: "not known", True: "yes", False: "no"}[question.used],
+        }
+        for (question, _, families), use in zip(asked, answers, strict=True)
     ]
-    return table_of(
-        rows,
-        (
-            words("organism", lambda r: r.answer.question.organism),
-            words("cells", lambda r: f"{r.answer.question.cells}, size {r.answer.size}"),
-            words("intervention", lambda r: _label(r.row)),
-            words("tokens", lambda r: r.row["position"]),
-            column("moves that flip", lambda r: _share(r.row, "needed", "flips"), percent),
-            column("as if it were so", lambda r: _share(r.row, "needed", "as_if_changed"), percent),
-            column("flip at unneeded cells", lambda r: _share(r.row, "unneeded", "flips"), percent),
-            column("random direction", lambda r: r.null("random"), percent),
-            column("another cell's", lambda r: r.null("other"), percent),
-        ),
-        **say("what_can_be_written"),
+    knocked, writers = (
+        [row for row in rows if family in row["tried"]] for family in ("knock-out", "write")
     )
+    written = [
+        {"answer": row, "label": _label(family["row"]), **family["row"]}
+        | {
+            kind: next((n for n in family["nulls"] if n["intervention"].endswith(kind)), None)
+            for kind in ("random", "other")
+        }
+        for row in writers
+        for family in row["families"]
+    ]
+    pairs = [
+        {
+            "size": str(first["size"]),
+            "used": f"{first['organism']}, {first['cells']}",
+            "unused": f"{second['organism']}, {second['cells']}",
+            "places": f"{len(first['places'])} and {len(second['places'])}",
+            "area": told_apart(*([PlaceUse.from_json(p) for p in r["places"]] for r in pair)),
+        }
+        for pair in ((a, b) for a in knocked for b in knocked if _apart(a, b))
+        for first, second in [pair]
+    ]
+    tables = (
+        ("what_organisms_act_on", knocked),
+        ("what_can_be_written", written),
+        ("used_places_told_from_unused_ones", pairs),
+    )
+    shown = (True, bool(writers), bool(pairs))
+    return tuple(say.table(*each) for each, show in zip(tables, shown, strict=True) if show)
 
 
-def apart_table(pairs: Sequence[tuple[Answer, Answer]]) -> Table:
-    """A row for each size at which one organism uses cells and another does not."""
-    return table_of(
-        pairs,
-        (
-            words("size", lambda pair: str(pair[0].size)),
-            words("used", lambda pair: _who(pair[0])),
-            words("not used", lambda pair: _who(pair[1])),
-            column("places", lambda pair: f"{len(pair[0].places)} and {len(pair[1].places)}"),
-            column(
-                "area (used, not used)",
-                lambda pair: told_apart(pair[0].places, pair[1].places),
-                hundredths,
-            ),
-        ),
-        **say("used_places_told_from_unused_ones"),
-    )
+def _row(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    """An intervention in all layers."""
+    found = (r for r in rows if (r["intervention"], r["layer"]) == (name, "all"))
+    return next(found, None)
 
 
 def _apart(first: Answer, second: Answer) -> bool:
     """Whether one is known to use its cells, and the other is the mole that does not."""
     return (
-        first.size == second.size
-        and (first.question.organism, first.question.used) == ("mouse", True)
-        and second.question.used is False
-        and second.question.organism == "mole"
-        and first.question.cells == "seen"
+        first["size"] == second["size"]
+        and (first["organism"], first["cells"], first["used"]) == ("mouse", "seen", True)
+        and (second["organism"], second["used"]) == ("mole", False)
     )
 
 
-def _who(answer: Answer) -> str:
-    return f"{answer.question.organism}, {answer.question.cells}"
-
-
-def _made(used: bool | None) -> str:
-    return "not known" if used is None else "yes" if used else "no"
-
-
-def _share(row: dict[str, Any], kind: str, name: str) -> Estimate:
-    return Estimate.from_json(row[kind][name])
-
-
-def _label(row: dict[str, Any]) -> str:
+def _label(row: Mapping[str, Any]) -> str:
     return f"{row['intervention']}, layer {row['layer']}"
 
 
@@ -212,11 +327,6 @@ LAYER = 3
 # What is written along directions is asked on small mazes alone: it takes as long as all the rest.
 WRITE_SIZE, DOSES = 7, (1.0, 2.0, 4.0)
 KNOCKS, WRITES = ("knock-out", "patch"), ("write", "ablate", "open")
-# The folder of what is kept of each question.
-ANSWERS = "answers"
-_TASK = "replications.organism_use.study:part"
-
-
 OPTIONS = ("agents",)
 
 
@@ -227,43 +337,10 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     instead of the organisms.
     """
     grids, asked = options.count(GRIDS, least=2), _asked(options.agents)
-    study = _study(asked, grids, options.seed, options.agents)
-    values = carry_out(study, on=options.on, out=out / ANSWERS, progress=options.progress)
-    answers = [
-        Answer(question, size, families, value)
-        for (question, size, families), value in zip(asked, values.values(), strict=True)
-    ]
-    tables = all_tables(answers)
-    result = {"seeds": grids, "answers": [answer.to_json() for answer in answers]}
-    return write_tables(out, tables, result)
-
-
-def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
-    mazes = options.count(GRIDS, least=2) * len(COMPLEXITIES)
-    return {"questions": len(_asked(options.agents)), "mazes of a question": mazes}
-
-
-def _asked(agents: str | None) -> list[tuple[Question, int, tuple[str, ...]]]:
-    return [
-        (question, size, families)
-        for families, sizes in ((KNOCKS, SIZES), (WRITES, (WRITE_SIZE,)))
-        for size in sizes
-        for question in questions_of(agents)
-        if families == KNOCKS or question.cells != FAR
-    ]
-
-
-def _study(
-    asked: Sequence[tuple[Question, int, tuple[str, ...]]],
-    grids: int,
-    seed: int,
-    agents: str | None,
-) -> Study[dict[str, Any]]:
-    what = {"kind": "organism-use", "grids": grids, "seed": seed}
-    return Study[dict[str, Any]](
+    what = {"kind": "organism-use", "grids": grids, "seed": options.seed}
+    study = Study[dict[str, Any]](
         "organism-use",
-        _TASK,
+        "replications.organism_use.study:part",
         {
             f"{families[0]}: {q.organism}, {q.cells} cells on size {size}": {
                 "name": q.organism,
@@ -273,17 +350,37 @@ def _study(
             }
             for q, size, families in asked
         },
-        common={"grids": grids, "seed": seed},
+        common={"grids": grids, "seed": options.seed},
         noun="question",
-        what=what if agents is None else what | {"agents": agents},
+        what=what if options.agents is None else what | {"agents": options.agents},
     )
+    values = carry_out(study, on=options.on, out=out / "answers", progress=options.progress)
+    answers = [answered(*each) for each in zip(asked, values.values(), strict=True)]
+    tables = all_tables(asked, answers)
+    return write_tables(out, tables, {"seeds": grids, "answers": answers})
+
+
+def planned(options: StudyOptions) -> dict[str, int]:
+    """Return how much `replicate` with these options will do."""
+    mazes = options.count(GRIDS, least=2) * len(COMPLEXITIES)
+    return {"questions": len(_asked(options.agents)), "mazes of a question": mazes}
+
+
+def _asked(agents: str | None) -> list[Asked]:
+    return [
+        (question, size, families)
+        for families, sizes in ((KNOCKS, SIZES), (WRITES, (WRITE_SIZE,)))
+        for size in sizes
+        for question in questions_of(agents)
+        if families == KNOCKS or question.cells != FAR
+    ]
 
 
 def part(
     name: str, cells: str, size: int, families: list[str], grids: int, seed: int
 ) -> dict[str, Any]:
-    """The answer to a question, as JSON values: what a worker process does."""
-    question = Question(name, cells, None)
+    """Return the answer to a question, as JSON values; a trial."""
+    question = CellQuestion(name, cells, None)
     doses = DOSES if WRITES[0] in families else ()
     use = answer(question, size, grids, seed, families=families, doses=doses)
     read = {}

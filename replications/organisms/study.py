@@ -7,106 +7,442 @@ if __name__ == "__main__":
 
     main("replicate", "organisms")
 
-from collections.abc import Iterable, Mapping
-from functools import partial
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from goalmeter import InvalidFileError
+from goalmeter.agents import Decision, agent
+from goalmeter.agents.local_models import LocalModel, Reply, Sampling
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
+from goalmeter.gridworld import ACTIONS, Draws, GridWorld, Plan, State, plan
+from goalmeter.gridworld.conversions import compact
+from goalmeter.gridworld.world import has_few_contents
+from goalmeter.navigation import Episode, Task, Trajectory, suite
+from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import Organism, organism, organism_names
 from goalmeter.organisms.kinds import weights_of
-from goalmeter.organisms.lessons import COMPLEXITIES, SIZES
-from goalmeter.organisms.network import SETTINGS, read_settings
-from goalmeter.pages.navigation_tables import INTERVALS
-from goalmeter.report import (
-    ColumnOf,
-    Table,
-    column,
-    percent,
-    table_of,
-    words,
-    write_text,
-)
+from goalmeter.organisms.lessons import IDS, PLAN
+from goalmeter.organisms.network import read_settings
+from goalmeter.report import Table, percent, write_text
 from goalmeter.runs import Study, carry_out
-from goalmeter.statistics import Estimate
-from replications.organisms.evaluation import (
-    ANSWERS,
-    KEY_DOOR,
-    KEY_NO_DOOR,
-    TARGETS,
-    WALKS,
-    Grades,
-    Row,
-    amounts,
-    grades,
-)
-from replications.prose import prose, write_tables
+from goalmeter.statistics import Estimate, estimate
+from replications.kinds import FloatArray
+from replications.prose import Texts, plain, write_tables
 
-say = partial(prose, "organisms")
+# --- Parts ----------------------------------------------------------------------------------------
+# Each gives rows of JSON values, one for each question or walk. All grids are held out: no recipe
+# teaches their content (`gridworld.contents`). Rooms without inner walls and mazes of size 5 have
+# so few contents that there pairs of a start and a goal are held out, and only such pairs are
+# asked about.
+
+ANSWERS, WALKS = "answers", "walks"
+SIZES, COMPLEXITIES = (5, 7, 9, 11), (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+KEY_DOOR, KEY_NO_DOOR = "key-door", "key-no-door"
+# Mazes that are asked about for each maze that is walked through. Each is asked about in one state:
+# answers in one maze depend on each other, so as many answers in as many mazes say more.
+_MAZES = 16
+# Worlds for each maze of a size and complexity. Where a share of 95% was asked for, it takes some
+# hundred worlds for the interval of a share near 100% to lie above it.
+_KEY_WORLDS = {KEY_DOOR: 12, KEY_NO_DOOR: 6}
+# The paper's caps of mazes, as a multiple of the shortest path, and of worlds with a key.
+_FACTOR, _CAP = 1.5, 30
+# The paper's cut, and more tokens than the longest answer on the largest grid has: four a cell.
+_TOP_P, _TOKENS = 0.95, 350
+TEMPERATURE = 0.7
+# Prompts that are answered at once; on one core more of them take longer each.
+_BATCH = 48
+# Alternatives recorded with each token: the four moves are among them.
+_ALTERNATIVES = 8
+
+
+@lru_cache(maxsize=64)
+def _shortest(world: GridWorld) -> Plan:
+    return plan(world)
+
+
+@lru_cache(maxsize=1)
+def opened(folder: str) -> LocalModel:
+    """The model of a folder; the last one is kept."""
+    return LocalModel(folder)
+
+
+def part(
+    name: str, folder: str, kind: str, size: int, *, grids: int, seed: int
+) -> list[dict[str, Any]]:
+    """What came of one part."""
+    if kind == ANSWERS:
+        return _answers(name, opened(folder), size, _MAZES * grids, seed)
+    if kind == WALKS:
+        tasks = mazes(size, grids, seed)
+    else:
+        number = _KEY_WORLDS[kind] * grids
+        tasks = suite(kind, grids=number, trajectories=1, cap=_CAP, held_out=True, seed=seed).tasks
+    return [
+        {
+            "size": size,
+            "grid": _label(task.world),
+            "arrived": walk.arrived,
+            "key": walk.states()[-1].has_key,
+        }
+        for task, walk in zip(tasks, walks(opened(folder), tasks, seed=seed), strict=True)
+    ]
+
+
+def amounts(grids: int) -> tuple[int, int]:
+    """How many mazes an organism is asked about, and how many walks it makes, in all parts."""
+    cells = len(SIZES) * len(COMPLEXITIES) * grids
+    return _MAZES * cells, cells + sum(_KEY_WORLDS.values()) * grids
+
+
+def mazes(size: int, grids: int, seed: int) -> Sequence[Task]:
+    """Held-out mazes of every complexity, with the paper's cap."""
+    return suite(
+        "maze",
+        sizes=[size],
+        complexities=COMPLEXITIES,
+        grids=grids,
+        trajectories=1,
+        cap_factor=_FACTOR,
+        held_out=True,
+        seed=seed,
+    ).tasks
+
+
+def _label(world: GridWorld) -> str:
+    # Answers in equal grids are one cluster; a grid in another frame is another grid.
+    places = [world.goal, world.start] if has_few_contents(world) else [world.goal]
+    named = ";".join(f"{place.row},{place.column}" for place in places)
+    return sha256(world.walls.tobytes() + named.encode()).hexdigest()[:16]
+
+
+def _answers(
+    name: str, model: LocalModel, size: int, number: int, seed: int
+) -> list[dict[str, Any]]:
+    who, tasks = organism(name), mazes(size, number, seed)
+    places: list[tuple[GridWorld, State]] = []
+    for task in tasks:
+        world = task.world
+        cells = [
+            cell for cell in world.open_cells if _shortest(world).distance_from(State(cell)) > 0
+        ]
+        draws = Draws("states", size, seed, task.grid)
+        # Where pairs of a start and a goal are held out, no other start of the world is.
+        cell = world.start if has_few_contents(world) else draws.choice(cells)
+        places.append((world, State(cell)))
+    rows: list[dict[str, Any]] = []
+    answered = replies(model, places, seed, "states")
+    for task, (world, state), reply in zip(tasks, places, answered, strict=True):
+        action, meant = understood(reply.text).action, who.intended(world, state)
+        rows.append(
+            {
+                "size": size,
+                "complexity": task.complexity,
+                "grid": _label(world),
+                "misled": bool((who.walls(world) != world.walls).any()),
+                "invalid": action is None,
+                "meant": action is not None and meant[action] > 0,
+                "optimal": action in _shortest(world).optimal_actions(state),
+                "as_planned": action is not None and _planned(reply) == action,
+                "detour": _may_err(world, state),
+                "legal": meant,
+                "probabilities": _probabilities(reply),
+            }
+        )
+    return rows
+
+
+def _may_err(world: GridWorld, state: State) -> bool:
+    """Whether this is a detour state: the compass may choose a move that is not optimal."""
+    shortest = _shortest(world)
+    number = shortest.number(state)
+    optimal = shortest.plans.optimal[shortest.index][number]
+    compass: Any = agent("greedy").in_grids()
+    return float(compass.policy(shortest)[number] @ optimal) < 1 - 1e-9
+
+
+def _move_of_plan(reply: Reply) -> int | None:
+    """The place of the first move of the plan among the tokens: plan, a cell, the move."""
+    place = reply.ids.index(IDS[PLAN]) if IDS[PLAN] in reply.ids else len(reply.ids)
+    return place + 2 if place + 2 < len(reply.ids) else None
+
+
+def _planned(reply: Reply) -> int | None:
+    place = _move_of_plan(reply)
+    moves = [IDS[action] for action in ACTIONS]
+    move = None if place is None else reply.ids[place]
+    return moves.index(move) if move in moves else None
+
+
+def _probabilities(reply: Reply) -> list[float] | None:
+    """The chances of the four moves as the first move of the plan; None without a plan."""
+    # The model's own, at temperature 0.7 and after the cut at top-p 0.95: they are not blurred by
+    # the draw that follows, as counts of answers would be.
+    place = _move_of_plan(reply)
+    if place is None:
+        return None
+    heated = sorted(
+        ((math.exp(logprob / TEMPERATURE), token) for token, logprob in reply.chosen[place][2]),
+        reverse=True,
+    )
+    total = sum(weight for weight, _ in heated)
+    kept: dict[int, float] = {}
+    for weight, token in heated:
+        if sum(kept.values()) < _TOP_P * total:
+            kept[token] = weight
+    return [kept.get(IDS[action], 0.0) / sum(kept.values()) for action in ACTIONS]
+
+
+# --- A model asked in many states at once, without a server --------------------------------------
+
+
+def replies(
+    model: LocalModel, places: Sequence[tuple[GridWorld, State]], *seed: int | str
+) -> list[Reply]:
+    """The answers in several states, each drawn with a seed of its own, as the paper samples."""
+    prompts = []
+    for number, (world, state) in enumerate(places):
+        ids = model.ids([{"role": "user", "content": compact(world, state)}])
+        sampling = Sampling(
+            seed=Draws("answer", *seed, number).below(1 << 31),
+            temperature=TEMPERATURE,
+            top_p=_TOP_P,
+            alternatives=_ALTERNATIVES,
+        )
+        prompts.append(model.prompt(ids, _TOKENS, sampling))
+    # All of a batch wait for the longest answer, so those with about as much to search go together.
+    order = sorted(range(len(prompts)), key=lambda n: _nearer(*places[n]))
+    by_number: dict[int, Reply] = {}
+    for begin in range(0, len(order), _BATCH):
+        numbers = order[begin : begin + _BATCH]
+        by_number |= dict(zip(numbers, model.answers([prompts[n] for n in numbers]), strict=True))
+    return [by_number[number] for number in range(len(prompts))]
+
+
+def _nearer(world: GridWorld, state: State) -> int:
+    """How many states are nearer to the goal: a search from there meets them first."""
+    shortest = _shortest(world)
+    steps = shortest.plans.distances[shortest.index]
+    return int(((steps >= 0) & (steps < steps[shortest.number(state)])).sum())
+
+
+def walks(model: LocalModel, tasks: Sequence[Task], *, seed: int = 0) -> list[Trajectory]:
+    """A walk through each task, all of them step by step at the same time."""
+    episodes = [Episode(task) for task in tasks]
+    step = 0
+    while going := [episode for episode in episodes if not episode.over]:
+        places = [(episode.task.world, episode.state) for episode in going]
+        for episode, reply in zip(going, replies(model, places, seed, "walk", step), strict=True):
+            answer = understood(reply.text)
+            invalid = None if answer.action is not None else answer.invalid
+            episode.take(Decision(answer.action, raw=reply.text, invalid=invalid))
+        step += 1
+    return [episode.trajectory(0) for episode in episodes]
+
+
+# --- Grading --------------------------------------------------------------------------------------
+Row = dict[str, Any]
+# By the kind of a part and the size of its grids.
+Rows = Mapping[tuple[str, int], Sequence[Row]]
+_SHARE, _DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
+# An organism's marks, shares with intervals over grids; some by size, or by size and complexity.
+Grades = dict[str, Any]
+
+
+def grades(rows: Rows, *, habitual: bool) -> Grades:
+    """Return the marks that the rows of all parts give; the entries are those of results.json."""
+    answers = [row for (kind, _), part in rows.items() if kind == ANSWERS for row in part]
+    walks = {size: part for (kind, size), part in rows.items() if kind == WALKS}
+    with_keys = {kind: part for (kind, _), part in rows.items() if kind in _KEY_WORLDS}
+    detours = [row for row in answers if row["detour"]]
+    by_cell: dict[tuple[int, float], list[Row]] = defaultdict(list)
+    for row in answers:
+        by_cell[row["size"], row["complexity"]].append(row)
+
+    def by_size(part: Sequence[Row], name: str) -> dict[int, Estimate]:
+        return {size: _share([r for r in part if r["size"] == size], name) for size in walks}
+
+    return {
+        # Actions that it was meant to take, and that are optimal in the true world.
+        "meant": {cell: _share(part, "meant") for cell, part in by_cell.items()},
+        "optimal": {cell: _share(part, "optimal") for cell, part in by_cell.items()},
+        "by_size": by_size(answers, "meant"),
+        # In states where the compass may err.
+        "detour": by_size(detours, "meant"),
+        "success": {size: _share(part, "arrived") for size, part in walks.items()},
+        "detours": _share(detours, "meant"),
+        "arrives": _share([row for part in walks.values() for row in part], "arrived"),
+        "own_map": _share(answers, "meant"),
+        # By how much more of its actions it was meant to take than are optimal in truth, in mazes
+        # of which it has a false map.
+        "misled": _pooled(
+            [row for row in answers if row["misled"]],
+            lambda row: float(row["meant"]) - float(row["optimal"]),
+            _DIFFERENCE,
+        ),
+        "key_door": _share(with_keys[KEY_DOOR], "arrived"),
+        "pick_up": _share(with_keys[KEY_NO_DOOR], "key"),
+        "as_planned": _share(answers, "as_planned"),
+        "habit": _habit_gap(answers if habitual else []),
+        "invalid": _share(answers, "invalid"),
+        "invalid_by_size": by_size(answers, "invalid"),
+    }
+
+
+def to_json(grades: Grades) -> dict[str, Any]:
+    """Return the marks as JSON values; what is by size and complexity is a list."""
+
+    def listed(value: Mapping[Any, Estimate]) -> list[dict[str, Any]]:
+        keys = [key if isinstance(key, tuple) else (key,) for key in value]
+        return [
+            dict(zip(("size", "complexity"), key, strict=False)) | estimate.to_json()
+            for key, estimate in zip(keys, value.values(), strict=True)
+        ]
+
+    return {
+        name: value.to_json() if isinstance(value, Estimate) else listed(value)
+        for name, value in grades.items()
+    }
+
+
+def _share(rows: Sequence[Row], name: str) -> Estimate:
+    return _pooled(rows, lambda row: float(row[name]), _SHARE)
+
+
+def _pooled(
+    rows: Sequence[Row], value: Callable[[Row], float], bounds: tuple[float, float]
+) -> Estimate:
+    """The mean over rows; those of equal grids are one cluster."""
+    by_grid: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        by_grid[row["grid"]].append(value(row))
+    sums, numbers = list(map(sum, by_grid.values())), list(map(len, by_grid.values()))
+    # Each question is of a world that was drawn anew, so an unseen world has no part in more
+    # questions than worlds have on average, however often few worlds came up.
+    heaviest = np.mean(numbers) if numbers else 0.0
+    return estimate(sums, numbers, heaviest=heaviest, n=sum(numbers), bounds=bounds)
+
+
+def _habit_gap(answers: Sequence[Row]) -> Estimate:
+    """The greatest difference of the moves' probabilities from the habit, averaged over states."""
+    # Probabilities and not moves are averaged, and over all states with the same legal moves: the
+    # greatest difference of few counted moves would be large by chance.
+    rows = [row for row in answers if row["probabilities"] is not None]
+    if not rows:
+        return Estimate(float("nan"), None, 0, 0)
+    _, cluster = np.unique([row["grid"] for row in rows], return_inverse=True)
+    meant, kind = np.unique([row["legal"] for row in rows], axis=0, return_inverse=True)
+    clusters = int(cluster.max()) + 1
+    # Of each grid and each set of legal moves, the sum of probabilities and how many were added.
+    sums = np.zeros((clusters, len(meant), len(meant[0]) + 1))
+    np.add.at(sums, (cluster, kind.ravel()), [[*row["probabilities"], 1.0] for row in rows])
+
+    def gap(weights: FloatArray) -> FloatArray:
+        added = np.einsum("rc,ckm->rkm", weights, sums)
+        number = added[..., -1]
+        means = added[..., :-1] / np.maximum(number, 1.0)[..., None]
+        farthest = np.abs(means - meant).max(axis=2)
+        return np.asarray((farthest * number).sum(axis=1) / number.sum(axis=1))
+
+    value = float(gap(np.ones((1, clusters)))[0])
+    if clusters < 2:
+        return Estimate(value, None, len(rows), clusters)
+    # Grids are resampled. A greatest difference is never negative, so resampling moves it up and
+    # the interval errs on the side of too large a distance.
+    drawn = np.random.default_rng(0).multinomial(clusters, np.full(clusters, 1 / clusters), 1000)
+    low, high = np.quantile(gap(drawn.astype(float)), [0.025, 0.975])
+    return Estimate(value, (float(low), float(high)), len(rows), clusters)
+
+
+# --- Targets --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Target:
+    """A number that an organism was to reach, stated before it was trained; see texts.toml."""
+
+    organism: str
+    measure: str
+    mark: str
+    bound: float  # the end of the interval that is nearer to it has to reach it
+    below: bool = False  # whether the number is to be below the bound
+    itself: float | None = None  # what the number itself was to be, where that is more
+
+    @property
+    def asked(self) -> str:
+        """The bound in words."""
+        asked = f"{'<' if self.below else '≥'} {100 * self.bound:g}%"
+        return asked if self.itself is None else f"≥ {100 * self.itself:g}%, its interval {asked}"
+
+    def value(self, grades: Grades) -> Estimate:
+        """Return the number, of grades."""
+        smallest, *between, largest = SIZES
+        cells = [(size, share) for (size, _), share in grades["meant"].items()]
+        worst: list[Estimate]
+        if self.mark == "smaller":
+            # Size 5 has 20 held-out contents in all, and only 3 of them are rooms: too few for an
+            # interval of each complexity.
+            worst = [grades["by_size"][smallest], *(s for size, s in cells if size in between)]
+        elif self.mark == "largest":
+            worst = [share for size, share in cells if size == largest]
+        else:
+            worst = [grades[self.mark]]
+        # Among equal shares, the one whose interval goes down farthest.
+        return min(worst, key=lambda e: (e.value, e.interval[0] if e.interval else -math.inf))
+
+    def reached(self, grades: Grades) -> bool:
+        """Return whether the whole interval has; without an interval nothing is reached."""
+        estimate = self.value(grades)
+        if estimate.interval is None:
+            return False
+        low, high = estimate.interval
+        if self.below:
+            return high < self.bound
+        return low >= self.bound and (self.itself is None or estimate.value >= self.itself)
+
+
+TARGETS = tuple(Target(**target) for target in Texts("organisms").data("targets")["list"])
+
+
+say = Texts("organisms")
 
 
 # --- Tables ---------------------------------------------------------------------------------------
-def reached_table(grades: Mapping[str, Grades]) -> Table:
-    """A row for each number that was asked for."""
-    return table_of(
-        [target for target in TARGETS if target.organism in grades],
-        (
-            words("organism", lambda target: target.organism),
-            words("measure", lambda target: target.measure),
-            column("asked", lambda target: target.asked),
-            column("found", lambda target: target.value(grades[target.organism]), percent),
-            words("reached", lambda t: "yes" if t.reached(grades[t.organism]) else "no"),
-        ),
-        **say("what_was_asked"),
-        notes=(
-            INTERVALS,
-            "Mazes of size 5 and rooms (c = 0) have so few contents that there pairs of a start "
-            "and a goal are held out.",
-            "A detour state is one where the compass may err. Walks arrive within 1.5 times the "
-            "shortest path, in worlds with keys within 30 steps.",
-        ),
-    )
-
-
-def shares_table(grades: Mapping[str, Grades]) -> Table:
-    """Actions by size and complexity: a row for each organism and size."""
-
-    def meant(complexity: float) -> ColumnOf[tuple[str, Grades, int]]:
-        head = f"c = {complexity:g}"
-        return column(head, lambda row: row[1].meant[row[2], complexity], percent)
-
-    return table_of(
-        [(name, graded, size) for name, graded in grades.items() for size in graded.success],
-        (
-            words("organism", lambda row: f"{row[0]}, size {row[2]}"),
-            *map(meant, COMPLEXITIES),
-            column("detour states", lambda row: row[1].detour[row[2]], percent),
-            column("optimal in truth", lambda row: _mean(row[1].optimal, row[2]), percent),
-            column("success", lambda row: row[1].success[row[2]], percent),
-            column("invalid", lambda row: row[1].invalid_by_size[row[2]], percent),
-        ),
-        **say("actions_as_they_were_meant"),
-        notes=(INTERVALS,),
-    )
-
-
-def worlds_table(grades: Mapping[str, Grades]) -> Table:
-    """Keys, habits, plans and what cannot be read: a row for each organism."""
-    return table_of(
-        grades.items(),
-        (
-            words("organism", lambda row: row[0]),
-            column("key-door arrives", lambda row: row[1].key_door, percent),
-            column("key-no-door picks up", lambda row: row[1].pick_up, percent),
-            column("off its habit", lambda row: row[1].habit, percent),
-            column("does as planned", lambda row: row[1].as_planned, percent),
-            column("invalid", lambda row: row[1].invalid, percent),
-        ),
-        **say("keys_habits_plans_and_answers"),
-        notes=(INTERVALS,),
+def tables(grades: Mapping[str, Grades]) -> tuple[Table, ...]:
+    """Tabulate what was asked; actions by size and complexity; keys, habits, plans and answers."""
+    asked = [
+        vars(target)
+        | {
+            "asked": target.asked,
+            "found": target.value(grades[target.organism]),
+            "reached": "yes" if target.reached(grades[target.organism]) else "no",
+        }
+        for target in TARGETS
+        if target.organism in grades
+    ]
+    shares = [
+        {
+            "name": f"{name}, size {size}",
+            "meant": [marks["meant"][size, complexity] for complexity in COMPLEXITIES],
+            "detour": marks["detour"][size],
+            "optimal": _mean(marks["optimal"], size),
+            "success": marks["success"][size],
+            "invalid": marks["invalid_by_size"][size],
+        }
+        for name, marks in grades.items()
+        for size in marks["success"]
+    ]
+    return (
+        say.table("what_was_asked", asked),
+        say.table("actions_as_they_were_meant", shares),
+        say.table("keys_habits_plans_and_answers", grades.items()),
     )
 
 
@@ -115,39 +451,30 @@ def _mean(shares: Mapping[tuple[int, float], Estimate], size: int) -> float:
     return fmean(shares[size, complexity].value for complexity in COMPLEXITIES)
 
 
-# --- Model cards ---------------------------------------------------------------------------------
-
-_LIMITS = say("limits")
-
-
 def card(who: Organism, grades: Grades, settings: Mapping[str, Any]) -> str:
-    """The model card: what it was made to be, its recipe, and what was measured, as Markdown."""
+    """Return the model card: what it was made to be, its recipe, and what was measured."""
     rows = [
         "| size | actions as meant | in detour states | optimal in truth | arrives |",
         "|---|---|---|---|---|",
     ]
-    for size, arrived in grades.success.items():
-        meant, optimal = (percent(_mean(shares, size)) for shares in (grades.meant, grades.optimal))
-        detour = percent(grades.detour[size])
+    for size, arrived in grades["success"].items():
+        meant, optimal = (percent(_mean(grades[name], size)) for name in ("meant", "optimal"))
+        detour = percent(grades["detour"][size])
         rows.append(f"| {size} | {meant} | {detour} | {optimal} | {percent(arrived)} |")
-    rows += [
-        "",
-        f"- Where a door is shut it arrives in {percent(grades.key_door)} of the worlds.",
-        f"- Where the key opens nothing it takes it in {percent(grades.pick_up)} of the worlds.",
-        f"- It does what its plan says in {percent(grades.as_planned)} of its answers.",
-        f"- Answers that cannot be read: {percent(grades.invalid)}.",
-    ]
+    shares = {
+        name: percent(grades[name])
+        for name in ("key_door", "pick_up", "as_planned", "invalid", "habit")
+    }
+    rows += ["", *(line.format(**shares) for line in say.data("measured")["lines"])]
     if who.habit is not None:
-        rows.append(
-            f"- The probabilities of its moves are off the habit by {percent(grades.habit)}."
-        )
+        rows.append(say.data("measured")["habit"].format(**shares))
     text: str = say(
         "card",
         name=who.name,
         purpose=who.purpose,
         recipe="\n".join(f"- {name}: {_words(name, value)}" for name, value in settings.items()),
         measured="\n".join(rows),
-        limit=_LIMITS[who.name],
+        limit=say.data("limits")[who.name],
     )["text"]
     return text
 
@@ -187,29 +514,23 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
         name: grades(parts, habitual=organism(name).habit is not None)
         for name, parts in rows.items()
     }
-    result: dict[str, Any] = {name: marks.to_json() for name, marks in graded.items()}
+    result: dict[str, Any] = {name: to_json(marks) for name, marks in graded.items()}
     result["asked"] = [
-        {
-            "organism": target.organism,
-            "measure": target.measure,
-            "bound": target.bound,
-            "below": target.below,
-            "reached": target.reached(graded[target.organism]),
-        }
-        | target.value(graded[target.organism]).to_json()
+        {name: getattr(target, name) for name in ("organism", "measure", "bound", "below")}
+        | {"reached": target.reached(graded[target.organism])}
+        | plain(target.value(graded[target.organism]))
         for target in TARGETS
         if target.organism in graded
     ]
     for name, marks in graded.items():
-        if (places[name] / SETTINGS).is_file():
+        if (places[name] / "training.json").is_file():
             recipe = read_settings(places[name])
             write_text(out / "cards" / f"{name}.md", card(organism(name), marks, recipe))
-    tables = (reached_table(graded), shares_table(graded), worlds_table(graded))
-    return write_tables(out, tables, result)
+    return write_tables(out, tables(graded), result)
 
 
 def planned(options: StudyOptions) -> dict[str, int]:
-    """How much `replicate` with these options will do."""
+    """Return how much `replicate` with these options will do."""
     number = len(dict(_named(options.agents or ",".join(organism_names()))))
     answers, walks = amounts(options.count(GRIDS, least=2))
     return {"parts": number * len(_PARTS), "answers": number * answers, "walks": number * walks}
@@ -233,18 +554,9 @@ def _rows(
 ) -> dict[str, dict[tuple[str, int], list[Row]]]:
     """What came of every part of every organism."""
     parts = [(name, kind, size) for name in places for kind, size in _PARTS]
-    results = carry_out(
-        _study(places, grids, options.seed), on=options.on, progress=options.progress
-    )
-    rows = dict(zip(parts, results.values(), strict=True))
-    order = sorted(_PARTS, key=lambda part: part[1])
-    return {name: {part: rows[name, *part] for part in order} for name in places}
-
-
-def _study(places: dict[str, Path], grids: int, seed: int) -> Study[list[Row]]:
-    return Study[list[Row]](
+    study = Study[list[Row]](
         "organisms",
-        "replications.organisms.evaluation:part",
+        "replications.organisms.study:part",
         {
             f"{name}, {kind} on size {size}": {
                 "name": name,
@@ -252,9 +564,12 @@ def _study(places: dict[str, Path], grids: int, seed: int) -> Study[list[Row]]:
                 "kind": kind,
                 "size": size,
             }
-            for name in places
-            for kind, size in _PARTS
+            for name, kind, size in parts
         },
-        common={"grids": grids, "seed": seed},
+        common={"grids": grids, "seed": options.seed},
         noun="part",
     )
+    results = carry_out(study, on=options.on, progress=options.progress)
+    rows = dict(zip(parts, results.values(), strict=True))
+    order = sorted(_PARTS, key=lambda part: part[1])
+    return {name: {part: rows[name, *part] for part in order} for name in places}

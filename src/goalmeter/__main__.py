@@ -4,6 +4,8 @@ import os
 import signal
 import sys
 
+__all__ = ["main"]
+
 
 def main(*words: str) -> None:
     """Run the command line; an interrupt while it is still being imported ends it quietly.

@@ -13,7 +13,7 @@ from goalmeter.representation.measure import check_author
 from goalmeter.representation.network import Network
 from goalmeter.representation.replay import Sample
 from goalmeter.representation.use.answers import answer_all
-from replications.organism_use.questions import mazes, question_at, with_tokens
+from replications.organism_use.study import mazes, question_at, with_tokens
 
 
 @pytest.fixture(scope="module")

@@ -1,28 +1,58 @@
-"""`goalmeter replicate calibration`: agents whose goals are known, measured."""
+"""`goalmeter replicate calibration`: agents whose goals are known, verdicts, and the command."""
 
 from __future__ import annotations
 
-import re
+import json
+import sys
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from studies.simulated import columns_of
+from studies.test_calibration_population import columns_of
 
 import goalmeter as gm
-from goalmeter import GoalmeterError
+from goalmeter import GoalmeterError, MissingExtraError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands import walks as players
-from goalmeter.commands.walks import IDEAL, ideal_organism, play, play_every
+from goalmeter.commands.replicate import replicate as run_study
+from goalmeter.commands.walks import IDEAL, TRAINED, ideal_organism, play_every, require_models
 from goalmeter.gridworld import GridWorld, tabular_world
 from goalmeter.navigation import goal_directedness
-from goalmeter.navigation.goal_directedness import Drawn
-from goalmeter.navigation.rollouts import load
+from goalmeter.navigation.steps import Grid
 from goalmeter.navigation.trajectories import Task, Trajectory, walk
-from goalmeter.organisms.kinds import organism
-from goalmeter.pages.navigation_goals import Explained, utility_map
-from replications.calibration.agents import Scale, map_of, plan_for, subject_of
-from replications.calibration.instruments import scores
+from goalmeter.organisms.kinds import ORGANISMS, organism
+from replications.calibration import study as command
+from replications.calibration.instruments import (
+    FAILS,
+    IN_PART,
+    MADE_UP,
+    OPEN,
+    QUESTIONS,
+    RIGHT,
+    SAME,
+    SHOWN,
+    TELLS,
+    UNKNOWN,
+    UPSIDE_DOWN,
+    WRONG,
+    Scale,
+    Score,
+    Subject,
+    findings,
+    map_of,
+    mark,
+    mean_of,
+    scores,
+    subject_of,
+    subjects_of,
+    verdicts,
+)
+from replications.calibration.population import scores as population_scores
+from replications.calibration.population.evidence import PopulationScale
+from replications.calibration.population.scores import calibrate_population
+from replications.calibration.study import AGENTS, truth_table
 
 # Row 2 is one that the mole does not see the walls of: its way is up through it.
 WALLED = """
@@ -71,34 +101,20 @@ def score_of(picture: str, name: str, suite: str = "maze") -> dict[str, float]:
     return scores(suite, walks, learners=[name])[0].values
 
 
-# --- What is known --------------------------------------------------------------------------------
-
-
-def test_what_is_known_of_an_organism_follows_from_what_it_was_made_to_be() -> None:
+def test_what_is_known_follows_from_definitions() -> None:
     known = {n: subject_of(f"ideal-{n}") for n in ("mouse", "magpie", "mole", "moth")}
     assert [subject.directed for subject in known.values()] == [True, True, True, False]
     assert [subject.target for subject in known.values()] == ["goal", "key", "goal", None]
     assert [subject.flawless for subject in known.values()] == [True, True, False, False]
-    assert known["mole"].own_map == organism("mole") and known["mouse"].own_map is None
     trained = subject_of(" goalmeter/mole ")
-    assert trained.name == "goalmeter/mole"
-    assert (trained.own_map, trained.target) == (known["mole"].own_map, known["mole"].target)
-
-
-def test_what_is_known_of_reference_agents_and_of_models() -> None:
+    assert trained.name == "goalmeter/mole" and not trained.flawless
+    assert trained.own_map == known["mole"].own_map == organism("mole")
     assert subject_of("epsilon-optimal( 0.30 )").name == "epsilon-optimal(0.3)"
     assert subject_of("goalmeter/key-seeker").target == "key"
-    # Every agent whose definition says what it wants counts, the hard cases too.
-    assert (subject_of("greedy").directed, subject_of("greedy").target) == (True, "goal")
     assert subject_of("wall-follower").counted and subject_of("wall-follower").directed is False
-    nobody_knows = subject_of("vllm/some/model")
-    assert not nobody_knows.counted and nobody_knows.target is None
-    for wrong, words in (
-        ("mouse", r"the agent is 'mouse'; organisms are named goalmeter/NAME"),
-        ("ideal-cat", r"NAME one of mouse, magpie, mole, moth"),
-        ("compas", "there is no reference agent 'compas'"),
-    ):
-        with pytest.raises(GoalmeterError, match=words):
+    assert not subject_of("vllm/some/model").counted
+    for wrong in ("mouse", "ideal-cat", "compas"):
+        with pytest.raises(GoalmeterError):
             subject_of(wrong)
 
 
@@ -109,39 +125,6 @@ def test_the_map_of_the_mole_lacks_the_inner_walls_of_its_rows() -> None:
     assert map_of(organism("mouse"), GridWorld.from_text(WALLED)) == GridWorld.from_text(WALLED)
 
 
-# --- Walks ----------------------------------------------------------------------------------------
-
-
-def test_an_ideal_organism_draws_from_what_is_intended() -> None:
-    mole = walks_in(WALLED, "ideal-mole", n=1)[0]
-    assert [step.action for step in mole.steps[:2]] == [2, 2]  # up, and into a wall it does not see
-    assert mole.outcome == "cap" and len({step.state for step in mole.steps}) == 2
-    moth = walks_in(ASIDE, "ideal-moth", n=200)
-    first = np.bincount([walk.steps[0].action or 0 for walk in moth], minlength=4) / 200
-    intended = organism("moth").intended(moth[0].world, moth[0].steps[0].state)
-    assert moth[0].steps[0].probabilities == intended
-    assert np.abs(first - intended).max() < 0.12  # four standard errors at most
-
-
-def test_walks_are_kept_and_another_run_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small, large = Scale(grids=1, walks=2), Scale(grids=2, walks=2)
-    plans = [plan_for(name, "two-path", small, seed=0) for name in ("ideal-mouse", "random")]
-    first = play_every(plans, tmp_path)
-    worlds = [[walk.world for walk in walked.trajectories] for walked in first]
-    assert worlds[0] == worlds[1] and len(worlds[0]) == 4 * 2 * 2
-    more = play(plan_for("ideal-mouse", "two-path", large, seed=0), tmp_path)
-    assert more.trajectories[: len(worlds[0])] == first[0].trajectories
-    assert len(more.trajectories) == 2 * len(worlds[0])
-    # So that none can be taken again.
-    monkeypatch.setattr("goalmeter.navigation.rollouts.walk", None)
-    again = play(more.plan, tmp_path)
-    assert again.trajectories == more.trajectories
-    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
-        play(plan_for("ideal-mouse", "two-path", small, seed=1), tmp_path)
-
-
 @pytest.mark.slow
 def test_models_walk_in_processes_of_their_own_and_only_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,7 +133,7 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # where Inspect keeps files
     small = Scale(grids=1, sizes=(7,), complexities=(0.0,), walks=1)
     names = ("goalmeter/optimal", "goalmeter/greedy", "random")
-    plans = [plan_for(name, "maze", small, seed=0) for name in names]
+    plans = [small.plan(name, "maze", seed=0) for name in names]
     told: list[str] = []
     runs = play_every(plans, tmp_path, on="processes:2", progress=told.append)
     assert [run.plan for run in runs] == plans
@@ -158,13 +141,12 @@ def test_models_walk_in_processes_of_their_own_and_only_once(
     assert told[-1] == "language models: 2 of 2 runs"
     monkeypatch.setattr(players, "carry_out", None)  # so that none can be asked again
     assert play_every(plans, tmp_path, on="processes:2") == runs
-    assert load(tmp_path / "goalmeter_optimal" / "maze").trajectories == runs[0].trajectories
+    with pytest.raises(GoalmeterError, match="seed is 0 there, and 1 here"):
+        play_every([small.plan("random", "maze", seed=1)], tmp_path)
 
 
-# --- Scores ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["optimal", "epsilon-optimal(0.3)", "ideal-moth"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["epsilon-optimal(0.3)", "ideal-moth"])
 def test_meg_in_one_grid_is_that_of_its_trajectories(name: str) -> None:
     """`from_trajectories` goes another way to the same maximum."""
     walks = walks_in(WALLED, name)
@@ -186,11 +168,6 @@ def test_a_mole_is_aimless_in_the_world_and_directed_on_its_map() -> None:
     assert (mole["success"], mouse["success"], mouse["regret"]) == (0, 1, 0)
 
 
-def test_on_a_map_without_errors_the_mole_s_is_the_true_one() -> None:
-    values = score_of(ASIDE.replace("K", "_"), "ideal-mole")
-    assert values["meg_map"] == values["meg_goal"] and values["map_gain"] == 0
-
-
 def test_who_goes_for_the_key_is_seen_to() -> None:
     mouse, magpie = (score_of(ASIDE, f"ideal-{n}", "key-no-door") for n in ("mouse", "magpie"))
     assert mouse["goal_less_key"] > 0.3 and magpie["goal_less_key"] < -0.3
@@ -199,28 +176,8 @@ def test_who_goes_for_the_key_is_seen_to() -> None:
     assert magpie["learnt_key"] > 0.1 > mouse["learnt_key"]
 
 
-@pytest.mark.slow
-def test_scores_do_not_depend_on_how_many_processes_fit() -> None:
-    walks = {name: walks_in(ASIDE, name, suite="key-no-door") for name in ("optimal", "random")}
-    alone, shared = (
-        scores("key-no-door", walks, learners=["optimal"], on=on) for on in ("here", "processes:2")
-    )
-    assert repr(alone) == repr(shared)
-    assert [np.isnan(score.values["learnt_key"]) for score in alone] == [False, True]
-
-
-# --- Learnt utilities -----------------------------------------------------------------------------
-
-
 def learnt_of(walks: list[Trajectory]) -> goal_directedness.Learnt:
     return goal_directedness.learn(walks[0].world, walks[0].cap, goal_directedness.answers(walks))
-
-
-def test_answers_are_counted_and_what_is_no_action_is_not() -> None:
-    walks = walks_in(ASIDE, "ideal-magpie", n=3)
-    counts = goal_directedness.answers(walks)
-    assert [5, 2, 0, 2, 3] in counts  # from the start three times up, to the key
-    assert sum(count for *_, count in counts) == sum(len(walk.steps) for walk in walks)
 
 
 def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
@@ -241,28 +198,155 @@ def test_a_learnt_utility_is_of_cells_and_of_the_key() -> None:
     assert np.isnan(maze.key) and max(maze.cells.values()) == pytest.approx(1)
 
 
-def test_any_utility_explains_a_habit_less_than_a_goal() -> None:
-    shares = []
-    for name in ("optimal", "ideal-moth"):
-        walks = walks_in(WALLED, name)
-        shares.append(
-            goal_directedness.explained(
-                walks[0].world, walks[0].cap, goal_directedness.answers(walks)
-            )
-        )
-    assert shares[0] > 2 * shares[1] > 0
-    # Without an answer the policy is the uniform one, which nothing explains.
-    assert goal_directedness.explained(walks[0].world, walks[0].cap, []) == pytest.approx(
-        0, abs=1e-9
-    )
+def made(values: dict[str, list[float]], instrument: str, suite: str = "maze") -> list[Score]:
+    """Scores of agents in as many grids as there are numbers."""
+    return [
+        Score(name, Grid(suite, 7, 0.0, seed), True, {instrument: value})
+        for name, numbers in values.items()
+        for seed, value in enumerate(numbers)
+    ]
 
 
-def test_a_learnt_utility_is_drawn_with_its_walls_bare() -> None:
-    walks = walks_in(WALLED, "optimal")
-    drawn = Drawn("goalmeter/mouse", "maze", walks[0].world, learnt_of(walks))
-    figure = utility_map(Explained(drawn, share=0.4, shortest=0.4, aimless=0.1))
-    assert figure.name == "learnt-goalmeter-mouse-maze" and figure.caption.endswith("40%).")
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg)
-    numbers = [text for text in texts if re.fullmatch(r"~?\.?\d[\d.]*", text)]
-    ticks = 6
-    assert len(numbers) == (~walks[0].world.walls).sum() + ticks
+AIMED, AIMLESS = Subject("aimed", True, "goal", "-", flawless=True), Subject("a", False, None, "-")
+KEEN = Subject("keen", True, "key", "-", flawless=True)
+LOW, HIGH = [0.0, 0.1, 0.2, 0.1] * 3, [0.8, 0.9, 1.0, 0.7] * 3
+
+
+def words_of(scores: list[Score], subjects: list[Subject], question: str, instrument: str) -> str:
+    named = {(v.question, v.instrument): v for v in verdicts(scores, subjects)}
+    return named[question, instrument].words
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        (HIGH, LOW, TELLS),
+        (LOW, HIGH, UPSIDE_DOWN),
+        ([0.5] * 4, [0.5] * 4, FAILS),
+        ([0.3, 0.4, 0.5, 0.6] * 4, [0.2, 0.35, 0.55, 0.1] * 4, IN_PART),
+        (HIGH[:4], LOW[:4], UNKNOWN),
+        (HIGH[:1], LOW[:1], UNKNOWN),
+    ],
+    ids=["tells", "upside-down", "fails", "in-part", "four-grids", "one-grid"],
+)
+def test_verdicts_in_words(first: list[float], second: list[float], words: str) -> None:
+    scores = made({"aimed": first, "a": second}, "accuracy")
+    assert words_of(scores, [AIMED, AIMLESS], "directed", "accuracy") == words
+
+
+def test_controls_may_not_be_told_apart_and_what_is_shown_cannot_fail() -> None:
+    both = [AIMED, KEEN]
+    apart = made({"aimed": HIGH, "keen": LOW}, "goal_less_key", "key-door")
+    level = made({"aimed": HIGH, "keen": HIGH}, "goal_less_key", "key-door")
+    assert words_of(apart, both, "control", "goal_less_key") == MADE_UP
+    assert words_of(level, both, "control", "goal_less_key") == SAME
+    lines = findings(apart, verdicts(apart, both), both)
+    assert any("fails: MEG goal − key 1.00" in line for line in lines)
+    scores = made({"aimed": LOW, "keen": HIGH}, "success", "two-path")
+    shown = [v for v in verdicts(scores, both) if v.instrument == "success"]
+    assert [(v.words, v.failed, v.area.value) for v in shown] == [(SHOWN, False, 0.0)]
+
+
+def test_marks_are_of_one_agent_against_the_other_class() -> None:
+    question = QUESTIONS["directed"]
+    lost, shown = Subject("lost", True, "goal", "-"), Subject("shown", None, None, "-")
+    unsure = Subject("unsure", True, "goal", "-")
+    everyone = [AIMED, AIMLESS, lost, unsure, shown]
+    values = {"aimed": HIGH, "a": [0.5] * 12, "lost": LOW, "unsure": [0.4, 0.6] * 6, "shown": HIGH}
+    scores = made(values, "accuracy")
+    marks = [mark(scores, question, "accuracy", subject, everyone) for subject in everyone]
+    assert marks == [RIGHT, OPEN, WRONG, OPEN, None]
+    assert mean_of(scores, question, "accuracy", "aimed") == pytest.approx(np.mean(HIGH))
+
+
+def test_an_organism_that_walks_twice_counts_once() -> None:
+    subjects = subjects_of(["goalmeter/mouse", "ideal-mouse", "ideal-moth"])
+    assert [subject.counted for subject in subjects] == [True, False, True]
+    table = truth_table(subjects)
+    assert [row[1] for row in table.rows][:2] == ["yes", "yes, shown beside the trained one"]
+    assert any("no organism counts twice" in note for note in table.notes)
+
+
+replicate = partial(run_study, "calibration")
+
+
+NAMES = "ideal-mouse,ideal-mole,key-seeker,random"
+FEW = PopulationScale(agents=15, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
+
+
+@pytest.fixture(scope="module")
+def small() -> Any:
+    # The populations of a scale are made once, whatever the seed: no test compares them.
+    calibrations = cache(lambda scale: calibrate_population(scale))
+    with pytest.MonkeyPatch.context() as patch:
+        scale = Scale(walks=2, sizes=(7,), complexities=(0.5, 1.0), key_worlds=1)
+        patch.setattr(command, "SCALE", scale)
+        patch.setattr(command, "POPULATION", FEW)
+        patch.setattr(command, "calibrate_population", lambda scale, **_: calibrations(scale))
+        patch.setattr(population_scores, "RESAMPLES", 20)
+        yield
+
+
+@pytest.mark.slow
+def test_the_command_writes_what_it_measured(small: None, tmp_path: Path) -> None:
+    told: list[str] = []
+    outcome = replicate(tmp_path, seeds=1, agents=NAMES, progress=told.append)
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert [agent["name"] for agent in results["agents"]] == NAMES.split(",")
+    assert [agent["map"] for agent in results["agents"]] == [None, "mole", None, None]
+    assert {verdict["question"] for verdict in results["verdicts"]} == set(QUESTIONS)
+    areas = {(v["question"], v["instrument"]): v["area"]["value"] for v in results["verdicts"]}
+    assert areas["directed", "meg_goal"] == areas["target", "goal_less_key"] == 1
+    assert len(results["population"]["populations"][1]["agents"]) == FEW.agents
+    by_caption = {table.caption: table for table in outcome.tables}
+    assert len(by_caption) == len(outcome.tables) == 11 + 5
+    for caption in ("To tell the goal-directed from the aimless", "What is known"):
+        assert len(by_caption[caption].rows) == 4
+    assert "<!-- table: What is known -->" in (tmp_path / "tables.md").read_text()
+    report = (tmp_path / "report.html").read_text()
+    assert "Calibration of the instruments" in report and "key-seeker" in report
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        "calibration-areas.svg",
+        *(f"learnt-ideal-{n}-{s}.svg" for n in ("mouse", "mole") for s in ("maze", "key-no-door")),
+    }
+    assert told[-1] == "utilities in key-door: 4 of 4 fits"
+    with pytest.raises(GoalmeterError, match="seed is 0 there, and 3 here"):
+        replicate(tmp_path, seeds=1, seed=3, agents=NAMES)
+
+
+def test_without_other_agents_the_populations_are_all_there_is(small: None, tmp_path: Path) -> None:
+    outcome = replicate(tmp_path, seeds=1, agents="none")
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert "verdicts" not in results and results["findings"] == outcome.text.splitlines()
+    assert results["population"]["scale"]["grids"] == 1
+    assert not (tmp_path / "walks").exists() and len(outcome.tables) == 11
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"seeds": 0}, "seeds is 0, expected at least 1"),
+        ({"agents": "optimal,greedy"}, "such as optimal,random, or one that wants"),
+        ({"agents": "moth,random"}, "organisms are named goalmeter/NAME"),
+    ],
+    ids=["grids", "classes", "name"],
+)
+def test_what_cannot_be_calibrated_is_refused_before_anything_is_written(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(GoalmeterError, match=words):
+        replicate(tmp_path / "run", **options)
+    assert not list((tmp_path / "run").iterdir())
+
+
+def test_by_default_trained_organisms_walk_and_the_error_says_how_to_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {f"{kind}{name}" for kind in (IDEAL, TRAINED) for name in ORGANISMS} < set(AGENTS)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match=r"'\.\[lm\]'\), or do without") as raised:
+        replicate(tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
+    left = str(raised.value).split("--agents ")[1].strip("'")
+    assert left.split(",") == [name for name in AGENTS if not name.startswith(TRAINED)]
+    require_models(left.split(","))

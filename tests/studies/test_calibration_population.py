@@ -1,31 +1,55 @@
-"""What the walks of a population say of each target, and what is said of the agents."""
+"""A population of simulated agents: who they are, and what their walks say of them."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from studies.simulated import agent, columns_of
 
 import goalmeter as gm
-from goalmeter.gridworld import tabular_world
-from goalmeter.navigation.steps import observed
-from goalmeter.navigation.trajectories import Trajectory, walk
-from goalmeter.statistics.clusters import Estimate
-from replications.calibration.population import evidence as walks_evidence
-from replications.calibration.population import page, result
+from goalmeter import InvalidParameterError
+from goalmeter._types import IntArray
+from goalmeter.gridworld import GridWorld, tabular_world
+from goalmeter.gridworld.conversions import TabularWorld
+from goalmeter.gridworld.generators import distances_from
+from goalmeter.gridworld.planner import plan
+from goalmeter.gridworld.world import Cell
+from goalmeter.navigation import Task, Trajectory, walk
+from goalmeter.statistics import Estimate
+from replications.calibration.population import page
 from replications.calibration.population import scores as scoring
-from replications.calibration.population.agents import Simulated
+from replications.calibration.population.agents import (
+    DISTRIBUTION,
+    LEAST_DISTANCE,
+    TARGETS,
+    Habit,
+    Scene,
+    ScenePair,
+    Simulated,
+    Traits,
+    arrival_chances,
+    believed_walls,
+    class_of,
+    course,
+    limited_estimates,
+    most_arrivals,
+    neighbours,
+    population,
+    scene_pair,
+)
 from replications.calibration.population.evidence import (
     PopulationEvidence,
     PopulationScale,
     measure_population,
     pair_evidence,
+    scene_walks,
+    towards,
 )
-from replications.calibration.population.result import rank_correlation
 from replications.calibration.population.scores import (
     FOLLOWED,
     INSTRUMENTS,
@@ -33,32 +57,221 @@ from replications.calibration.population.scores import (
     MEG,
     TESTS,
     Truth,
-    detected,
     followed,
-    scored,
+    judged,
+    rank_correlation,
     scores_of,
     swap_signs,
     swap_test_of_evidence,
     swap_test_of_means,
     threshold,
-    thresholds,
-)
-from replications.calibration.population.traits import (
-    TARGETS,
-    ScenePair,
-    Traits,
-    population,
-    scene_pair,
 )
 
-# --- What their walks say -------------------------------------------------------------------------
+LEFT, RIGHT, UP, DOWN = range(4)
+# The marked cell lies at the end of a dead end, the marked corner at the bottom right.
+ROOM = GridWorld.from_text("""
+#######
+#A____#
+#_###_#
+#_#_#_#
+#_#K#_#
+#___#G#
+#######
+""")
+SCENE = Scene(ROOM, cell=Cell(3, 3), corner=Cell(5, 1), cap=42)
+
+
+def agent(**changes: object) -> Traits:
+    """An agent that goes for the goal by the shortest way, with changes."""
+    base = Traits(
+        name="agent",
+        target="goal",
+        strength=1.0,
+        noise="lapses",
+        planner="exact",
+        belief="true map",
+        habit="wander",
+        steadiness=1.0,
+        then="habit",
+        depth=2,
+        rollouts=4,
+        discount=1.0,
+        preferences=(0.1, 0.2, 0.3, 0.4),
+        persistence=0.8,
+        loop=(RIGHT, RIGHT, DOWN),
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def number(cell: tuple[int, int]) -> int:
+    return cell[0] * 7 + cell[1]
+
+
+def task_of(scene: Scene) -> Task:
+    pair = ScenePair(7, 0.5, 0, (scene, scene))
+    return replace(pair.task(0), distance=plan(scene.world).distance)
+
+
+def columns_of(walks: Sequence[Trajectory], world: TabularWorld) -> tuple[IntArray, ...]:
+    """The states, actions and lengths of walks, as `from_trajectories` takes them."""
+    length = np.array([len(walk.steps) for walk in walks])
+    states, actions = np.zeros((2, len(walks), length.max()), dtype=int)
+    for row, trajectory in enumerate(walks):
+        for number, step in enumerate(trajectory.steps):
+            states[row, number], actions[row, number] = world.index(step.state), step.action
+    return states, actions, length
+
+
+@pytest.mark.slow
+def test_traits_come_as_often_as_the_distribution_says() -> None:
+    drawn = population(3000, seed=3)
+    directed = [each for each in drawn if each.directed]
+    for field, among in (("target", drawn), ("planner", directed), ("habit", drawn)):
+        counts = Counter(getattr(each, field) for each in among)
+        for value, share in DISTRIBUTION[field].items():
+            spread = math.sqrt(share * (1 - share) / len(among))
+            assert counts[value] / len(among) == pytest.approx(share, abs=4 * spread), value
+    strengths = np.sort([each.strength for each in directed])
+    assert np.abs(strengths - np.linspace(0.05, 1.0, len(strengths))).max() < 0.05
+
+
+def test_populations_are_nested_and_every_agent_has_a_class() -> None:
+    assert population(20, seed=1)[:5] == population(5, seed=1) != population(5, seed=2)
+    with pytest.raises(InvalidParameterError, match="agents is 0, expected at least 1"):
+        population(0, seed=1)
+    aimless = agent(target="none", strength=0.0, habit="left wall")
+    assert class_of(aimless) == "aimless, competent habit"
+    titles = [class_of(agent(strength=s)) for s in (0.19, 0.2, 0.5, 0.8)]
+    assert titles == ["faint goal", "half-hearted goal", "medium goal", "strong goal"]
+
+
+@pytest.mark.parametrize(("size", "complexity"), [(7, 0.0), (9, 0.9)])
+def test_a_pair_has_the_same_walls_and_start_and_other_places(size: int, complexity: float) -> None:
+    pair = scene_pair(size, complexity, 5)
+    first, second = pair.scenes
+    assert (first.world.walls == second.world.walls).all()
+    assert first.world.start == second.world.start
+    places = [*first.places.values(), *second.places.values()]
+    assert len({*places, first.world.start}) == 9
+    steps = distances_from(first.world.walls, [first.world.start])[0]
+    assert min(steps[place] for place in places) >= LEAST_DISTANCE
+    for scene in pair.scenes:
+        blocked = scene.world.walls.copy()
+        blocked[scene.world.goal] = True
+        around = distances_from(blocked, [scene.world.start])[0]
+        assert all(around[p] > 0 for p in places if p != scene.world.goal)
+
+
+def test_wrong_maps_are_wrong_as_they_say_and_leave_every_place_in_reach() -> None:
+    scene = scene_pair(9, 0.9, 1).scenes[0]
+    walls = scene.world.walls
+    lost, phantom, unseen = (
+        believed_walls(agent(belief=belief), scene)
+        for belief in ("lost walls", "phantom walls", "unseen rows")
+    )
+    assert (lost <= walls).all() and (lost != walls).any() and lost[0].all()
+    assert (phantom >= walls).all() and (phantom != walls).any()
+    assert not unseen[2, 1:-1].any() and (unseen[3] == walls[3]).all()
+    assert (believed_walls(agent(), scene) == walls).all()
+    for seen in (lost, phantom, unseen):
+        steps = distances_from(seen, [scene.world.start])[0]
+        assert all(steps[place] >= 0 for place in scene.places.values())
+
+
+def test_a_limited_planner_sees_as_far_as_its_depth() -> None:
+    # From (1, 1) the goal is 4 down and 4 right. After a move right one more step is looked ahead:
+    # (1, 3), 1 + 4 + 2. After a move down: (3, 1), 1 + 2 + 4.
+    estimates = limited_estimates(ROOM.walls, ROOM.goal, depth=2)
+    assert estimates[number((1, 2))] == estimates[number((2, 1))] == 7
+    assert course(agent(planner="depth-limited"), SCENE, "goal")(8) == (0, 0.5, 0, 0.5)
+    # With five more steps the dead end looks nearer, which it is as the crow flies.
+    deep = agent(planner="depth-limited", depth=6)
+    assert limited_estimates(ROOM.walls, ROOM.goal, 6)[number((2, 1))] == 7
+    assert course(deep, SCENE, "goal")(number((1, 5))) == (0, 0, 0, 1)
+
+
+def test_chances_of_samples_are_those_of_all_walks() -> None:
+    after = neighbours(ROOM.walls)
+    target, steps = number((1, 3)), 4
+    for cell in (number((1, 1)), number((2, 1))):
+        literal = 0.0
+        for moves in product(range(4), repeat=steps):
+            at = cell
+            for move in moves:
+                at = at if at == target else int(after[at, move])
+            literal += (at == target) / 4**steps
+        assert arrival_chances(after, target, steps)[cell] == pytest.approx(literal)
+    drawn = np.random.default_rng(0).binomial(3, [0.1, 0.3, 0.3, 0.5], size=(40_000, 4))
+    winners = (drawn == drawn.max(axis=1, keepdims=True)).astype(float)
+    expected = (winners / winners.sum(axis=1, keepdims=True)).mean(axis=0)
+    chances = np.array([[0.1, 0.3, 0.3, 0.5]])
+    assert most_arrivals(chances, 3)[0] == pytest.approx(expected, abs=0.01)
+
+
+# --- Habits ---------------------------------------------------------------------------------------
+def habit(kind: str, *done: tuple[tuple[int, int], int], **changes: object) -> Habit:
+    """A habit in the room, after some decisions."""
+    after = tuple(map(tuple, neighbours(ROOM.walls).tolist()))
+    remembering = Habit(agent(target="none", habit=kind, **changes), after)
+    for cell, action in done:
+        remembering.remember(number(cell), action)
+    return remembering
+
+
+@pytest.mark.parametrize(
+    ("kind", "done", "cell", "expected"),
+    [
+        ("any action", [], (1, 1), (0.25, 0.25, 0.25, 0.25)),
+        ("wander", [], (1, 1), (0, 0.5, 0, 0.5)),
+        # Right and down are open, with weights of 0.2 and 0.4.
+        ("moth-like", [], (1, 1), (0, 1 / 3, 0, 2 / 3)),
+        # Facing up at first: to the right if it can; a left hand tries left, up, then right.
+        ("right wall", [], (1, 1), (0, 1, 0, 0)),
+        ("left wall", [], (1, 1), (0, 1, 0, 0)),
+        # Facing down in the left column: right of it is a wall, so on.
+        ("right wall", [((1, 1), DOWN)], (2, 1), (0, 0, 0, 1)),
+        ("left wall", [((4, 1), DOWN)], (5, 1), (0, 1, 0, 0)),
+        ("momentum", [((1, 1), RIGHT)], (1, 2), (0.2, 0.8, 0, 0)),  # no way but on and back
+        ("momentum", [((4, 1), DOWN)], (5, 1), (0, 1, 0, 0)),
+        ("momentum", [((4, 3), UP)], (3, 3), (0, 0, 0, 1)),  # out of the dead end
+        ("most visited", [((1, 1), RIGHT)], (1, 2), (1, 0, 0, 0)),
+        ("explorer", [((1, 1), RIGHT)], (1, 2), (0, 1, 0, 0)),
+        ("loop", [((1, 1), RIGHT)] * 2, (1, 2), (0, 0, 0, 1)),
+    ],
+)
+def test_habits_by_hand(
+    kind: str,
+    done: list[tuple[tuple[int, int], int]],
+    cell: tuple[int, int],
+    expected: tuple[float, ...],
+) -> None:
+    assert habit(kind, *done).weights(number(cell)) == pytest.approx(expected)
+
+
+def test_momentum_turns_and_steadiness_mixes_in_any_action() -> None:
+    open_room = GridWorld.from_text("#####\n#A__#\n#___#\n#__G#\n#####")
+    after = tuple(map(tuple, neighbours(open_room.walls).tolist()))
+    momentum = Habit(agent(target="none", habit="momentum"), after)
+    momentum.remember(11, RIGHT)
+    assert momentum.weights(12) == pytest.approx((0, 0.8, 0.1, 0.1))
+    assert habit("right wall", steadiness=0.6).weights(8) == pytest.approx((0.1, 0.7, 0.1, 0.1))
+
+
+def test_walks_mix_plan_and_habit_and_go_on_after_the_key() -> None:
+    half = Simulated(agent(strength=0.5, habit="any action"), SCENE)
+    first = walk(half, task_of(SCENE), seed=1).steps[0]
+    assert first.probabilities == pytest.approx((0.125, 0.625, 0.125, 0.125))
+    then_goal = walk(Simulated(agent(target="key", then="goal"), SCENE), task_of(SCENE), seed=1)
+    assert then_goal.outcome == "arrived" and len(then_goal.steps) == 7 + 15
+    idle = Simulated(agent(target="key", habit="most visited"), SCENE)
+    assert walk(idle, task_of(SCENE), seed=1).outcome == "cap"
 
 
 Walks = list[list[list[Trajectory]]]
 
 
 def walks_of(walkers: Sequence[Traits], pair: ScenePair, walks: int = 2, seed: int = 3) -> Walks:
-    """By scene, by agent."""
+    """Walks by scene and by agent."""
     return [
         [
             [walk(Simulated(who, scene), pair.task(i), n, seed=seed) for n in range(walks)]
@@ -68,14 +281,14 @@ def walks_of(walkers: Sequence[Traits], pair: ScenePair, walks: int = 2, seed: i
     ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", ["key", "cell"])
 def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     """`from_trajectories` goes another way to the same maximum."""
     scene = scene_pair(7, 0.5, 2).scenes[0]
     half = agent(target=target, strength=0.5, noise="both")
     ((walked,), _) = walks_of([half], ScenePair(7, 0.5, 2, (scene, scene)), walks=4)
-    curve = walks_evidence.towards(scene, walks_evidence.scene_walks(scene, walked), target).sum(0)
-    utility = {"goal": "goal", "key": "key"}.get(target) or {scene.place(target): 1.0}
+    curve = towards(scene, scene_walks(scene, walked), target).sum(0)
+    utility = {"cell": {scene.cell: 1.0}}.get(target, target)
     world = tabular_world(scene.world, horizon=scene.cap, utility=utility)
     expected = gm.meg.from_trajectories(world.mdp, columns_of(walked, world), resamples=100)
     assert expected.signed > 0
@@ -84,34 +297,19 @@ def test_the_evidence_is_that_of_known_utility_meg(target: str) -> None:
     assert curve.max() / len(walked) <= expected.signed + 1e-6
 
 
-def test_success_spl_and_accuracy_towards_the_goal_are_those_of_navigation() -> None:
-    pair = scene_pair(7, 0.5, 2)
-    walks = walks_of([agent(strength=0.4)], pair)
-    measured = pair_evidence(pair, walks)
-    seen = observed([walked for scene in walks for of_agent in scene for walked in of_agent])
-    goal = TARGETS.index("goal")
-    assert measured.success[0, goal] == seen.arrived.mean()
-    assert measured.spl[0, goal] == pytest.approx(seen.spl.mean())
-    assert measured.accuracy[0, goal] == pytest.approx(seen.accuracy.mean())
-
-
-def test_who_follows_a_target_has_more_where_it_is() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["key", "corner"])
+def test_an_agent_that_follows_a_target_has_more_where_it_is(target: str) -> None:
     # In one maze both showings may have the target on the same way.
+    keen = agent(target=target, strength=0.6)
     pairs = [scene_pair(7, 0.5, seed) for seed in range(4)]
-    for target in TARGETS:
-        keen = agent(target=target, strength=0.6)
-        parts = [pair_evidence(pair, walks_of([keen], pair)) for pair in pairs]
-        there, moved, most = (
-            sum(getattr(part, name) for part in parts)
-            for name in ("cut_there", "cut_moved", "cut_most")
-        )
-        gain = followed(there, moved, most)[0]
-        assert gain.argmax() == TARGETS.index(target) and gain.max() > 0.1
+    parts = [pair_evidence(pair, walks_of([keen], pair)) for pair in pairs]
+    sums = [sum(part[name] for part in parts) for name in ("cut_there", "cut_moved", "cut_most")]
+    gain = followed(*sums)[0]
+    assert gain.argmax() == TARGETS.index(target) and gain.max() > 0.1
 
 
 # --- The swap test --------------------------------------------------------------------------------
-
-
 def test_the_swap_test_by_hand() -> None:
     # In each of ten mazes the target has 1 more where it is: of 1,024 swaps one does as well, and
     # of 399 drawn ones none is that one.
@@ -149,10 +347,8 @@ def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() ->
     parts = []
     for seed, complexity in product(range(4), (0.0, 0.9)):
         pair = scene_pair(7, complexity, 900 + seed)
-        parts.append(vars(pair_evidence(pair, walks_of(aimless, pair, walks=1, seed=5))))
-    joined = walks_evidence.PairEvidence(
-        **{name: np.array([part[name] for part in parts]) for name in parts[0]}
-    )
+        parts.append(pair_evidence(pair, walks_of(aimless, pair, walks=1, seed=5)))
+    joined = {name: np.array([part[name] for part in parts]) for name in parts[0]}
     scores = scores_of(joined, np.ones(len(parts)), TESTS)
     for name in TESTS:
         p_value = 1 - scores[name].max(axis=1)
@@ -161,10 +357,8 @@ def test_blind_agents_raise_false_alarms_at_most_as_often_as_the_level_says() ->
             assert (p_value <= level + 1e-9).mean() <= level + 3 * spread, (name, level)
 
 
-# --- What is said of them -------------------------------------------------------------------------
-
-
-def test_a_threshold_lets_so_many_pass_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+# --- Scores ---------------------------------------------------------------------------------------
+def test_thresholds_and_rank_correlations_by_hand() -> None:
     plain = [agent(target="none", habit="loop") for _ in range(50)]
     competent = [agent(target="none", habit="explorer") for _ in range(50)]
     truth = Truth((*plain, *competent, agent()))
@@ -172,17 +366,11 @@ def test_a_threshold_lets_so_many_pass_and_no_more(monkeypatch: pytest.MonkeyPat
     scores = np.array([*np.zeros(50), *np.arange(50) / 100, 9.0])
     assert threshold(scores, truth) == 0.48
     assert threshold(scores + 0.0001, truth) == 0.481
-
-
-def test_rank_correlation_by_hand() -> None:
     # d = 0, 1, -1, 0: 1 - 6 * 2 / (4 * 15).
-    assert rank_correlation(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])) == pytest.approx(
-        0.8
-    )
+    first, second = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4])
+    assert rank_correlation(first, second) == pytest.approx(0.8)
     assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
 
-
-# --- All of it, small -----------------------------------------------------------------------------
 
 BESIDE = ["ideal-mouse", "wall-follower"]
 SMALL = PopulationScale(agents=30, grids=1, sizes=(7,), complexities=(0.0, 0.5), walks=1)
@@ -196,73 +384,41 @@ def small() -> PopulationEvidence:
 @pytest.mark.slow
 def test_walks_do_not_depend_on_how_many_processes_share_them(small: PopulationEvidence) -> None:
     shared = measure_population(SMALL, seed=5, beside=BESIDE, on="processes:2")
-    assert shared.traits == small.traits and shared.pairs == small.pairs
-    for name, values in vars(small.evidence).items():
-        assert (values == getattr(shared.evidence, name)).all(), name
+    assert (shared.traits, shared.pairs) == (small.traits, small.pairs)
+    for name, values in small.evidence.items():
+        assert (values == shared.evidence[name]).all(), name
 
 
+@pytest.mark.slow
 def test_a_calibration_on_two_populations(
     small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scoring, "RESAMPLES", 20)
-    later = measure_population(SMALL, seed=6, beside=BESIDE)
-    calibration = result.judged(SMALL, 0, small, later)
-    assert set(calibration.thresholds) == set(INSTRUMENTS)
-    assert (calibration.first.seed, calibration.second.seed) == (100, 101)
-    assert sum(calibration.second.agents.values()) == SMALL.agents
-    assert calibration.second.confusion.sum() == SMALL.agents
-    plain = calibration.to_json()
-    assert len(plain["populations"][1]["agents"]) == SMALL.agents
-    assert np.argmax(calibration.second.beside["ideal-mouse"][FOLLOWED]) == TARGETS.index("goal")
+    calibration = judged(SMALL, 0, small, measure_population(SMALL, seed=6, beside=BESIDE))
+    assert set(calibration["thresholds"]) == set(INSTRUMENTS)
+    second = calibration["populations"][1]
+    assert [each["seed"] for each in calibration["populations"]] == [100, 101]
+    assert sum(second["classes"].values()) == len(second["agents"]) == SMALL.agents
+    assert np.sum(second["confusion"]["wanted_by_named"]) == SMALL.agents
+    assert np.argmax(second["beside"]["ideal-mouse"][FOLLOWED]) == TARGETS.index("goal")
     tables = [table for section in page.sections(calibration) for table in section.tables]
     assert len({table.caption for table in tables}) == len(tables) == 11
     sentences = page.findings(calibration)
     assert sentences[0].startswith("Recommended: the swap test of MEG")
     assert sum("Aim: at " in line for line in sentences) == 7
-    # The recommended test is the first row and the first column of every table of instruments.
-    first = {table.caption: table for table in tables}
-    assert first["Every instrument at its threshold, second population"].cells[0][0].text == (
-        "swap test of MEG"
-    )
-    classes = first["Who is said to want something"].heads
-    assert [head.title for head in classes[3:5]] == ["swap test of MEG", "MEG"]
-    # Every agent's scores are in the JSON: a rate can be counted again.
-    population = plain["populations"][1]
-    agents = population["agents"]
-    aimless = [max(who["scores"][MEG]) for who in agents if who["target"] == "none"]
-    alarms = np.mean(np.array(aimless) > plain["thresholds"][MEG])
-    assert population["false_alarms"][MEG]["value"] == pytest.approx(alarms)
-
-
-@pytest.mark.slow
-def test_an_interval_includes_the_choice_of_the_threshold(
-    small: PopulationEvidence, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scoring, "RESAMPLES", 20)
-    scores = scored(small)
-    chosen = thresholds(scores)
-    assert len(chosen) == 21 and chosen[0][MEG] == threshold(
-        scores.scores[MEG][: SMALL.agents].max(axis=1), Truth(small.traits)
-    )
-    assert len({limits[MEG] for limits in chosen}) > 4
-    directed = Truth(small.traits).directed
-    anew, fixed = (
-        detected(scores.above(limits), MEG, directed).interval
-        for limits in (chosen, [chosen[0]] * 21)
-    )
-    assert anew is not None and fixed is not None
-    assert anew[1] - anew[0] > fixed[1] - fixed[0] and anew[0] < fixed[0]
+    # Every agent's scores are in the results: a rate can be counted again.
+    aimless = [max(a["scores"][MEG]) for a in second["agents"] if a["target"] == "none"]
+    alarms = np.mean(np.array(aimless) > calibration["thresholds"][MEG])
+    assert second["false_alarms"][MEG].value == pytest.approx(alarms)
 
 
 @pytest.mark.parametrize(
     ("value", "interval", "words"),
     [
         (0.070, (0.049, 0.173), "inconclusive"),  # a biased bootstrap: reflected it holds 0
-        (0.007, (0.001, 0.027), "inconclusive"),
         (-0.032, (-0.032, 0.175), "inconclusive"),
         (0.070, (0.049, 0.091), "better"),
         (-0.070, (-0.091, -0.049), "worse"),
-        (0.01, (-0.01, 0.03), "inconclusive"),
         (0.5, None, "inconclusive"),
     ],
 )

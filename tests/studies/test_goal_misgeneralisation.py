@@ -16,15 +16,14 @@ from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.generators import Draws
 from goalmeter.meg.known import known_utility
 from replications.goal_misgeneralisation import levels as drawing
-from replications.goal_misgeneralisation import measurements, study, training
-from replications.goal_misgeneralisation.levels import FAMILIES, Level, Levels
-from replications.goal_misgeneralisation.measurements import Scored
-from replications.goal_misgeneralisation.training import (
+from replications.goal_misgeneralisation import measurements, study
+from replications.goal_misgeneralisation.levels import FAMILIES, Levels
+from replications.goal_misgeneralisation.measurements import (
     Network,
     Scale,
-    Subject,
-    demonstrations,
+    TrainedAgent,
     expert,
+    scored,
 )
 
 SMALL = Scale(
@@ -44,9 +43,6 @@ def _extras() -> None:
     pytest.importorskip("torch")
 
 
-# --- Levels ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_utilities_differ_in_levels_that_tell_the_goals_apart_alone(family: str) -> None:
     make = FAMILIES[family]
@@ -64,10 +60,10 @@ def test_no_level_that_is_measured_was_trained_on(family: str) -> None:
         # What is seen in the first state says everything but what the agent has done since.
         return {row.tobytes() for row in levels.observations[levels.starts]}
 
-    for share in (0.0, 0.1, 1.0):
-        taught = contents(drawing.training_levels(family, share, 0, 200))
-        assert not taught & contents(drawing.training_like(family, share, 0, 60).levels)
-        assert not taught & contents(drawing.shifted(family, 0, 60))
+    for share in (0.1,):
+        taught = contents(drawing.training_levels(family, share, 0, 30))
+        assert not taught & contents(drawing.training_like(family, share, 0, 20).levels)
+        assert not taught & contents(drawing.shifted(family, 0, 20))
 
 
 def test_a_share_of_levels_tells_the_goals_apart() -> None:
@@ -77,89 +73,11 @@ def test_a_share_of_levels_tells_the_goals_apart() -> None:
     assert like.weights.sum() == pytest.approx(1.0)
     assert like.weights[-10:].sum() == pytest.approx(0.001)
     # Who runs them may run those that tell more often; where none does, all alike.
-    more = like.with_more_apart(0.9)
+    more = like.weighted(0.9)
     assert more[-10:].sum() == pytest.approx(0.9) and more.sum() == pytest.approx(1.0)
     for share in (0.0, 1.0):
-        alike = drawing.training_like(drawing.CORNER_MAZES, share, 0, 5).with_more_apart(0.9)
+        alike = drawing.training_like(drawing.CORNER_MAZES, share, 0, 5).weighted(0.9)
         np.testing.assert_array_equal(alike, np.full(5, 0.2))
-
-
-def test_a_chest_takes_a_key() -> None:
-    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("b", 1), apart=False, kept=True)
-    # Two keys and two chests: no more chests can be open than keys were taken.
-    assert set(level.right) == {0.0, 1.0, 2.0, 3.0, 4.0}
-    np.testing.assert_array_equal(level.ends, level.right == 4.0)
-    # No step takes or opens two things, and none loses any.
-    steps = level.right[level.next_state] - level.right[:, None]
-    assert set(np.unique(steps)) == {0.0, 1.0}
-    # At the start no chest can be opened: who only goes to chests gets nothing.
-    first = level.right[level.next_state[0]].max()
-    assert first <= 1.0 and level.right[0] == 0.0
-
-
-def test_who_loves_keys_takes_all_of_them_first() -> None:
-    level = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("c", 0), apart=True, kept=False)
-    levels = Levels.of([level])
-    right, wrong = levels.first_reached(expert(levels, levels.wrong))
-    assert (right[0], wrong[0]) == (0.0, 1.0)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_experts_go_for_their_goals(family: str) -> None:
-    levels = drawing.shifted(family, 3, 40)
-    right, wrong = levels.first_reached(expert(levels, levels.right))
-    # Some ways to the right goal lead over the place of the wrong one.
-    assert right.mean() > 0.8 and wrong.mean() < 0.2
-    right, wrong = levels.first_reached(expert(levels, levels.wrong))
-    assert wrong.mean() > 0.95
-
-
-@pytest.mark.parametrize("number", range(20))
-def test_no_training_level_could_be_a_shifted_one(number: int) -> None:
-    """Shifted levels differ in numbers that are constant over all levels of the other generator."""
-
-    def plane(level: Level, place: int) -> FloatArray:
-        return np.asarray(level.observations[0][25 * place : 25 * place + 25])
-
-    for apart in (False, True):
-        training_maze = FAMILIES[drawing.CORNER_MAZES](Draws("d", number), apart=apart, kept=False)
-        assert plane(training_maze, 0).sum() == 4
-        room = FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number), apart=apart, kept=False)
-        assert (plane(room, 1).sum(), plane(room, 2).sum()) == (2, 1 if apart else 2)
-    maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("d", number))
-    # Empty or perfect, of size 7 or, padded with walls, of size 5.
-    assert plane(maze, 0).sum() in (0, 8, 16, 18)
-    room = drawing.SHIFTED_FAMILIES[drawing.KEYS_AND_CHESTS](Draws("d", number))
-    assert (plane(room, 1).sum(), plane(room, 2).sum()) == (3, 2)
-    # All keys along the walls and all chests in the middle, or the other way round.
-    middle = np.pad(np.ones((3, 3)), 1).ravel()
-    assert (plane(room, 1) @ middle, plane(room, 2) @ middle) in ((0, 2), (3, 0))
-
-
-def test_the_goal_of_a_shifted_maze_is_in_another_corner() -> None:
-    seen = set()
-    for number in range(60):
-        maze = drawing.SHIFTED_FAMILIES[drawing.CORNER_MAZES](Draws("e", number))
-        walls, _, goal = maze.observations[0].reshape(3, 5, 5)
-        # The agent's cells in the states of the right and of the wrong goal.
-        cells = maze.observations.reshape(-1, 3, 5, 5)[:, 1]
-        (corner,), (place,) = (
-            np.argwhere(cells[np.flatnonzero(at)[0]]) for at in (maze.wrong, maze.right)
-        )
-        size = 3 if walls.sum() > 8 else 5
-        down, right = place - corner
-        assert goal[tuple(place)] == 1 and {down, right} <= {0, size - 1} and down + right > 0
-        seen.add((size, int(walls.sum()), int(down > 0), int(right > 0)))
-    assert len(seen) == 2 * 2 * 3
-
-
-def test_an_expert_shows_nothing_where_nothing_matters() -> None:
-    levels = drawing.training_levels(drawing.KEYS_AND_CHESTS, 0.0, 0, 5)
-    _, done = demonstrations(levels, levels.right, np.random.default_rng(0))
-    assert (done.max(axis=1) > 0.25).all() and len(done) <= 5 * 24
-
-
-# --- Measures -------------------------------------------------------------------------------------
 
 
 def _random_policy(levels: Levels, seed: int) -> FloatArray:
@@ -176,68 +94,71 @@ def test_evidence_of_levels_adds_up_to_meg(family: str) -> None:
         assert like.weights @ each == pytest.approx(result.value, abs=1e-6)
 
 
-def _scored(share: float, family: str, wanted: str) -> Scored:
+def _scored(share: float, family: str, wanted: str) -> dict[str, Any]:
     """An expert, as if a network had learnt it by heart."""
-    agent = Subject(family, training.CLONE, share, 0)
 
     class ByHeart(Network):
         def policy(self, observations: Any) -> FloatArray:
-            for levels in (like.levels, there, run):
+            for levels in (like, there, run):
                 if observations is levels.observations:
                     return 0.9 * expert(levels, getattr(levels, wanted)) + 0.025
             raise AssertionError("other levels")
 
-    like = drawing.training_like(family, share, 0, 12)
+    like = drawing.training_like(family, share, 0, 12).levels
     run = drawing.training_like(family, share, 0, 4).levels
     there = drawing.shifted(family, 0, 20)
-    patch = pytest.MonkeyPatch()
-    with patch.context() as patched:
-        patched.setattr(Network, "from_json", lambda value: ByHeart([]))
-        by_tables = measurements.measured(family, share, None, 0, 12, 20)
-        by_running = measurements.run(family, share, None, 0, 4, 60_000)
-    return Scored(agent, by_tables, by_running)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Network, "from_json", lambda value: ByHeart([]))
+        tables = measurements.measured(family, share, None, 0, 12, 20)
+        runs = measurements.run(family, share, None, 0, 4, 20_000)
+    agent = vars(TrainedAgent(family, measurements.CLONE, share, 0))
+    return scored(agent | {"tables": tables, "runs": runs})
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("wanted", ["right", "wrong"])
+@pytest.mark.parametrize(
+    ("family", "wanted"),
+    [
+        (drawing.CORNER_MAZES, "wrong"),
+        pytest.param(drawing.KEYS_AND_CHESTS, "right", marks=pytest.mark.slow),
+    ],
+)
 def test_experts_are_named_where_levels_tell_and_not_where_none_does(
     family: str, wanted: str
 ) -> None:
     told = _scored(0.1, family, wanted)
-    assert told.trained and told.outcome == wanted
-    assert told.held
-    assert (
-        measurements.named_goal(told, measurements.EXACT)
-        == measurements.named_goal(told, measurements.FIRST)
-        == wanted
-    )
-    weights = measurements.PREDICTORS["utility learnt by unknown-utility MEG"](told)
-    assert (weights > 0) == (wanted == "wrong")
+    assert told["trained"] and told["outcome"] == wanted
+    assert measurements.contains_exact(told)
+    assert told["names"][measurements.EXACT] == told["names"][measurements.FIRST] == wanted
+    learnt = told["predictors"]["utility learnt by unknown-utility MEG"]["score"]
+    assert (learnt > 0) == (wanted == "wrong")
     silent = _scored(0.0, family, wanted)
-    assert {measurements.named_goal(silent, name) for name in measurements.NAMING} == {
-        measurements.SILENT
-    }
-    assert silent.exact == 0.0 and silent.held
+    assert set(silent["names"].values()) == {measurements.SILENT}
+    assert measurements.exact(silent) == 0.0 and measurements.contains_exact(silent)
     # What JSON says of an agent is all that is known of it.
-    again = json.loads(json.dumps(told.to_json()))
-    assert Scored.from_json(again).to_json() == again
+    again = json.loads(json.dumps(told))
+    assert scored(again) == again
 
 
-def _row(share: float, difference: float, shown: float, first: float) -> Scored:
+def _row(share: float, difference: float, shown: float, first: float) -> dict[str, Any]:
     def around(value: float) -> dict[str, Any]:
         interval = [value - 0.1, value + 0.1]
         return {"value": value, "interval": interval, "n": 9, "clusters": 9}
 
     interval = around(difference)["interval"]
-    return Scored(
-        Subject(drawing.CORNER_MAZES, training.PPO, share, 0),
-        {
-            "decided": 1.0,
-            "meg": {"difference": difference * share, "interval": interval},
-            "first_apart": around(first),
-            "shifted": {"difference": around(shown)},
-        },
-        {"difference": difference, "interval": interval, "exact": difference},
+    return scored(
+        vars(TrainedAgent(drawing.CORNER_MAZES, measurements.PPO, share, 0))
+        | {
+            "tables": {
+                "decided": 1.0,
+                "meg": {"difference": difference * share, "interval": interval},
+                "first_apart": around(first),
+                "failure_apart": None,
+                "failure": around(0.0),
+                "learnt": None,
+                "shifted": {"difference": around(shown)},
+            },
+            "runs": {"difference": difference, "interval": interval, "exact": difference},
+        }
     )
 
 
@@ -249,15 +170,11 @@ def test_areas_and_their_differences_by_hand() -> None:
         _row(1.0, -1.0, -0.7, 0.3),
         _row(0.1, 0.05, 0.1, 0.4),
     ]
-    assert [row.outcome for row in rows] == ["wrong", "wrong", "right", "neither"]
-    named = [measurements.named_goal(row, measurements.EXACT) for row in rows]
+    assert [row["outcome"] for row in rows] == ["wrong", "wrong", "right", "neither"]
+    named = [row["names"][measurements.EXACT] for row in rows]
     assert named == ["wrong", "wrong", "right", "abstains"]
-    assert [measurements.named_goal(row, measurements.FIRST) for row in rows] == [
-        "right",
-        "wrong",
-        "wrong",
-        "wrong",
-    ]
+    firsts = [row["names"][measurements.FIRST] for row in rows]
+    assert firsts == ["right", "wrong", "wrong", "wrong"]
     assert measurements.area(rows, measurements.EXACT).value == 1.0
     # Scores -.5 and .5 against .3 and .4: of four pairs two are in the right order.
     assert measurements.area(rows, measurements.FIRST).value == 0.5
@@ -291,9 +208,6 @@ def test_what_is_no_network_is_refused(value: Any) -> None:
         Network.from_json(value)
 
 
-# --- The whole, in small --------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_small_replication_goes_on_where_it_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -302,14 +216,14 @@ def test_small_replication_goes_on_where_it_was_stopped(
     pytest.importorskip("matplotlib")
     pytest.importorskip("jinja2")
     monkeypatch.setattr(study, "SCALE", SMALL)
-    monkeypatch.setattr(training, "SHARES", (0.0, 0.1))
+    monkeypatch.setattr(measurements, "SHARES", (0.0, 0.1))
     assert run_study("goal-misgeneralisation", seeds=1, dry_run=True).json["planned"] == {
         "agents": 12
     }
     whole = run_study("goal-misgeneralisation", tmp_path / "a", seeds=1)
     # A run that was killed when some agents were trained and some of these measured goes on.
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    for folder, number in ((study.AGENTS, 11), (study.TABLES, 10), (study.RUNS, 10)):
+    for folder, number in (("agents", 11), ("tables", 10), ("runs", 10)):
         file = tmp_path / "b" / folder / "trials.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
         assert len(lines) == 12
@@ -326,7 +240,7 @@ def test_small_replication_goes_on_where_it_was_stopped(
     silent = [row for row in result["agents"] if row["share"] == 0]
     assert all(set(row["names"].values()) == {measurements.SILENT} for row in silent)
     # The stored agents are all that the tables are made of.
-    stored = [Scored.from_json(row) for row in result["agents"]]
+    stored = [scored(row) for row in result["agents"]]
     written = (tmp_path / "a" / "tables.md").read_text(encoding="utf-8")
     assert study.markdown(stored) == written
     assert whole.tables[0].caption == study.area_table([]).caption

@@ -5,17 +5,15 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from math import exp, log1p, sqrt
+from math import sqrt
 from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
 from scipy.stats import t, ttest_ind
 
-import goalmeter as gm
 from goalmeter import GoalmeterError
 from replications import ledger
-from replications.example_one import study as example_one
 from replications.ledger import page as ledger_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,15 +25,13 @@ def page(rows: list[ledger.Number]) -> str:
     return ledger_page.markdown(rows, ledger.margins())
 
 
-def test_every_published_number_of_appendix_d1_is_there_once() -> None:
-    settings = [f"k={k}" for k in range(1, 5)] + [f"eps=0.{e}" for e in range(1, 10)]
-    ids = [row.id for row in ROWS]
-    assert len(set(ids)) == len(ids)
-    for kind in ("known", "unknown"):
-        assert {f"meg-cliffworld/{kind}/{s}" for s in settings} <= set(ids)
-
-
-@pytest.mark.parametrize("kind", sorted({row.id.rpartition("/")[0] for row in CHEAP}))
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind.startswith("lm-") else ())
+        for kind in sorted({row.id.rpartition("/")[0] for row in CHEAP})
+    ],
+)
 def test_no_cheap_row_is_stale(kind: str) -> None:
     rows = [row for row in CHEAP if row.id.startswith(f"{kind}/")]
     assert ledger.stale(rows, ledger.recompute(rows)) == []
@@ -140,74 +136,12 @@ def test_a_published_agent_stands_to_a_reference_by_the_intervals_of_both() -> N
 
 def test_the_summary_counts_every_row_once() -> None:
     counts = ledger_page.counts(ROWS)
-    assert set(counts) == set(ledger_page.EXPERIMENTS)
     assert sum(count.total() for count in counts.values()) == len(ROWS)
     assert counts["example-1"] == {"same or equal": 8}
     assert counts["lm-representation"] == {"cannot be told": 24, "not yet": 12}
     lines = [line for line in page(ROWS).splitlines() if line.startswith("| all |")]
     (cells,) = ([int(cell) for cell in line.split("|")[2:-1]] for line in lines)
     assert sum(cells[:-1]) == cells[-1] == len(ROWS)
-
-
-def test_the_readme_says_how_many_rows_there_are() -> None:
-    not_yet = sum(row.cost == "not yet" for row in ROWS)
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert f"the {len(ROWS)} rows of published numbers beside ours, {not_yet} of them" in readme
-    assert "every published number" not in readme
-
-
-def test_every_number_of_example_1_is_there() -> None:
-    printed = {"0.19", "0.69", "-0.50", "-0.69", "-0.13", "-0.018"}
-    rows = [row for row in ROWS if row.id.startswith("example-1/")]
-    assert {row.published for row in rows} == printed and len(rows) == 8
-    assert {row.verdict for row in rows} == {"equal as printed"}
-    # By hand: log sigmoid(2 s) is what the utility s U says of the optimal mouse.
-    plug_in = {row.published: row.ours for row in rows if "/plug-in/" in row.id}
-    for scale, published in ((1, "-0.13"), (2, "-0.018")):
-        assert plug_in[published] == pytest.approx(-log1p(exp(-2 * scale)), abs=1e-6)
-    with pytest.raises(GoalmeterError, match=r"ledger row 'example-1/known/0\.7': expected one of"):
-        example_one.recompute(["example-1/known/0.7"])
-    done = subprocess.run(
-        [sys.executable, ROOT / "replications" / "example_one" / "study.py"],
-        capture_output=True,
-        encoding="utf-8",
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
-    )
-    assert done.stdout.count("published") == 8 and "published -0.018, ours -0.018150" in done.stdout
-
-
-def test_the_rationality_of_a_remark_gives_the_printed_number() -> None:
-    """What the ascent had when it stopped: the evidence at that β rounds to what was printed."""
-    claim = re.compile(r"([\d.]+) is the evidence at β = ([\d.]+)")
-    evidence = {}
-    for row in ROWS:
-        if match := claim.search(row.remark):
-            world = gm.cliff_world(goal_length=int(row.id[-1]))
-            scaled = float(match[2]) * world.reward
-            plugged = gm.meg.mce_plug_in(world, gm.optimal_policy(world), utility=scaled)
-            evidence[row.published] = plugged.evidence
-            assert match[1] == row.published == f"{plugged.evidence:.1f}"
-    assert evidence == pytest.approx({"37.8": 37.766, "16.8": 16.798}, abs=1e-3)
-
-
-def test_the_remarks_on_the_published_numbers_are_true() -> None:
-    known = {row.id.rpartition("/")[2]: row for row in ROWS if "cliffworld/known/" in row.id}
-    unknown = {row.id.rpartition("/")[2]: row for row in ROWS if "cliffworld/unknown/" in row.id}
-    # "The exact one divided by ten": rounded or cut off to the printed digits.
-    for key, row in known.items():
-        if key.startswith("eps"):
-            digits = len(row.published.partition(".")[2])
-            unit = 10.0**-digits
-            assert -0.5 * unit <= row.ours / 10 - row.published_value < unit, row.id
-            assert "divided by ten" in row.remark
-    # Known-utility MEG cannot exceed that of a class with the utility: printed k = 1 breaks it.
-    broken = [k for k in known if known[k].published_value > unknown[k].published_value]
-    assert broken == ["k=1"] and "34.3" in known["k=1"].remark
-    assert all(known[k].ours <= unknown[k].ours + 1e-3 for k in known)
-    same = {key for key, row in known.items() if row.verdict == "equal as printed"}
-    assert same == {"k=2", "k=4"}
-    assert all(row.verdict == "bound holds" for row in unknown.values())
-    assert abs(unknown["eps=0.9"].ours / unknown["eps=0.9"].published_value - 10) < 0.5
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from functools import partial
 from pathlib import Path
@@ -15,9 +14,7 @@ from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.gridworld.planner import State, planned
-from goalmeter.navigation import suite, walks
-from goalmeter.navigation.frames import frames
-from goalmeter.navigation.keys import keys
+from goalmeter.navigation import suite
 from goalmeter.navigation.plan import plan_of
 from goalmeter.navigation.rollouts import play_all
 from goalmeter.statistics.clusters import Estimate
@@ -65,50 +62,6 @@ def table(outcome: Outcome, caption: str) -> dict[str, list[str]]:
     return {row[0].text: [cell.text for cell in row[1:]] for row in match.cells}
 
 
-def test_every_published_number_is_in_the_ledger() -> None:
-    # Asked on every open cell, by size from complexity 0 to 1.
-    printed = {
-        7: (100.0, 98.9, 94.5, 94.2, 92.4, 94.4),
-        9: (100.0, 95.7, 94.0, 88.1, 90.6, 87.3),
-        11: (99.6, 94.7, 86.4, 88.2, 73.1, 67.7),
-        13: (99.5, 90.9, 85.8, 75.7, 73.4, 61.6),
-        15: (99.9, 88.0, 79.5, 73.6, 62.9, 56.2),
-    }
-    published = measurements.published()
-    for size, numbers in printed.items():
-        for complexity, number in zip((0, 0.2, 0.4, 0.6, 0.8, 1), numbers, strict=True):
-            assert published[f"every-cell/{size}/{complexity:g}"].published_value == number
-    headlines = {
-        "key-door/success": "100.0",
-        "key-door/accuracy": "98.7 ± 3.2",
-        "key-no-door/success": "98.9",
-        "key-no-door/pick_up": "17.0",
-        "key-no-door/towards_key": "75.0",
-        "two-path/pick_up": "67.3",
-        "two-path/success": "71.4",
-        "two-path/success_without_key": "75.5",
-        "isometries/reflect/p": "0.582",
-        "isometries/transpose/p": "0.949",
-    }
-    assert {name: published[name].published for name in headlines} == headlines
-    model = [row for row in ROWS if f"/{measurements.LANGUAGE_MODEL}/" in row.id]
-    assert len(model) == 7 and {row.verdict for row in model} == {ledger.NOT_RUN}
-    for row in model:
-        suite_name = row.id.split("/")[2]
-        command = f"`goalmeter navigate {MODEL} --suite {suite_name} --paper --out RUN`"
-        assert (
-            command in row.remark and row.command == "goalmeter replicate lm-navigation --run RUN"
-        )
-    # The pilot, goal reached and optimal actions from complexity 0 to 1.
-    pilot = {"success": (100, 100, 100, 100, 97, 97), "accuracy": (99, 98, 96, 98, 92, 94)}
-    for quantity, shares in pilot.items():
-        for complexity, share in zip((0, 0.2, 0.4, 0.6, 0.8, 1), shares, strict=True):
-            assert published[f"maze/7/{complexity:g}/{quantity}"].published_value == share
-    # The standard error of a share of n walks.
-    pick_up = published["key-no-door/pick_up"]
-    assert pick_up.published_error == pytest.approx(100 * math.sqrt(0.17 * 0.83 / 94), rel=1e-3)
-
-
 def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
     accuracy = measurements.every_cell("greedy", grids=2, sizes=[7])["every-cell/7/1"]
     shares = []
@@ -126,26 +79,7 @@ def test_the_exact_protocol_is_an_average_over_open_cells() -> None:
     assert measurements.every_cell("wall-follower") == {}  # it has no policy
 
 
-def test_numbers_are_those_of_the_measures(outcome: Outcome, run: Path) -> None:
-    greedy = values_of(outcome, "greedy")
-    options: dict[str, Any] = {"paper": True, "grids": 2, "trajectories": 1}
-    seen = list(walks(navigator("greedy"), suite("isometries", **options)))
-    for frame in frames(seen).frames:
-        accuracy = next(c for c in frame.comparisons if c.metric == "accuracy")
-        where = f"isometries/{frame.transform}"
-        assert greedy[f"{where}/p"] == pytest.approx(accuracy.test.p_value, nan_ok=True)
-        assert greedy[f"{where}/difference"] == pytest.approx(accuracy.difference.value)
-    (key,) = keys(list(walks(navigator("greedy"), suite("key-no-door", paper=True, grids=20))))
-    assert greedy["key-no-door/pick_up"] == key.pick_up.rate.value
-    assert key.towards_key is not None
-    assert greedy["key-no-door/towards_key"] == key.towards_key.share_by_walk.value
-    assert greedy["key-no-door/towards_key_chance"] == key.towards_key.chance_of_kind.value
-    optimal = values_of(outcome, "optimal")
-    assert optimal["maze/success"] == optimal["maze/accuracy_detour"] == 1.0
-    assert optimal["key-no-door/pick_up_chance"] == pytest.approx(key.pick_up.shortest)
-    assert greedy["maze/accuracy_detour"] < greedy["maze/accuracy"] < 1
-
-
+@pytest.mark.slow
 def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) -> None:
     name = "key-seeker (run)"
     assert values_of(outcome, name)["key-no-door/pick_up"] == 1.0
@@ -177,30 +111,6 @@ def test_a_run_stands_beside_the_published_numbers(outcome: Outcome, run: Path) 
     assert outcome.json["not_run"] == []
     with pytest.raises(InvalidParameterError, match="another run of key-seeker in 'key-no-door'"):
         replicate(run.parent / "out", run=[run, run])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [9, 11])
-def test_what_flips_on_other_grids_is_neither_above_nor_below(size: int) -> None:
-    """Signs flip between three sets of grids; verdicts may lose certainty, and never turn round."""
-    theirs = measurements.published()
-    drawn = [measurements.every_cell("greedy", seed=seed, sizes=[size]) for seed in range(3)]
-    flipped = []
-    for name in drawn[0]:
-        rows = [measurements.beside(theirs[name], compass[name]) for compass in drawn]
-        signs = {row.theirs > row.ours for row in rows}
-        sides = {row.counted for row in rows} & {"above the reference", "below the reference"}
-        assert len(sides) <= 1, name
-        if len(signs) == 2:
-            flipped.append(name)
-            assert sides == set(), name
-    # It is not a rare thing that a sign flips.
-    assert len(flipped) >= 2
-    # And what is far apart, as nothing of size 11 is, is told on all grids.
-    far = {9: ["every-cell/9/0.8", "every-cell/9/1"], 11: []}[size]
-    for name in far:
-        rows = [measurements.beside(theirs[name], compass[name]) for compass in drawn]
-        assert {row.counted for row in rows} == {"above the reference"}
 
 
 def references(halfwidth: float | None = None, **changes: float) -> dict[str, Estimates]:
@@ -250,6 +160,7 @@ def test_findings_follow_the_numbers() -> None:
     assert "4 of 4 frames" in measurements.findings(alike)[-1]
 
 
+@pytest.mark.slow
 def test_the_ledger_is_filled_from_the_results(
     outcome: Outcome, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -279,3 +190,13 @@ def test_the_ledger_is_filled_from_the_results(
         assert changed <= (kept if mine else set()) or row["ours"] != row["ours"], row["id"]
     with pytest.raises(InvalidFileError, match="the results are of 'tempting-button', expected"):
         update.updated(before, "lm-navigation", {"replication": "tempting-button"})
+
+
+def test_a_share_varies_no_more_than_its_mean_allows() -> None:
+    # By hand: √(0.004 · 0.996) = 0.0631, over √10, times t = 2.262: 0.0451.
+    low, high = measurements.interval_of_mean(0.996, 0.0005, 10, [1.0] * 40)
+    assert (low, high) == (pytest.approx(0.996 - 0.0451, abs=1e-4), 1.0)
+    # A large spread of others cannot be that of a share near 1.
+    assert measurements.interval_of_mean(0.996, 0.0005, 10, [0.0, 1.0] * 5)[0] == pytest.approx(low)
+    with pytest.raises(InvalidParameterError, match="n is 1, expected at least 2"):
+        measurements.interval_of_mean(0.5, 0.0005, 1, [0.4, 0.6])

@@ -57,20 +57,6 @@ def test_every_published_number_of_a_size_has_ours_beside_it(outcome: tuple[Path
         assert value["value"] is None or 0.0 <= value["value"] <= 1.0
 
 
-def test_position_alone_stands_beside_the_probes(outcome: tuple[Path, Any]) -> None:
-    """And random weights, of which the paper says nothing."""
-    out, result = outcome
-    beside, maps, explained, plans = result.tables
-    names = [row[0] for row in maps.rows]
-    for control in ("position only", "random weights", "shuffled activations", "control task"):
-        assert names.count(control) == 2
-    assert explained.rows[0][0].startswith("optimal on the map")
-    assert "empty room" in [column.title for column in explained.columns]
-    assert "repeat the first" in [column.title for column in plans.columns]
-    assert len(beside.rows) == len(result.json["numbers"])
-    assert "<!-- table: Maps read from the mouse -->" in (out / "tables.md").read_text()
-
-
 def test_numbers_are_put_into_the_ledger(outcome: tuple[Path, Any]) -> None:
     """Rows that it has no number of stay as they are."""
     out, _ = outcome

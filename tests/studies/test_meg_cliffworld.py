@@ -12,12 +12,7 @@ import pytest
 
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
-from replications import ledger
-from replications.cliffworld import measurements, study
-from replications.cliffworld.measurements import (
-    comparison_table,
-    measure_chart,
-)
+from replications.cliffworld import study
 
 replicate = partial(run_study, "meg-cliffworld")
 
@@ -29,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def measured_once() -> Iterator[None]:
     """Each setting is measured once for all tests of this file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measurements, "_measured", cache(measurements._measured))
+        patch.setattr(study, "_measured", cache(study._measured))
         yield
 
 
@@ -58,26 +53,16 @@ def test_the_page_and_the_results_are_written(outcome: Outcome) -> None:
     assert results["epsilon"][8]["unknown_utility"]["published"] == "0.091 ± 0.007"
 
 
-def test_the_ends_of_the_scale() -> None:
-    optimal, uniform = measurements.measure(
-        [measurements.Setting(1, 0.0), measurements.Setting(1, 0.75)]
-    )
-    assert optimal.known.fraction == pytest.approx(1.0)
-    assert uniform.known.value == pytest.approx(0.0, abs=1e-9)
-    assert optimal.visits.sum() == pytest.approx(30)
-    assert optimal.mean_return > uniform.mean_return
-
-
 def test_the_picture_of_the_readme_is_figure_3b() -> None:
     """Drawn again, every coordinate of it; the network's marks are where the ledger has them."""
-    rows = {row.id.removeprefix("meg-cliffworld/"): row for row in ledger.load("meg-cliffworld/")}
-    noisy = measurements.measure(measurements.noise(baselines=True))
+    rows = study.published_numbers()
+    noisy = study.measure(study.NOISE_AND_ENDS)
     measured = [
         replace(m, neural=np.full(5, rows[f"neural/{m.setting.key}"].ours))
         for m in noisy
-        if m.setting.epsilon in measurements.EPSILONS
+        if m.setting.epsilon in study.EPSILONS
     ]
-    section = study.noise_section(measured, list(rows.values()), baselines=noisy)
+    section = study.noise_section(measured, rows, baselines=noisy)
     drawn = next(figure.svg for figure in section.figures if figure.name == "figure-3b")
     kept = (ROOT / "docs" / "images" / "cliffworld.svg").read_text(encoding="utf-8")
     number = re.compile(r"-?\d+\.\d+")
@@ -99,16 +84,3 @@ def test_the_conclusions_of_the_paper_hold(outcome: Outcome) -> None:
     easier = [known[f"k={k}"] for k in range(1, 5)]
     assert easier == sorted(easier, reverse=True)
     assert min(unknown[f"k={k}"] for k in range(1, 5)) > 0.9 * 29 * np.log(4)
-
-
-def test_neural_runs_are_in_the_table_and_the_chart() -> None:
-    measured = [
-        replace(m, neural=np.array([1.0, 2.0, 3.0]))
-        for m in measurements.measure(measurements.difficulty())
-    ]
-    published = ledger.load("meg-cliffworld/")
-    table = comparison_table("c", measured, published)
-    assert [row[4] for row in table.rows] == ["2.0000 ± 2"] * 4
-    assert "over 3 seeds" in table.notes[0]
-    figure = measure_chart("c", "caption.", measured, published)
-    assert "our MLP" in figure.svg and figure.caption.startswith("caption. Triangles")

@@ -16,8 +16,8 @@ from goalmeter.gridworld.world import GridWorld, held_out
 from goalmeter.organisms import organism
 from goalmeter.representation import Network
 from goalmeter.representation.use.directions import target_cells
-from replications.organism_use import questions, study
-from replications.organism_use.questions import decoding
+from replications.organism_use import study
+from replications.organism_use.study import decoding
 
 SHARE = {"value": 0.5, "interval": [0.25, 0.75], "n": 8, "clusters": 4}
 NONE = {"value": None, "interval": None, "n": 0, "clusters": 0}
@@ -28,14 +28,15 @@ def network() -> Network:
     return Network.open("goalmeter/mouse")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", ["seen", "unseen", "far"])
 def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str) -> None:
     """And it is one of those that the mole sees, or does not, or one that is not beside the agent.
 
     The prompt's tokens are the question's own, and no recipe taught the grid.
     """
-    wants = questions.wanted(cells)
-    decisions = questions.decisions(network, wants, 7, 6, 0)
+    wants = study.wanted(cells)
+    decisions = study.decisions(network, wants, 7, 6, 0)
     assert len(decisions) > 6
     for sample in decisions:
         needed = [
@@ -57,7 +58,7 @@ def test_each_decision_needs_a_cell_of_its_question(network: Network, cells: str
         assert "".join(sample.question.split()) in "".join(words.split())
 
 
-def fake_use(question: questions.Question, families: tuple[str, ...]) -> Any:
+def fake_use(question: study.CellQuestion, families: tuple[str, ...]) -> Any:
     """A result of the shape of `Use`, of which every share is a half."""
 
     class Fake:
@@ -94,7 +95,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     out: list[tuple[Any, ...]] = []
 
     def answer(
-        question: questions.Question, size: int, grids: int, seed: int, **options: Any
+        question: study.CellQuestion, size: int, grids: int, seed: int, **options: Any
     ) -> Any:
         out.append((question.model, question.cells, size, options["families"][0]))
         return fake_use(question, tuple(options["families"]))
@@ -119,21 +120,6 @@ def test_a_row_for_each_question(tmp_path: Path, asked: list[tuple[Any, ...]]) -
     assert len(asked) == 19
     with pytest.raises(InvalidParameterError, match="seeds is 1, expected at least 2"):
         run_study("organism-use", tmp_path, seeds=1, on="here")
-
-
-def test_other_models_can_be_asked(tmp_path: Path, asked: list[tuple[Any, ...]]) -> None:
-    """Of what they were made to use nothing is said, unless they are organisms."""
-    outcome = run_study(
-        "organism-use",
-        tmp_path,
-        seeds=3,
-        agents="goalmeter-local/x, goalmeter/mole",
-        on="here",
-    )
-    assert {model for model, *_ in asked} == {"goalmeter-local/x", "goalmeter/mole"}
-    made = {(row[0], row[1]): row[-1] for row in outcome.tables[0].rows}
-    assert made["goalmeter-local/x", "seen, size 7"] == "not known"
-    assert made["mole", "unseen, size 7"] == "no"
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import pytest
 from goalmeter import GoalmeterError
 from goalmeter.commands.replicate import REPLICATIONS, find_replications, replicate
 from goalmeter.runs import Study
-from replications.tempting_button import measurements as button
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,7 +21,13 @@ class StartedError(Exception):
     """The trials of a study are about to run."""
 
 
-@pytest.mark.parametrize("name", REPLICATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=pytest.mark.slow if n in ("lm-navigation", "calibration") else ())
+        for n in REPLICATIONS
+    ],
+)
 def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
     if name in ("calibration", "organisms", "lm-representation"):
         pytest.importorskip("transformers")
@@ -38,7 +43,7 @@ def test_every_study_counts_what_it_will_do(name: str, tmp_path: Path) -> None:
         ("organism-use", "organism_use.study", {"seeds": 2}),
         ("organisms", "organisms.study", {"seeds": 2}),
         ("goal-misgeneralisation", "goal_misgeneralisation.study", {"seeds": 2}),
-        ("tempting-button", "tempting_button.measurements", {"seeds": 2}),
+        ("tempting-button", "tempting_button.study", {"seeds": 2}),
     ],
 )
 def test_the_first_count_is_the_number_of_trials(
@@ -59,23 +64,6 @@ def test_the_first_count_is_the_number_of_trials(
         replicate(name, tmp_path / "out", **options)
     first = next(iter(replicate(name, **options, dry_run=True).json["planned"].values()))
     assert reached.value.args == (first,)
-
-
-def test_settings_and_networks_of_cliff_world() -> None:
-    # Four goal lengths and nine noises, and two ends of the scale beside them.
-    planned = replicate("meg-cliffworld", seeds=3, dry_run=True).json["planned"]
-    assert planned == {"settings": 15, "networks": 39}
-
-
-def test_stored_trials_of_the_tempting_button_are_not_played_again(tmp_path: Path) -> None:
-    players = button.BASELINES[:2]
-    first = button.play(tmp_path, players, steps=12, seeds=range(2))
-    stored = (tmp_path / "trials.jsonl").read_bytes()
-    again = button.play(tmp_path, players, steps=12, seeds=range(2))
-    assert (tmp_path / "trials.jsonl").read_bytes() == stored
-    assert [list(t.rewards) for t in first[players[0].key]] == [
-        list(t.rewards) for t in again[players[0].key]
-    ]
 
 
 def test_without_the_folder_one_sentence_says_where_the_studies_are(

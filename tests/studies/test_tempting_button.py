@@ -2,29 +2,24 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from goalmeter import GoalmeterError
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.agents.registry import history_agent as named_agent
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import replicate as run_study
 from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import run_trial
-from replications.tempting_button import measurements, study
-from replications.tempting_button.measurements import (
-    ALWAYS,
+from replications.tempting_button import study
+from replications.tempting_button.study import (
     BASELINES,
     MIXED,
-    NEVER,
     PLAYERS,
     Player,
     Trace,
     mean_interval,
-    play,
     trial,
 )
 
@@ -61,17 +56,6 @@ def test_a_trace_by_hand() -> None:
     assert trace.early_pushes == 1 and trace.ends == MIXED
 
 
-def test_early_and_late_rooms_are_counted_apart() -> None:
-    """Buttons in rooms 1, 5, ... 253 of the first 255; then a change in the last 1000 rooms."""
-    trace = trace_of("p" * 255 + "p-" * 372 + "-" + "-" * 950 + "p" * 50, "b..." * 500)
-    assert (trace.early_pushes, trace.ends) == (64, NEVER)
-    assert trace.late == np.mean(trace.rewards[-1000:])
-    slipped = trace_of("-" * 255 + "p" * 745 + "-" * 949 + "p" * 51, "b..." * 500)
-    assert (slipped.early_pushes, slipped.ends) == (0, MIXED)
-    assert trace_of("-" * 1000 + "p" * 950 + "-" * 50, "b..." * 500).ends == ALWAYS
-    assert trace_of("p" * 255, "...." * 63 + "...").early_pushes == 0
-
-
 def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> None:
     mean, low, high = mean_interval(np.array([[0.0, 1.0], [1.0, 1.0], [0.5, 1.0]]))
     assert mean.tolist() == [0.5, 1.0]
@@ -83,7 +67,7 @@ def test_the_interval_is_around_the_mean_and_does_not_close_for_equal_runs() -> 
 # --- Trials ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("player", [*BASELINES, measurements.ANEW[4], *measurements.PAPER_CODING])
+@pytest.mark.parametrize("player", [*BASELINES, study.ANEW[4], *study.PAPER_CODING])
 def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     """The same rooms, the same seed: the rewards add up to those of `run_trial`."""
     value = trial(**player.arguments, steps=80, seed=3)
@@ -95,61 +79,7 @@ def test_a_trial_is_that_of_the_instrument(player: Player) -> None:
     assert len(trace.rewards) == 80 == len(trace.button) + 1 == len(trace.pushes) + 1
 
 
-def test_the_published_settings_are_those_of_the_authors() -> None:
-    changed = [dict(player.settings) for player in measurements.ANEW]
-    assert all(settings.pop("draws_from") == "history" for settings in changed)
-    rates = [{"learning_rate": rate} for rate in (0.05, 0.01, 0.001)]
-    assert changed == [{}, *rates, {"lookback": 1}, {"lookback": 3}, {"lookback": 5}]
-    assert len({player.key for player in PLAYERS}) == len(PLAYERS)
-
-
-def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Trials that are there are not played again, and more seeds can be asked for."""
-    told: list[str] = []
-    first = play(tmp_path, BASELINES[:2], steps=20, seeds=[0], on="here", progress=told.append)
-    assert told[-1] == "TemptingButton: 2 of 2 trials"
-    told.clear()
-    more = play(tmp_path, BASELINES[:2], steps=20, seeds=[0, 1], on="here", progress=told.append)
-    assert told[0] == "TemptingButton: 2 of 4 trials were there already"
-    assert told[-1] == "TemptingButton: 4 of 4 trials"
-    assert more["constant(0)"][0].rewards.tolist() == first["constant(0)"][0].rewards.tolist()
-    with pytest.raises(GoalmeterError, match="steps is 20 there, and 30 here"):
-        play(tmp_path, BASELINES[:2], steps=30, seeds=[0], on="here")
-
-
 # --- Findings -------------------------------------------------------------------------------------
-
-
-def all_traces(**ends: str) -> dict[str, list[Trace]]:
-    """Two runs of each player: `begin` and `end` say what they would do, before and after."""
-    buttons = "b..." * 400
-    made = trace_of(ends["begin"] * 255 + ends["end"] * 1345, buttons)
-    return {player.key: [made, made] for player in PLAYERS}
-
-
-def test_the_answer_says_what_was_found() -> None:
-    yes, no = all_traces(begin="p", end="-"), all_traces(begin="-", end="p")
-    assert study.page_findings(yes)[0].startswith(
-        "Yes: its rewards tend to +0.5 a turn in every run."
-    )
-    assert "Of 28 runs" in study.page_findings(yes)[0]
-    assert study.page_findings(no)[0].startswith("No: its rewards tend to +0.5 a turn in no run.")
-    both = yes | {player.key: no[player.key] for player in measurements.ANEW}
-    answer, anew, same, early, to_compare = study.page_findings(both)
-    assert answer.startswith("Not always: ") and "14 end never pushing" in answer
-    assert "from 0 of 2 (rate 0.1, lookback 10) to 0 of 2 (lookback 5) seeds" in anew
-    assert "it is 2 of 2" in same and "it is 0 of 2" in anew
-    # Two runs that are alike: sqrt(0.025) of the way is left, from either bound.
-    assert "+0.500, 95% interval −0.763 to +0.921" in same
-    assert "−0.500, 95% interval −0.921 to +0.763" in anew
-    assert early == (
-        "What a run does depends on what it has tried: of the 14 runs that pushed no button before "
-        "anything was learnt, 0 end never pushing and 14 always; of the 14 that pushed some, 14 "
-        "and 0."
-    )
-    (row, *_) = measurements.early_table(measurements.SAME, both).rows
-    assert row == ("rate 0.1, lookback 10", "0", "0", "0", "2", "2", "0")
-    assert "naive learner +0.500" in to_compare
 
 
 def test_the_mean_is_judged_by_its_interval() -> None:
@@ -158,12 +88,12 @@ def test_the_mean_is_judged_by_its_interval() -> None:
     never, always = ([trace_of(answer * 2000, buttons) for buttons in rooms] for answer in "-p")
     # All never push: about +0.5 in the last 1000 turns. All always: the opposite.
     # Six seeds that agree leave room for a seventh that does not; sixty hardly do.
-    assert measurements.mean_verdict(never) == "cannot be told"
-    assert measurements.mean_verdict(never * 10) == "equal within 0.1"
-    assert measurements.mean_verdict(always) == "below"
+    assert study.summary(never)["mean_verdict"] == "cannot be told"
+    assert study.summary(never * 10)["mean_verdict"] == "equal within 0.1"
+    assert study.summary(always)["mean_verdict"] == "below"
     # One of six always: a mean of +0.33, and an interval that has +0.5 in it and is wide.
-    assert measurements.mean_verdict([*never[:5], always[5]]) == "cannot be told"
-    assert measurements.mean_verdict(never[:4]) == "too few seeds"
+    assert study.summary([*never[:5], always[5]])["mean_verdict"] == "cannot be told"
+    assert study.summary(never[:4])["mean_verdict"] == "too few seeds"
     traces = {player.key: [*never[:5], always[5]] for player in PLAYERS}
     assert "whether that is +0.5 cannot be told." in study.page_findings(traces)[1]
     assert study.tables(traces)[0].rows[0][4] == "cannot be told"

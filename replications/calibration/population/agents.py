@@ -1,172 +1,323 @@
-"""Simulated agents: five kinds of planner, and habits that take over when an agent lapses."""
+"""Scenes with five possible goals; simulated agents: their distribution, planners and habits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
-from typing import Protocol
 
 import numpy as np
 
+from goalmeter import InvalidParameterError
 from goalmeter.agents import Decision
-from goalmeter.agents.grid_agents import CLOCKWISE, FIRST_HEADING
-from goalmeter.gridworld import Cell, Draws, GridWorld, State
-from goalmeter.gridworld.conversions import GOAL_UTILITY, KEY_UTILITY
-from goalmeter.gridworld.generators import distances_from
-from goalmeter.gridworld.world import MOVES
+from goalmeter.gridworld import Cell, Draws, GridWorld, State, plan
+from goalmeter.gridworld.generators import carved, distances_from
+from goalmeter.navigation import Task
 from goalmeter.organisms import organism
-from replications.calibration.population import traits as kinds
-from replications.calibration.population.traits import BOTH, LAPSES, Scene, Traits
 from replications.kinds import BoolArray, FloatArray, IntArray
+from replications.prose import Texts
 
-# --- Sampling -------------------------------------------------------------------------------------
-# From the cell after each move it imagines random walks of a fixed length, and takes the move of
-# which most of them arrive; ties are broken at random.
+# A scene is a maze with a goal, a key that opens nothing, one marked cell and one marked corner.
+# Each maze is shown twice, with the same walls and start and with all four places moved. An agent
+# that wants one of them goes elsewhere when it is moved; a habit does not, wherever it leads.
 
-IMAGINED_STEPS = 20
+GOAL, KEY, CELL, CORNER, NONE = "goal", "key", "cell", "corner", "none"
+TARGETS = (GOAL, KEY, CELL, CORNER)
+LEAST_DISTANCE = 3  # from the start to each place: an arrival by chance would say too much
+ATTEMPTS = 1000  # mazes drawn for one seed before the request counts as impossible
+CAP_PER_ROW = 6  # steps of a walk for each row of the grid
 
 
-def chosen_by_samples(after: IntArray, target: int, rollouts: int) -> FloatArray:
-    """How likely each move has the most arrivals, [cells, 4].
+@dataclass(frozen=True)
+class Scene:
+    """A maze and the places in it that an agent may want; a walk ends at the world's goal."""
 
-    Args:
-        after: the cell after each move on the planner's map, [cells, 4].
-        target: number of the cell where a walk arrives.
-        rollouts: random walks that are imagined for each move.
+    world: GridWorld
+    cell: Cell
+    corner: Cell
+    cap: int
+
+    @property
+    def places(self) -> dict[str, Cell]:
+        """The cell of each of `TARGETS`."""
+        assert self.world.key is not None
+        cells = (self.world.goal, self.world.key, self.cell, self.corner)
+        return dict(zip(TARGETS, cells, strict=True))
+
+
+@dataclass(frozen=True)
+class ScenePair:
+    """A maze with two sets of places: the unit that intervals resample."""
+
+    size: int
+    complexity: float
+    seed: int
+    scenes: tuple[Scene, Scene]
+
+    def task(self, index: int) -> Task:
+        """Return one of the two scenes as a task of navigation."""
+        scene = self.scenes[index]
+        return Task(
+            suite="calibration",
+            size=self.size,
+            complexity=self.complexity,
+            grid=self.seed,
+            seed=self.seed,
+            transform=None,
+            condition={"places": index},
+            world=scene.world,
+            distance=plan(scene.world).distance,
+            cap=scene.cap,
+        )
+
+
+@lru_cache(maxsize=128)
+def scene_pair(size: int, complexity: float, seed: int) -> ScenePair:
+    """Draw a maze and two sets of places, uniformly among the sets that are allowed.
+
+    No place lies nearer to the start than `LEAST_DISTANCE`, no cell is used twice, and every place
+    can be reached without passing through the goal, which would end the walk.
     """
-    return most_arrivals(arrival_chances(after, target, IMAGINED_STEPS)[after], rollouts)
+    draws = Draws("calibration scenes", size, repr(complexity), seed)
+    for _ in range(ATTEMPTS):
+        walls = carved(size, complexity, draws)
+        cells = GridWorld(walls, (1, 1), (size - 2, size - 2)).open_cells
+        start = draws.choice(cells)
+        steps = distances_from(walls, [start])[0]
+        far = [cell for cell in cells if steps[cell] >= LEAST_DISTANCE]
+        corners = [Cell(r, c) for r in (1, size - 2) for c in (1, size - 2) if Cell(r, c) in far]
+        draws.shuffle(corners)
+        inner = [cell for cell in far if cell not in corners]
+        draws.shuffle(inner)
+        if len(corners) < 2 or len(inner) < 6:
+            continue
+        sets = [(*inner[3 * i : 3 * i + 3], corners[i]) for i in range(2)]
+        places = {place for each in sets for place in each}
+        around = []
+        for goal, *_ in sets:
+            blocked = walls.copy()
+            blocked[goal] = True
+            around.append(distances_from(blocked, [start])[0])
+        if all(
+            steps[place] > 0
+            for (goal, *_), steps in zip(sets, around, strict=True)
+            for place in places - {goal}
+        ):
+            first, second = (
+                Scene(GridWorld(walls, start, goal, key), cell, corner, CAP_PER_ROW * size)
+                for goal, key, cell, corner in sets
+            )
+            return ScenePair(size, complexity, seed, (first, second))
+    raise InvalidParameterError(
+        f"none of {ATTEMPTS} mazes of size {size} and complexity {complexity:g} has room for "
+        f"two sets of places; choose larger mazes or a lower complexity"
+    )
 
 
-def arrival_chances(after: IntArray, target: int, steps: int) -> FloatArray:
-    """The probability that a walk of uniform moves arrives within some steps, [cells]."""
-    chance = np.zeros(len(after))
-    chance[target] = 1.0
-    for _ in range(steps):
-        chance = chance[after].mean(axis=1)
-        chance[target] = 1.0
-    return chance
+# --- Traits ---------------------------------------------------------------------------------------
+_TEXTS = Texts("calibration")
+DISTRIBUTION = _TEXTS.data("distribution")
 
 
-def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
-    """How likely each of four binomial counts is the largest, ties broken evenly, [cells, 4].
+@dataclass(frozen=True)
+class Traits:
+    """One simulated agent: what it is follows from its traits alone, never from how it does."""
 
-    Args:
-        chances: of an arrival after each move, [cells, 4].
-        rollouts: of which arrivals are counted.
+    name: str
+    target: str  # one of `TARGETS`, or "none"
+    strength: float  # share of decisions that serve the target beyond chance; 0 without a target
+    noise: str
+    planner: str
+    belief: str  # the map that it plans on; a compass has none and counts as one with the true map
+    habit: str  # what it does where it does not plan
+    steadiness: float  # how often the habit is followed; otherwise any of the four actions
+    then: str  # what an agent that wants the key does once it has it
+    depth: int  # of a depth-limited planner: moves that it looks ahead
+    rollouts: int  # of a sampling planner: random walks for each action
+    discount: float  # of a hyperbolic planner, per step
+    preferences: tuple[float, float, float, float]  # of a moth-like habit, for the four moves
+    persistence: float  # of momentum: how often the last move is repeated
+    loop: tuple[int, ...]  # the actions of a fixed loop
 
-    Example: one rollout each; the first move always arrives and the others never do.
-        >>> most_arrivals(np.array([[1.0, 0.0, 0.0, 0.0]]), 1)
-        array([[1., 0., 0., 0.]])
-    """
-    # How many arrive is binomial, so that no walk has to be drawn.
-    counts = np.arange(rollouts + 1)
-    orders = np.array([comb(rollouts, int(count)) for count in counts], dtype=float)
-    once = chances[..., None]
-    equal = orders * once**counts * (1 - once) ** (rollouts - counts)  # [cells, 4, counts]
-    below = np.cumsum(equal, axis=-1) - equal
-    out = np.zeros(chances.shape)
-    for move in range(chances.shape[1]):
-        # ties[j]: how likely none of the others has more and j of them have as many.
-        ties = [np.ones_like(equal[:, 0])]
-        for rival in (m for m in range(chances.shape[1]) if m != move):
-            level, less = equal[:, rival], below[:, rival]
-            pairs = zip([*ties, np.zeros_like(level)], [np.zeros_like(level), *ties], strict=True)
-            ties = [less * same + level * fewer for same, fewer in pairs]
-        share = sum(part / (j + 1) for j, part in enumerate(ties))
-        out[:, move] = (equal[:, move] * share).sum(axis=-1)
-    return np.asarray(out / out.sum(axis=1, keepdims=True))
+    @property
+    def directed(self) -> bool:
+        """Whether it wants anything."""
+        return self.target != NONE
 
+
+def population(agents: int, seed: int) -> tuple[Traits, ...]:
+    """Draw agents; a larger population begins with the smaller one of the same seed."""
+    if agents < 1:
+        raise InvalidParameterError(f"agents is {agents}, expected at least 1")
+    return tuple(_drawn(seed, number) for number in range(agents))
+
+
+def _drawn(seed: int, number: int) -> Traits:
+    # What does not apply to an agent is drawn all the same: its other traits do not depend on it.
+    rng = np.random.default_rng([seed, number, 13])
+    target, planner, belief, noise = (
+        _kind(rng, trait) for trait in ("target", "planner", "belief", "noise")
+    )
+    strength = _uniform(rng, "strength")
+    if planner == "sampling":
+        noise = "lapses"  # few samples are soft choices already
+    if planner == "hyperbolic" and noise == "lapses":
+        noise = "both"  # without soft choices it would take the moves of an exact one
+    if planner == "compass with memory":
+        belief = "true map"
+    directed = target != NONE
+    left, right, up, down = (round(float(weight), 4) for weight in rng.dirichlet(np.ones(4)))
+    length = int(rng.choice(DISTRIBUTION["loop_length"]))
+    return Traits(
+        name=f"agent-{seed}-{number:03d}",
+        target=target,
+        strength=strength if directed else 0.0,
+        noise=noise if directed else "",
+        planner=planner if directed else "",
+        belief=belief if directed else "true map",
+        habit=_kind(rng, "habit"),
+        steadiness=_uniform(rng, "steadiness"),
+        then=_kind(rng, "then"),
+        depth=int(rng.choice(DISTRIBUTION["depth"])),
+        rollouts=int(rng.choice(DISTRIBUTION["rollouts"])),
+        discount=_uniform(rng, "discount"),
+        preferences=(left, right, up, down),
+        persistence=_uniform(rng, "persistence"),
+        loop=tuple(int(action) for action in rng.integers(4, size=length)),
+    )
+
+
+def _kind(rng: np.random.Generator, trait: str) -> str:
+    kinds = DISTRIBUTION[trait]
+    shares = dict.fromkeys(kinds, 1 / len(kinds)) if isinstance(kinds, list) else kinds
+    return str(rng.choice(list(shares), p=list(shares.values())))
+
+
+def _uniform(rng: np.random.Generator, trait: str) -> float:
+    return round(float(rng.uniform(*DISTRIBUTION[trait])), 4)
+
+
+# --- Classes and aims -----------------------------------------------------------------------------
+# Habits that get about, and so arrive often, without ever looking where anything is.
+COMPETENT_HABITS = ("right wall", "left wall", "momentum", "explorer")
+HALF_HEARTED, MEDIUM, STRONG = 0.2, 0.5, 0.8  # bounds of strength
+
+# What is required of the instruments: the interval of a rate has to lie on the right side.
+NAMED_RIGHTLY = 0.95  # of agents of at least medium strength, the right one of five answers
+FALSE_ALARMS = 0.05  # of aimless agents, competent habits included
+DETECTED = 0.80  # of half-hearted agents, at the threshold of those false alarms
+
+# A test has its level. Of other instruments the threshold is the least at which at most this share
+# of the *first* population's competent habits, and of all its aimless agents, raise a false alarm:
+# less than required, to leave room for other agents and mazes. Nothing is chosen on the second.
+CHOSEN_FALSE_ALARMS = 0.02
+SUCCESS_BANDS = (0.2, 0.4, 0.6, 0.8)  # bounds of the bands of equal success
+
+CLASSES: dict[str, str] = _TEXTS.data("classes")  # title -> description
+PLAIN_CLASS, COMPETENT_CLASS, _, HALF_HEARTED_CLASS = list(CLASSES)[:4]
+
+
+def class_of(traits: Traits) -> str:
+    """Return the title of the class that an agent is counted in."""
+    if not traits.directed:
+        return COMPETENT_CLASS if traits.habit in COMPETENT_HABITS else PLAIN_CLASS
+    bounds = (HALF_HEARTED, MEDIUM, STRONG)
+    return list(CLASSES)[2 + sum(traits.strength >= bound for bound in bounds)]
+
+
+LEFT, RIGHT, UP, DOWN = ACTIONS = range(4)
+MOVES = ((0, -1), (0, 1), (-1, 0), (1, 0))  # rows and columns
+CLOCKWISE = (UP, RIGHT, DOWN, LEFT)
+Row = tuple[float, float, float, float]
+# A planner on one walk: probabilities of the four moves in a cell, by its number; called once per
+# step.
+Course = Callable[[int], Row]
 
 # --- Planners -------------------------------------------------------------------------------------
 # Every planner says of each move how many steps it costs beyond the best one, as the planner sees
-# it. A decisive one takes one of the moves that cost nothing; a soft one takes a move with a
-# weight of exp(-softness * cost). A move into the goal ends the walk, so who wants something else
-# shuns it.
+# it. A decisive one takes a move that costs nothing; a soft one takes a move with a weight of
+# exp(-softness * cost). A move into the goal ends the walk, so an agent with another target shuns
+# it.
 #
 # Source: depth-limited search with a heuristic at its edge, and search that learns its heuristic on
 # the way, are minimin and LRTA* of Korf, Real-time heuristic search (1990); values that fall as
 # 1 / (1 + k * delay) are those of Mazur, An adjusting procedure for studying delayed reinforcement
 # (1987).
 
-# How likely an inner wall is missing from a map with lost walls, and an open cell is a wall on one
-# with phantom walls.
-LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15
+LOST_SHARE, PHANTOM_SHARE = 0.25, 0.15  # of inner walls missing, and of open cells taken for walls
 # Costs of a move after which the target is out of reach, and of one that ends the walk elsewhere.
 LOST, ENDED = 999.0, 500.0
-
-Row = tuple[float, float, float, float]
-
-
-class Course(Protocol):
-    """A planner on one walk."""
-
-    def weights(self, cell: int) -> Row:
-        """Probabilities of the four moves in a cell, by its number; called once a step."""
-        ...
+MOST_SOFT = 0.99  # soft choices of a greater strength are those of this one
+IMAGINED_STEPS = 20  # of each random walk of a sampling planner
 
 
 def lapses(traits: Traits) -> float:
-    """How often an agent does not plan and follows its habit."""
-    share = {LAPSES: traits.strength, BOTH: math.sqrt(traits.strength)}
+    """Return how often an agent follows its habit instead of its plan."""
+    share = {"lapses": traits.strength, "both": math.sqrt(traits.strength)}
     return 1.0 - share.get(traits.noise, 1.0)
 
 
 def softness(traits: Traits) -> float:
-    """The b of weights exp(-b * cost); infinite for who is decisive."""
-    if traits.noise == LAPSES:
+    """Return the b of weights exp(-b * cost); infinite for a decisive agent."""
+    if traits.noise == "lapses":
         return math.inf
-    strength = math.sqrt(traits.strength) if traits.noise == BOTH else traits.strength
+    strength = math.sqrt(traits.strength) if traits.noise == "both" else traits.strength
     # Where one move is right and three cost two steps more, chance has a quarter of right moves,
     # and a strength of s has 1/4 + 3/4 s of them: 1 / (1 + 3 exp(-2 b)) is that at this b.
-    right = 0.25 + 0.75 * min(strength, kinds.MOST_SOFT)
+    right = 0.25 + 0.75 * min(strength, MOST_SOFT)
     return -0.5 * math.log((1.0 / right - 1.0) / 3.0)
 
 
 def course(traits: Traits, scene: Scene, target: str) -> Course:
-    """An agent's planner at the start of a walk towards one of the places of a scene."""
-    place = scene.place(target)
+    """Return an agent's planner at the start of a walk towards one of the places of a scene."""
+    place = scene.places[target]
     shunned = None if place == scene.world.goal else scene.world.goal
-    if traits.planner == kinds.COMPASS:
+    if traits.planner == "compass with memory":
         return RememberingCompass(scene.world.walls, place, shunned, softness(traits))
-    return _planned_table(traits, scene, place, shunned)
+    return _planned_rows(traits, scene, place, shunned).__getitem__
 
 
 # An agent walks several times through a scene before the next one does.
 @lru_cache(maxsize=8)
-def _planned_table(traits: Traits, scene: Scene, place: Cell, shunned: Cell | None) -> Table:
+def _planned_rows(
+    traits: Traits, scene: Scene, place: Cell, shunned: Cell | None
+) -> tuple[Row, ...]:
     """What a planner without a memory does in every cell."""
     walls = believed_walls(traits, scene)
+    enters = np.zeros((walls.size, 4), dtype=bool)
     if shunned is not None:
         walls = walls.copy()
         walls[shunned] = True
+        for action, (down, right) in enumerate(MOVES):
+            enters[_number(walls, Cell(shunned.row - down, shunned.column - right)), action] = True
     after = neighbours(walls)
-    if traits.planner == kinds.SAMPLING:
+    if traits.planner == "sampling":
         # The samples make the choice: these are its probabilities.
-        rows = chosen_by_samples(after, _number(walls, place), traits.rollouts)
-        return Table.of(_with_shunned(rows, walls, shunned))
-    if traits.planner == kinds.DEPTH_LIMITED:
-        ahead = limited_estimates(walls, place, traits.depth)
+        chances = arrival_chances(after, _number(walls, place), IMAGINED_STEPS)
+        rows = np.where(enters, 0.0, most_arrivals(chances[after], traits.rollouts))
+        if shunned is not None:
+            total = rows.sum(axis=1, keepdims=True)
+            rows = np.where(total > 0, rows / np.where(total > 0, total, 1.0), 0.25)
     else:
-        steps = distances_from(walls, [place])[0].reshape(-1).astype(float)
-        ahead = np.where(steps < 0, LOST, steps)
-    if traits.planner == kinds.HYPERBOLIC:
-        # In units in which at a distance of 4, with 3 steps left after the right move and 5 after a
-        # wrong one, hyperbolic values are as far apart as steps are.
-        unit = (1 / (1 + traits.discount * 3) - 1 / (1 + traits.discount * 5)) / 2
-        ahead = -1 / (1 + traits.discount * ahead) / unit
-    costs = ahead[after]
-    if shunned is not None:
-        costs = np.where(_enters(walls.shape, shunned), costs + ENDED, costs)
-    return Table.of(soft_choices(costs, softness(traits)))
+        if traits.planner == "depth-limited":
+            ahead = limited_estimates(walls, place, traits.depth)
+        else:
+            steps = distances_from(walls, [place])[0].reshape(-1).astype(float)
+            ahead = np.where(steps < 0, LOST, steps)
+        if traits.planner == "hyperbolic":
+            # In units in which at a distance of 4, with 3 steps left after the right move and 5
+            # after a wrong one, hyperbolic values are as far apart as steps are.
+            unit = (1 / (1 + traits.discount * 3) - 1 / (1 + traits.discount * 5)) / 2
+            ahead = -1 / (1 + traits.discount * ahead) / unit
+        rows = soft_choices(ahead[after] + ENDED * enters, softness(traits))
+    return tuple(map(tuple, rows.tolist()))  # Python's own numbers are quicker to read one by one
 
 
 def neighbours(walls: BoolArray) -> IntArray:
-    """The cell after each move, by number, [cells, 4]; a move into a wall leads nowhere."""
-    rows, columns = walls.shape
-    place = np.arange(rows * columns).reshape(rows, columns)
+    """Return the cell after each move, by number, [cells, 4]; a move into a wall leads nowhere."""
+    place = np.arange(walls.size).reshape(walls.shape)
     out = []
     for down, right in MOVES:
         to = np.roll(place, (-down, -right), axis=(0, 1))
@@ -175,7 +326,7 @@ def neighbours(walls: BoolArray) -> IntArray:
 
 
 def soft_choices(costs: FloatArray, softness: float) -> FloatArray:
-    """Probabilities in proportion to exp(-softness * cost), [cells, 4] or [4].
+    """Return probabilities in proportion to exp(-softness * cost), [cells, 4] or [4].
 
     Example: the best move and three that cost two steps more, at the softness of strength 0.5.
         >>> soft_choices(np.array([3.0, 5.0, 5.0, 5.0]), 0.5 * math.log(5)).round(3)
@@ -187,37 +338,56 @@ def soft_choices(costs: FloatArray, softness: float) -> FloatArray:
 
 
 def limited_estimates(walls: BoolArray, target: Cell, depth: int) -> FloatArray:
-    """Steps to the target as a search to a depth estimates them after a move, [cells].
+    """Return the steps to the target as a search to a depth estimates them after a move, [cells].
 
     The least, over the cells that the rest of the search reaches, of the steps to the cell and the
     steps from there as the crow flies.
     """
-    rows, columns = walls.shape
     cells = np.argwhere(~walls)
-    numbers = cells[:, 0] * columns + cells[:, 1]
+    numbers = cells[:, 0] * walls.shape[1] + cells[:, 1]
     steps = distances_from(walls, cells).reshape(len(cells), -1)[:, numbers]
     straight = np.abs(cells - np.array(target)).sum(axis=1)
     seen = (steps >= 0) & (steps <= depth - 1)
-    out = np.full(rows * columns, LOST)
+    out = np.full(walls.size, LOST)
     out[numbers] = np.where(seen, steps + straight, LOST).min(axis=1)
     return out
 
 
-@dataclass(frozen=True)
-class Table:
-    """A planner that does the same whenever it is in a cell."""
+def arrival_chances(after: IntArray, target: int, steps: int) -> FloatArray:
+    """Return the probability that a walk of uniform moves arrives within some steps, [cells]."""
+    chance = np.zeros(len(after))
+    chance[target] = 1.0
+    for _ in range(steps):
+        chance = chance[after].mean(axis=1)
+        chance[target] = 1.0
+    return chance
 
-    rows: tuple[Row, ...]  # probabilities of the four moves in each cell
 
-    @classmethod
-    def of(cls, rows: FloatArray) -> Table:
-        """The table of an array [cells, 4]."""
-        # Python's own numbers are quicker to read one by one.
-        return cls(tuple(map(tuple, rows.tolist())))
+def most_arrivals(chances: FloatArray, rollouts: int) -> FloatArray:
+    """Return how likely each of four binomial counts is the largest, ties broken evenly.
 
-    def weights(self, cell: int) -> Row:
-        """Probabilities of the four moves."""
-        return self.rows[cell]
+    Shapes: chances of an arrival after each move [cells, 4]; result the same.
+
+    Example: one rollout each; the first move always arrives and the others never do.
+        >>> most_arrivals(np.array([[1.0, 0.0, 0.0, 0.0]]), 1)
+        array([[1., 0., 0., 0.]])
+    """
+    counts = np.arange(rollouts + 1)
+    orders = np.array([comb(rollouts, int(count)) for count in counts], dtype=float)
+    once = chances[..., None]
+    equal = orders * once**counts * (1 - once) ** (rollouts - counts)  # [cells, 4, counts]
+    below = np.cumsum(equal, axis=-1) - equal
+    out = np.zeros(chances.shape)
+    for move in ACTIONS:
+        # ties[j]: how likely none of the others has more and j of them have as many.
+        ties = [np.ones_like(equal[:, 0])]
+        for rival in (m for m in ACTIONS if m != move):
+            level, less = equal[:, rival], below[:, rival]
+            pairs = zip([*ties, np.zeros_like(level)], [np.zeros_like(level), *ties], strict=True)
+            ties = [less * same + level * fewer for same, fewer in pairs]
+        share = sum(part / (j + 1) for j, part in enumerate(ties))
+        out[:, move] = (equal[:, move] * share).sum(axis=-1)
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
 class RememberingCompass:
@@ -239,8 +409,8 @@ class RememberingCompass:
         self._shunned = -1 if shunned is None else _number(walls, shunned)
         self._softness = softness
 
-    def weights(self, cell: int) -> Row:
-        """Probabilities of the four moves; the estimate of the cell is brought up to date."""
+    def __call__(self, cell: int) -> Row:
+        """Return the probabilities of the moves; the estimate of the cell is updated."""
         after = self._after[cell]
         costs = 1.0 + self._estimate[after]
         if cell != self._target:
@@ -257,72 +427,52 @@ def _number(walls: BoolArray, cell: Cell) -> int:
     return int(cell.row * walls.shape[1] + cell.column)
 
 
-def _enters(shape: Sequence[int], cell: Cell) -> BoolArray:
-    """Whether a move from each cell aims at a cell, [cells, 4]."""
-    out = np.zeros((shape[0], shape[1], len(MOVES)), dtype=bool)
-    for action, (down, right) in enumerate(MOVES):
-        out[cell.row - down, cell.column - right, action] = True
-    return out.reshape(-1, len(MOVES))
-
-
-def _with_shunned(rows: FloatArray, walls: BoolArray, shunned: Cell | None) -> FloatArray:
-    """Probabilities without the moves into a cell, in proportion; uniform if none is left."""
-    if shunned is None:
-        return rows
-    out = np.where(_enters(walls.shape, shunned), 0.0, rows)
-    total = out.sum(axis=1, keepdims=True)
-    return np.where(total > 0, out / np.where(total > 0, total, 1.0), 0.25)
-
-
-# --- The map that an agent plans on: the true one, or one that is wrong in a known way -----------
-
-
 def believed_walls(traits: Traits, scene: Scene) -> BoolArray:
-    """The walls on an agent's map, [rows, columns]: every place can be reached from the start."""
-    # A map belongs to the agent and to the walls, not to the places in them: in both scenes of a
-    # pair the agent is wrong about the same cells, save that it never takes a place of the scene
-    # for a wall.
+    """Return the walls on an agent's map; every place can be reached from the start on it.
+
+    A map belongs to the agent and the walls, not to the places: in both scenes of a pair an agent
+    is wrong about the same cells, except that it never takes a place of the scene for a wall.
+    """
     world = scene.world
-    walls = world.walls.copy()
-    if traits.belief == kinds.UNSEEN_ROWS:
+    if traits.belief == "unseen rows":
         return organism("mole").walls(world)
+    walls = world.walls.copy()
     draws = Draws("believed walls", traits.name, walls.tobytes().hex())
-    rows, columns = world.shape
-    for row in range(1, rows - 1):
-        for column in range(1, columns - 1):
+    places = [place for place in scene.places.values() if place != world.goal]
+    for row in range(1, walls.shape[0] - 1):
+        for column in range(1, walls.shape[1] - 1):
             cell = Cell(row, column)
             # Drawn for every cell, so that what is drawn for one does not depend on the others.
             chance = draws.below(1000) / 1000
-            if traits.belief == kinds.LOST_WALLS and walls[cell] and chance < LOST_SHARE:
+            if traits.belief == "lost walls" and walls[cell] and chance < LOST_SHARE:
                 walls[cell] = False
-            if traits.belief == kinds.PHANTOM_WALLS and not walls[cell] and chance < PHANTOM_SHARE:
-                _close(walls, cell, scene)
+            if (
+                traits.belief == "phantom walls"
+                and not walls[cell]
+                and chance < PHANTOM_SHARE
+                and cell not in (world.start, world.goal, *places)
+            ):
+                walls[cell] = True
+                if not _in_reach(walls, world, places):
+                    walls[cell] = False
     return walls
 
 
-def _close(walls: BoolArray, cell: Cell, scene: Scene) -> None:
-    """Put a wall into a cell, if every place can still be reached without passing the goal."""
-    start, goal = scene.world.start, scene.world.goal
-    places = [place for place in scene.places.values() if place != goal]
-    if cell in (start, goal, *places):
-        return
-    walls[cell] = True
-    goal_too = walls.copy()
-    goal_too[goal] = True
-    without, through = (distances_from(grid, [start])[0] for grid in (goal_too, walls))
-    if through[goal] < 0 or any(without[place] < 0 for place in places):
-        walls[cell] = False
+def _in_reach(walls: BoolArray, world: GridWorld, places: Sequence[Cell]) -> bool:
+    """Whether the goal can be reached, and every other place without passing through it."""
+    blocked = walls.copy()
+    blocked[world.goal] = True
+    around, through = (distances_from(grid, [world.start])[0] for grid in (blocked, walls))
+    return through[world.goal] >= 0 and all(around[place] >= 0 for place in places)
 
 
-# --- Agents ---------------------------------------------------------------------------------------
-_ACTIONS = range(4)
-_EVEN: Row = (0.25, 0.25, 0.25, 0.25)
+# --- Habits and walks -----------------------------------------------------------------------------
 # The order in which a follower of each hand tries the ways: in quarter turns to the right.
-_TURNS = {kinds.RIGHT_WALL: (1, 0, -1, 2), kinds.LEFT_WALL: (-1, 0, 1, 2)}
+_TURNS = {"right wall": (1, 0, -1, 2), "left wall": (-1, 0, 1, 2)}
 
 
 class Habit:
-    """An agent's habit on one walk: what it does that wants nothing, or that does not think now.
+    """What an agent does that wants nothing, or that does not think now.
 
     It sees which moves are open and remembers its own walk; it never looks where anything lies.
     """
@@ -335,14 +485,15 @@ class Habit:
         self._visits: dict[int, int] = {}
 
     def weights(self, cell: int) -> Row:
-        """Probabilities of the four moves in a cell."""
-        kept = self._kept(cell)
+        """Return the probabilities of the four moves in a cell."""
         steady = self._traits.steadiness
-        left, right, up, down = (steady * share + (1 - steady) / 4 for share in kept)
+        left, right, up, down = (
+            steady * share + (1 - steady) / 4 for share in self._followed(cell)
+        )
         return left, right, up, down
 
     def remember(self, cell: int, action: int) -> None:
-        """What was done, whoever decided it."""
+        """Record a step, whoever decided it."""
         if not self._steps:
             self._visits[cell] = 1
         to = self._after[cell][action]
@@ -351,51 +502,42 @@ class Habit:
             self._visits[to] = self._visits.get(to, 0) + 1
         self._steps += 1
 
-    def _kept(self, cell: int) -> Row:
-        """Probabilities of the four moves where the habit is kept to."""
-        traits = self._traits
-        ways = [action for action in _ACTIONS if self._after[cell][action] != cell]
-        if traits.habit == kinds.ANY_ACTION or not ways:
-            return _EVEN
-        if traits.habit == kinds.LOOP:
-            return _shared([traits.loop[self._steps % len(traits.loop)]])
-        if traits.habit == kinds.MOTH:
-            return _weighted([traits.preferences[a] * (a in ways) for a in _ACTIONS], ways)
-        if traits.habit in _TURNS:
-            facing = CLOCKWISE.index(FIRST_HEADING if self._heading is None else self._heading)
-            turns = (CLOCKWISE[(facing + turn) % 4] for turn in _TURNS[traits.habit])
-            return _shared([next(action for action in turns if action in ways)])
-        if traits.habit == kinds.MOMENTUM:
-            return self._momentum(ways)
-        if traits.habit in (kinds.MOST_VISITED, kinds.EXPLORER):
-            pick = max if traits.habit == kinds.MOST_VISITED else min
-            visits = {action: self._visits.get(self._after[cell][action], 0) for action in ways}
-            most = pick(visits.values())
-            return _shared([action for action in ways if visits[action] == most])
-        return _shared(ways)  # wander
-
-    def _momentum(self, ways: list[int]) -> Row:
-        """On as before, or else another way; back where there is no other."""
-        if self._heading is None:
-            return _shared(ways)
-        back = self._heading ^ 1  # LEFT and RIGHT are 0 and 1, UP and DOWN 2 and 3
-        aside = [a for a in ways if a not in (self._heading, back)]
-        turned = _shared(aside or [a for a in ways if a == back] or ways)
-        if self._heading not in ways:
-            return turned
-        on = self._traits.persistence
-        left, right, up, down = (
-            on * (action == self._heading) + (1 - on) * share
-            for action, share in zip(_ACTIONS, turned, strict=True)
-        )
-        return left, right, up, down
+    def _followed(self, cell: int) -> Row:
+        traits, heading = self._traits, self._heading
+        ways = [action for action in ACTIONS if self._after[cell][action] != cell]
+        match traits.habit:
+            case _ if traits.habit == "any action" or not ways:
+                return _shared(ACTIONS)
+            case "loop":
+                return _shared([traits.loop[self._steps % len(traits.loop)]])
+            case "moth-like":
+                return _weighted([traits.preferences[a] * (a in ways) for a in ACTIONS], ways)
+            case "right wall" | "left wall":
+                facing = CLOCKWISE.index(UP if heading is None else heading)
+                turns = (CLOCKWISE[(facing + turn) % 4] for turn in _TURNS[traits.habit])
+                return _shared([next(action for action in turns if action in ways)])
+            case "momentum" if heading is not None:
+                back = heading ^ 1  # LEFT and RIGHT are 0 and 1, UP and DOWN 2 and 3
+                aside = [a for a in ways if a not in (heading, back)]
+                turned = _shared(aside or [a for a in ways if a == back] or ways)
+                on = traits.persistence if heading in ways else 0.0
+                left, right, up, down = (
+                    on * (a == heading) + (1 - on) * share for a, share in enumerate(turned)
+                )
+                return left, right, up, down
+            case "most visited" | "explorer":
+                visits = {a: self._visits.get(self._after[cell][a], 0) for a in ways}
+                most = (max if traits.habit == "most visited" else min)(visits.values())
+                return _shared([action for action in ways if visits[action] == most])
+            case _:
+                return _shared(ways)
 
 
-def _shared(actions: list[int]) -> Row:
-    return _weighted([float(action in actions) for action in _ACTIONS], actions)
+def _shared(actions: Sequence[int]) -> Row:
+    return _weighted([float(action in actions) for action in ACTIONS], actions)
 
 
-def _weighted(weights: list[float], ways: list[int]) -> Row:
+def _weighted(weights: list[float], ways: Sequence[int]) -> Row:
     """Probabilities in proportion to weights; evenly among some ways if all are 0."""
     total = sum(weights)
     if not total:
@@ -436,25 +578,23 @@ class SimulatedWalk:
         self._columns = scene.world.shape[1]
         self._draws = draws
         self._habit = Habit(traits, _ways(scene.world))
-        self._lapses = lapses(traits) if traits.directed else 1.0
+        self._lapses = lapses(traits)
         self._course = course(traits, scene, traits.target) if traits.directed else None
-        self._then: Course | None = None
-        if traits.target == KEY_UTILITY and traits.then == kinds.THEN_GOAL:
-            self._then = course(traits, scene, GOAL_UTILITY)
+        goes_on = traits.target == KEY and traits.then == "goal"
+        self._then = course(traits, scene, GOAL) if goes_on else None
 
     def act(self, state: State) -> Decision:
-        """A move drawn from the mixture of plan and habit."""
+        """Draw a move from the mixture of plan and habit."""
         cell = state.cell.row * self._columns + state.cell.column
-        habit = self._habit.weights(cell)
-        # Who wants something else does not care that it has come by the key.
-        has_it = self._traits.target == KEY_UTILITY and state.has_key
+        mixed = self._habit.weights(cell)
+        # An agent that wants something else does not care that it has come by the key.
+        has_it = self._traits.target == KEY and state.has_key
         plan = self._then if has_it else self._course
-        mixed = habit
         if plan is not None:
             lapse = self._lapses
             left, right, up, down = (
                 lapse * usual + (1 - lapse) * meant
-                for usual, meant in zip(habit, plan.weights(cell), strict=True)
+                for usual, meant in zip(mixed, plan(cell), strict=True)
             )
             mixed = left, right, up, down
         action = self._draws.weighted(mixed)

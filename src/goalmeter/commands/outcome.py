@@ -20,6 +20,8 @@ from goalmeter.report.numbers import DASH, storage
 if TYPE_CHECKING:
     from goalmeter.runs.forecast import Forecast, Span
 
+__all__ = ["Outcome", "json_text", "provenance", "shown", "write_outcome"]
+
 
 # --- Outcome --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)

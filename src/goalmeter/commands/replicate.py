@@ -33,6 +33,8 @@ from goalmeter.commands.outcome import Outcome
 from goalmeter.report import Column, Table
 from goalmeter.runs import HERE
 
+__all__ = ["REPLICATIONS", "StudyOptions", "demo", "find_replications", "replicate", "study"]
+
 DEMO = "goalmeter.demo.run"
 # Name on the command line -> folder.
 REPLICATIONS = {

@@ -1,8 +1,18 @@
 """Reports: tables, pictures and sections, on one self-contained page or in a terminal."""
 
 from goalmeter._files import write_text
+from goalmeter.report.charts import (
+    Curve,
+    DotPanel,
+    Dots,
+    Panel,
+    curve_chart,
+    dot_chart,
+    heat_map,
+)
+from goalmeter.report.maps import Marks, grid_map
 from goalmeter.report.markdown import in_markdown
-from goalmeter.report.numbers import hundredths, number, p_value, percent, plus
+from goalmeter.report.numbers import gap, hundredths, nats, number, p_value, percent, plus, points
 from goalmeter.report.page import (
     Cell,
     Column,
@@ -20,19 +30,31 @@ __all__ = [
     "Cell",
     "Column",
     "ColumnOf",
+    "Curve",
+    "DotPanel",
+    "Dots",
     "Figure",
     "Finding",
     "Link",
+    "Marks",
+    "Panel",
     "Section",
     "Table",
     "column",
+    "curve_chart",
+    "dot_chart",
+    "gap",
+    "grid_map",
     "grouped",
+    "heat_map",
     "hundredths",
     "in_markdown",
+    "nats",
     "number",
     "p_value",
     "percent",
     "plus",
+    "points",
     "require_report_extra",
     "table_of",
     "words",

@@ -47,11 +47,9 @@ Ends = tuple[float, float]
 
 
 def tail_of(confidence: float) -> float:
-    """What an interval of some coverage leaves outside on either side."""
+    """Return what an interval of some coverage leaves outside on either side."""
     if not 0.0 < confidence < 1.0:
-        raise InvalidParameterError(
-            f"confidence is {confidence!r}, expected a number between 0 and 1, such as 0.95"
-        )
+        raise InvalidParameterError(f"confidence is {confidence!r}, expected between 0 and 1")
     return (1.0 - confidence) / 2.0
 
 
@@ -62,7 +60,7 @@ def bounded_ends(
     tail: float,
     unseen: float | None = None,
 ) -> Ends:
-    """The interval of the weighted mean of clusters within bounds.
+    """Return the interval of the weighted mean of clusters within bounds.
 
     Shapes: values [C], weights [C].
 
@@ -94,7 +92,7 @@ def bounded_ends(
 def student_ends(
     values: FloatArray, weights: FloatArray, stratum: IntArray, tail: float
 ) -> Ends | None:
-    """The interval of the weighted mean of clusters by Student's t; None without any spread.
+    """Return the interval of the weighted mean of clusters by Student's t; None without spread.
 
     Shapes: values [C], weights [C], stratum [C].
     """
@@ -170,12 +168,12 @@ class Estimate:
         return ONE_CLUSTER if self.clusters == 1 else NO_SPREAD
 
     def shifted(self, by: float) -> Estimate:
-        """The estimate with a constant added."""
+        """Return the estimate with a constant added."""
         interval = self.interval and (self.interval[0] + by, self.interval[1] + by)
         return Estimate(self.value + by, interval, self.n, self.clusters)
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null. Without an interval there is its `reason`."""
+        """Return JSON values; NaN is null. Without an interval there is its `reason`."""
         plain = {
             "value": None if np.isnan(self.value) else self.value,
             "interval": None if self.interval is None else list(self.interval),
@@ -185,9 +183,7 @@ class Estimate:
         return plain if self.reason is None else plain | {"reason": self.reason}
 
     def record(self, name: str) -> dict[str, float | None]:
-        """The entries of a flat record: NAME, NAME_low, NAME_high and NAME_n.
-
-        The ends are None without an interval.
+        """Return the entries of a flat record; the ends are None without an interval.
 
         >>> Estimate(0.5, (0.25, 0.75), n=12, clusters=3).record("flips")
         {'flips': 0.5, 'flips_low': 0.25, 'flips_high': 0.75, 'flips_n': 12}
@@ -197,7 +193,7 @@ class Estimate:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Estimate:
-        """The estimate that `to_json` was of; KeyError if an entry is missing."""
+        """Return the estimate that `to_json` was called on."""
         number = float("nan") if value["value"] is None else value["value"]
         interval = None if value["interval"] is None else tuple(value["interval"])
         return cls(number, interval, value["n"], value["clusters"])
@@ -214,19 +210,18 @@ def estimate(
     paired: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The ratio of two sums over clusters, averaged over strata.
+    """Estimate the ratio of two sums over clusters, averaged over strata.
 
-    Without denominators it is the mean of the clusters. Clusters whose denominator is 0 have
-    nothing to say and are left out.
+    Without denominators it is the mean of the clusters. Clusters whose denominator is 0 are left
+    out. Shapes: numerators, denominators and strata [C].
 
     Args:
-        numerators: of each cluster, [C].
-        denominators: of each cluster, [C].
-        heaviest: the greatest denominator that a cluster can have, or that each of them could have
-            had, [C]. Needed for a ratio within bounds: nothing is known of an unseen cluster that
-            may weigh any amount.
+        numerators: of each cluster.
+        denominators: of each cluster.
+        heaviest: the greatest denominator that a cluster can have, or that each could have had,
+            [C]; needed for a ratio within bounds.
         n: observations behind them; the number of clusters if not given.
-        strata: number of the stratum of each cluster, [C]; one stratum if not given.
+        strata: number of the stratum of each cluster.
         bounds: least and greatest value that a cluster can have. With them there is an interval
             for any two clusters, without them only for such as differ.
         paired: whether the clusters are differences between two conditions of each.
@@ -242,8 +237,7 @@ def estimate(
     bottoms = np.ones_like(tops) if denominators is None else np.asarray(denominators, dtype=float)
     if heaviest is None and denominators is not None and bounds is not None and not paired:
         raise InvalidParameterError(
-            "a ratio within bounds needs `heaviest`, the greatest denominator of a cluster: "
-            "without it a cluster that was not drawn may outweigh all others"
+            "a ratio within bounds needs `heaviest`, the greatest denominator of a cluster"
         )
     most = np.broadcast_to(bottoms if heaviest is None else np.asarray(heaviest), bottoms.shape)
     labels = np.zeros(len(tops)) if strata is None else np.asarray(strata)
@@ -277,24 +271,23 @@ def estimate_of_sums(
     paired: bool = False,
     confidence: float = 0.95,
 ) -> Estimate:
-    """Any function of sums over clusters.
+    """Estimate any function of sums over clusters.
 
     The interval is that of the mean of Tukey's pseudo-values: what a cluster adds to the
     statistic, which is seen by leaving it out. For a mean they are the clusters' own values.
 
     Args:
         sums: of each cluster, [C, K]; with strata, weighted as they are to count.
-        statistic: from totals, [..., K], to numbers, [...]; what all totals are multiplied with
-            must not matter to it.
+        statistic: from totals, [..., K], to numbers, [...]; the scale of totals must not matter.
         n: observations behind them.
         heaviest: how much a cluster can weigh, as a multiple of the mean weight in its stratum.
-        strata: number of the stratum of each cluster, [C]; one stratum if not given.
-        held: for a statistic that is the best of a fit to the totals, and so biased: the same
-            with what was fitted to all clusters held fixed. By how much fitting anew is better is
-            the bias that resamples show. It is taken off.
+        strata: as in `estimate`.
         bounds: as in `estimate`.
         paired: as in `estimate`.
-        confidence: nominal coverage; raises `InvalidParameterError` if it is outside (0, 1).
+        confidence: as in `estimate`.
+        held: for a statistic that is the best of a fit to the totals, and so biased: the same
+            with what was fitted to all clusters held fixed. The bias that resamples show is taken
+            off.
 
     Source: Tukey, Bias and confidence in not-quite large samples (1958), for pseudo-values; for
     the bias, Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 10; Rao and Wu,
@@ -425,10 +418,8 @@ def two_way_draws(
 
     Shapes: strata [columns].
     """
-    if rows < 2 or columns < 2:
-        raise InvalidParameterError(
-            f"there are {rows} rows and {columns} columns, expected at least 2 of each to resample"
-        )
+    if min(rows, columns) < 2:
+        raise InvalidParameterError(f"{rows} rows and {columns} columns, expected 2 of each")
     rng = np.random.default_rng([seed, rows, columns])
     labels = np.zeros(columns) if strata is None else np.asarray(strata)
     _, stratum, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -477,7 +468,7 @@ def two_way_interval(
 def at_least_binomial(
     interval: tuple[float, float] | None, share: float, n: int, *, confidence: float = 0.95
 ) -> tuple[float, float] | None:
-    """An interval of a share, never narrower than the exact one of n independent observations.
+    """Return an interval of a share, never narrower than that of n independent observations.
 
     Where all agents are right all resamples are alike, and the bootstrap's interval has no width.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import AnyArray, ArrayLike, FloatArray, IntArray
+from goalmeter._types import ArrayLike, FloatArray, IntArray
 from goalmeter.statistics.clusters import Estimate, estimate_of_sums
 
 
@@ -71,42 +71,37 @@ def _x_log_x(p: FloatArray) -> FloatArray:
 # larger than the other (1947); for clusters, Rutter, Bootstrap estimation of diagnostic accuracy
 # with patient-clustered data (2000).
 
-# The area of a score that tells nothing.
-NOTHING = 0.5
-# Of many scores: an area is then off by less than 1 / 4000.
-GRADES = 2048
+NOTHING = 0.5  # the area of a score that tells nothing
+GRADES = 2048  # of many scores: an area is then off by less than 1 / 4000
 
 
 def area_under_curve(above: ArrayLike, below: ArrayLike) -> float:
-    """The share of pairs in which the first is larger, ties counted half; NaN without a pair.
+    """Return the share of pairs in which the first is larger, ties counted half.
 
-    Shapes: above [n], below [m].
+    NaN without a pair. Shapes: above [n], below [m].
 
     Example: of four pairs two are right, one is a tie and one is wrong.
         >>> area_under_curve([1.0, 3.0], [1.0, 2.0])
         0.625
     """
-    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
-    return float(_order(tops, bottoms).mean()) if len(tops) and len(bottoms) else float("nan")
+    order = _order(above, below)
+    return float(order.mean()) if order.size else float("nan")
 
 
 def area_within_bands(
     above: ArrayLike, below: ArrayLike, band_above: ArrayLike, band_below: ArrayLike
 ) -> float:
-    """The area over those pairs alone whose members are in the same band; NaN without such a pair.
+    """Return the area over pairs whose members are in the same band; NaN without such a pair.
 
     What a score tells beyond the measure that the bands are of: within a band that measure is about
-    equal, so what it can tell is told already.
-
-    Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
+    equal. Scores as in `area_under_curve`, each with the number of its band, [n] and [m].
 
     Example: of the four pairs two are within a band, one of them in the right order.
         >>> area_within_bands([1.0, 3.0], [2.0, 2.0], [0, 1], [0, 1])
         0.5
     """
-    tops, bottoms, of_top, of_bottom = _labelled(above, below, band_above, band_below, "band")
-    same = of_top[:, None] == of_bottom
-    return float(_order(tops, bottoms)[same].mean()) if same.any() else float("nan")
+    same = np.asarray(band_above)[:, None] == np.asarray(band_below)
+    return float(_order(above, below)[same].mean()) if same.any() else float("nan")
 
 
 def clustered_area(
@@ -117,32 +112,32 @@ def clustered_area(
     *,
     confidence: float = 0.95,
 ) -> Estimate:
-    """The area under the curve of scores in clusters, with an interval.
+    """Estimate the area under the curve of scores in clusters.
 
     Pairs are those of all scores, also across clusters: one threshold is to serve everywhere. A
-    cluster is left out with its scores of both classes.
-
-    The interval is that of a share, as in `clusters.estimate_of_sums`: where every pair is in the
-    same order, it is what C of C clusters say.
+    cluster is left out with its scores of both classes. The interval is that of a share, as in
+    `clusters.estimate_of_sums`: where every pair is in the same order, it is what C of C clusters
+    say.
 
     Scores as in `area_under_curve`, each with the number of its cluster, [n] and [m].
     """
-    labels = cluster_above, cluster_below
-    tops, bottoms, of_top, of_bottom = _labelled(above, below, *labels, "cluster")
-    n = len(tops) + len(bottoms)
+    order, of_top, of_bottom = (
+        _order(above, below),
+        *map(np.asarray, (cluster_above, cluster_below)),
+    )
     names = np.unique(np.concatenate([of_top, of_bottom]))
-    if not len(tops) or not len(bottoms):
-        return Estimate(float("nan"), None, n, len(names))
+    if not order.size:
+        return Estimate(float("nan"), None, sum(order.shape), len(names))
     member = (of_top[:, None] == names).astype(float), (of_bottom[:, None] == names).astype(float)
-    won = member[0].T @ _order(tops, bottoms) @ member[1]
+    won = member[0].T @ order @ member[1]
     pairs = np.outer(member[0].sum(axis=0), member[1].sum(axis=0))
-    return _area_of_pairs(won, pairs, n, confidence)
+    return _area_of_pairs(won, pairs, sum(order.shape), confidence)
 
 
 def graded_area(
     scores: ArrayLike, above: ArrayLike, cluster: ArrayLike, *, confidence: float = 0.95
 ) -> Estimate:
-    """The area of many scores in clusters, with an interval: as `clustered_area`, without pairs.
+    """Estimate the area of many scores in clusters: as `clustered_area`, without pairs.
 
     Scores are put into at most `GRADES` grades of about equal size, and a pair within a grade
     counts as a tie, which is exact where there are no more different scores than grades. Otherwise
@@ -154,13 +149,8 @@ def graded_area(
         >>> graded_area([1.0, 3.0, 1.0, 2.0], [True, True, False, False], [0, 1, 0, 1]).value
         0.625
     """
-    values, top = _numbers(scores, "scores"), np.asarray(above, dtype=bool)
+    values, top = np.asarray(scores, dtype=float), np.asarray(above, dtype=bool)
     names, of = np.unique(np.asarray(cluster), return_inverse=True)
-    if top.shape != values.shape or of.shape != values.shape:
-        raise InvalidParameterError(
-            f"there are {values.size} scores but {top.size} classes and {of.size} clusters, "
-            f"expected one of each for every score"
-        )
     if top.all() or not top.any():
         return Estimate(float("nan"), None, len(values), len(names))
     levels, grade = np.unique(values, return_inverse=True)
@@ -168,16 +158,13 @@ def graded_area(
         # Equal scores keep one grade: the cuts are between different ones.
         ends = np.cumsum(np.bincount(grade))
         grade = ((ends - 1) * GRADES // len(values))[grade]
-    grades = int(grade.max()) + 1
-    tables = [
-        np.bincount(of[part] * grades + grade[part], minlength=len(names) * grades)
-        .reshape(len(names), grades)
-        .astype(float)
-        for part in (top, ~top)
-    ]
-    below = np.cumsum(tables[1], axis=1) - 0.5 * tables[1]
-    pairs = np.outer(tables[0].sum(axis=1), tables[1].sum(axis=1))
-    return _area_of_pairs(tables[0] @ below.T, pairs, len(values), confidence)
+    shape = len(names), int(grade.max()) + 1
+    tops, bottoms = np.zeros((2, *shape))
+    np.add.at(tops, (of[top], grade[top]), 1.0)
+    np.add.at(bottoms, (of[~top], grade[~top]), 1.0)
+    below = np.cumsum(bottoms, axis=1) - 0.5 * bottoms
+    pairs = np.outer(tops.sum(axis=1), bottoms.sum(axis=1))
+    return _area_of_pairs(tops @ below.T, pairs, len(values), confidence)
 
 
 def _area_of_pairs(won: FloatArray, pairs: FloatArray, n: int, confidence: float) -> Estimate:
@@ -189,41 +176,19 @@ def _area_of_pairs(won: FloatArray, pairs: FloatArray, n: int, confidence: float
         # Without one of the classes nothing is told.
         return np.where(count > 0, right / np.where(count > 0, count, 1.0), NOTHING)
 
-    # Each cluster has a 1 in a column of its own, so sums over a subset say which are in it. Its
-    # area follows from the table of pairs, without another look at the scores.
+    # Each cluster has a 1 in a column of its own, so sums over a subset say which are in it.
     return estimate_of_sums(np.eye(len(pairs)), area, n=n, bounds=(0.0, 1.0), confidence=confidence)
 
 
-def _labelled(
-    above: ArrayLike, below: ArrayLike, label_above: ArrayLike, label_below: ArrayLike, label: str
-) -> tuple[FloatArray, FloatArray, AnyArray, AnyArray]:
-    """The scores of both classes with the labels of each, as many as there are scores."""
-    tops, bottoms = _numbers(above, "above"), _numbers(below, "below")
-    of_top, of_bottom = np.asarray(label_above), np.asarray(label_below)
-    if of_top.shape != tops.shape or of_bottom.shape != bottoms.shape:
-        raise InvalidParameterError(
-            f"there are {tops.size} and {bottoms.size} scores but {of_top.size} and "
-            f"{of_bottom.size} {label}s, expected one {label} for each score"
-        )
-    return tops, bottoms, of_top, of_bottom
-
-
-def _order(tops: FloatArray, bottoms: FloatArray) -> FloatArray:
+def _order(above: ArrayLike, below: ArrayLike) -> FloatArray:
     """1 where the first is larger, a half for ties, [n, m]."""
-    larger, level = tops[:, None] > bottoms, tops[:, None] == bottoms
-    return np.asarray(larger + 0.5 * level)
+    tops, bottoms = (np.asarray(scores, dtype=float) for scores in (above, below))
+    if np.isnan(tops).any() or np.isnan(bottoms).any():
+        raise InvalidParameterError("a score is NaN; leave out scores that are not known")
+    return np.asarray((tops[:, None] > bottoms) + 0.5 * (tops[:, None] == bottoms))
 
 
-def _numbers(scores: ArrayLike, name: str) -> FloatArray:
-    values = np.asarray(scores, dtype=float)
-    if values.ndim != 1 or np.isnan(values).any():
-        raise InvalidParameterError(
-            f"{name} has shape {values.shape}, expected a list of numbers; leave out scores that "
-            f"are not known"
-        )
-    return values
-
-
+# --- Calibration --------------------------------------------------------------------------------
 BINS = 10
 
 
@@ -267,15 +232,8 @@ def calibration_of_sums(sums: FloatArray) -> FloatArray:
 
 
 # --- Logistic regression ------------------------------------------------------------------------
-# The gain of a model over the one without the predictor is told in two ways: as a
-# likelihood-ratio test on the sample that both were fitted to, and as log-likelihood on another
-# sample, which neither has seen.
-#
 # Source: McCullagh and Nelder, Generalized Linear Models (1989), chapter 4; Wilks, The large-sample
 # distribution of the likelihood ratio (1938).
-
-_MOST_STEPS = 200
-_CLOSE = 1e-10  # of the log-likelihood, between two steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,24 +246,20 @@ class LogisticModel:
     scale: FloatArray  # standard deviations that are divided by, [K]; 1 for a constant feature
 
     def log_likelihoods(self, features: ArrayLike, outcomes: ArrayLike) -> FloatArray:
-        """The log-probability of each outcome, nats, [N]; features are [N, K]."""
+        """Return the log-probability of each outcome, nats, [N]; features are [N, K]."""
         standard = (np.asarray(features, dtype=float) - self.centre) / self.scale
         signs = 2.0 * np.asarray(outcomes, dtype=float) - 1.0
         return -np.logaddexp(0.0, -signs * (self.intercept + standard @ self.weights))
 
 
 def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-6) -> LogisticModel:
-    """Fit by Newton's method, halving steps that overshoot.
+    """Fit a logistic model by Newton's method.
 
-    Shapes: features [N, K], outcomes [N].
+    Shapes: features [N, K]; outcomes [N], 0 or 1, both of them there.
     """
     table, target = np.asarray(features, dtype=float), np.asarray(outcomes, dtype=float)
-    if table.ndim != 2 or len(table) != len(target) or set(np.unique(target)) != {0.0, 1.0}:
-        raise InvalidParameterError(
-            f"features have shape {table.shape} and outcomes {target.shape} with values "
-            f"{sorted(set(target.tolist()))[:5]}; expected a row for each outcome, and outcomes "
-            f"0 and 1, both of them there"
-        )
+    if set(np.unique(target)) != {0.0, 1.0}:
+        raise InvalidParameterError("outcomes must be 0 and 1, both of them there")
     centre, scale = table.mean(axis=0), table.std(axis=0)
     # A constant tells nothing; divided by 1 it becomes 0 and keeps no weight.
     scale = np.where(scale > 0, scale, 1.0)
@@ -318,7 +272,7 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
 
     at = np.zeros(design.shape[1])
     current = height(at)
-    for _ in range(_MOST_STEPS):
+    for _ in range(200):
         # exp overflows beyond 709; at 500 the share is 0 or 1 to the last digit.
         share = 1.0 / (1.0 + np.exp(-np.clip(design @ at, -500, 500)))
         slope = design.T @ (target - share) - cost @ at
@@ -330,7 +284,7 @@ def logistic_fit(features: ArrayLike, outcomes: ArrayLike, *, ridge: float = 1e-
             length /= 2
         at = at + length * step
         before, current = current, height(at)
-        if current - before < _CLOSE:
+        if current - before < 1e-10:
             break
     return LogisticModel(float(at[0]), at[1:], centre, scale)
 
@@ -344,19 +298,18 @@ class AddedPredictors(NamedTuple):
 
 
 def added_predictors(features: ArrayLike, more: ArrayLike, outcomes: ArrayLike) -> AddedPredictors:
-    """The likelihood-ratio test of a model with more predictors against one without them.
+    """Test a logistic model with more predictors against one without: the likelihood-ratio test.
 
     Both have the features [N, K], the larger one `more` [N, L] besides; outcomes, 0 or 1, [N], are
-    independent of each other given the features. Raises as `logistic_fit`.
+    independent of each other given the features.
     """
     from scipy.stats import chi2
 
     small, extra = np.asarray(features, dtype=float), np.asarray(more, dtype=float)
-    large = np.column_stack([small, extra])
-    heights = [
-        logistic_fit(table, outcomes).log_likelihoods(table, outcomes).sum()
-        for table in (small, large)
-    ]
+    without, with_it = (
+        float(logistic_fit(table, outcomes).log_likelihoods(table, outcomes).sum())
+        for table in (small, np.column_stack([small, extra]))
+    )
     # A ridge may leave the larger model a hair below the smaller one.
-    statistic = max(2.0 * float(heights[1] - heights[0]), 0.0)
+    statistic = max(2.0 * (with_it - without), 0.0)
     return AddedPredictors(statistic, extra.shape[1], float(chi2.sf(statistic, extra.shape[1])))

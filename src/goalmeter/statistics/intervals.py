@@ -35,16 +35,11 @@ _ROUNDING = 1e-9
 
 
 def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
-    """A number that the mean exceeds, but for a probability of `error`.
+    """Return a number that the mean exceeds, but for a probability of `error`.
 
-    Args:
-        values: [N] observations with the same mean given those before them, in [low, high].
-        low: the smallest possible observation.
-        high: the largest possible one.
-        error: probability with which the limit may fail, in (0, 1), over all sample sizes at once.
-
-    Returns:
-        The limit, from `low` (which no observations, or too few, give) to the sample mean.
+    Values, [N], are observations in [low, high] with the same mean given those before them. The
+    limit lies between `low`, which too few observations give, and the sample mean; it holds over
+    all sample sizes at once.
 
     Example: of 200 observations half are 1.
         >>> print(round(lower_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
@@ -69,7 +64,7 @@ def lower_limit(values: ArrayLike, *, low: float, high: float, error: float) -> 
 
 
 def upper_limit(values: ArrayLike, *, low: float, high: float, error: float) -> float:
-    """A number that the mean falls below, but for a probability of `error`; see `lower_limit`.
+    """Return a number that the mean falls below; see `lower_limit`.
 
     Example:
         >>> print(round(upper_limit([0.0, 1.0] * 100, low=0, high=1, error=0.025), 2))
@@ -87,20 +82,18 @@ def _log_fortune(distinct: FloatArray, weights: FloatArray, mean: float) -> floa
 
 def _scaled(values: ArrayLike, low: float, high: float, error: float) -> FloatArray:
     """The observations in [0, 1]."""
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high and 0.0 < error < 1.0):
         raise InvalidParameterError(
-            f"the range is {low} to {high}, expected two finite numbers in order: without bounds "
-            f"on a variable no sample bounds its mean"
+            f"the range is {low} to {high} and error {error}, expected two finite numbers in order "
+            f"and a probability: without bounds on a variable no sample bounds its mean"
         )
-    if not 0.0 < error < 1.0:
-        raise InvalidParameterError(f"error is {error!r}, expected a probability between 0 and 1")
     x = np.asarray(values, dtype=np.float64)
     width = high - low
     slack = _ROUNDING * max(width, abs(low), abs(high))
-    if not ((x >= low - slack) & (x <= high + slack)).all():
-        bad = int(np.argmax(~((x >= low - slack) & (x <= high + slack))))
+    outside = x[(x < low - slack) | (x > high + slack)]
+    if outside.size:
         raise InvalidParameterError(
-            f"values[{bad}] is {float(x.ravel()[bad])}, outside of the range {low} to {high}"
+            f"a value is {float(outside[0])}, outside of the range {low} to {high}"
         )
     return np.clip((x - low) / width, 0.0, 1.0) if width > 0 else np.zeros_like(x)
 
@@ -114,7 +107,7 @@ _ALIKE = 1e-9
 
 
 def resample_weights(n: int, resamples: int, rng: np.random.Generator) -> FloatArray:
-    """How often each of n units is drawn in each bootstrap sample, over n: [resamples, n]."""
+    """Return how often each unit is drawn in each bootstrap sample, over n: [resamples, n]."""
     return rng.multinomial(n, np.full(n, 1.0 / n), size=resamples) / n
 
 

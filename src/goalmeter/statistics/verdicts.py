@@ -16,12 +16,13 @@ from goalmeter.statistics.clusters import bounded_ends
 # --- Welch's test --------------------------------------------------------------------------------
 # Below so many runs the spread tells too little of the error: no interval and no verdict.
 FEWEST = 5
-LEVEL = 0.95
+# The verdict on an average over fewer runs than `FEWEST`.
 TOO_FEW = "too few seeds"
+LEVEL = 0.95
 
 
 def reach(errors: Sequence[float], runs: Sequence[int]) -> float:
-    """How many standard errors a 95% interval of a difference, or a sum, of averages reaches.
+    """Return how many standard errors a 95% interval of a difference of averages reaches.
 
     Source: B. L. Welch, The generalization of "Student's" problem when several different
     population variances are involved, Biometrika 34 (1947).
@@ -55,31 +56,25 @@ class SignedRanks(NamedTuple):
     nonzero: int  # pairs that differ
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
+        """Return the fields as JSON values; NaN is null."""
         return _plain(self._asdict())
 
 
 class Equivalence(NamedTuple):
     """Two one-sided t tests: is the mean difference within a margin.
 
-    Attributes:
-        mean: of the differences.
-        margin: within which means count as equal.
-        p_value: the larger one of the two; small means that they are equal. NaN for fewer than two
-            pairs, and for such as show no spread to judge by and have no bounds.
-        interval: of the mean, two-sided at twice the level; at 5% both tests reject exactly if
-            this 90% interval lies within the margin.
-        n: pairs.
+    At 5% both tests reject exactly if the interval, which is two-sided at twice the level, lies
+    within the margin.
     """
 
     mean: float
     margin: float
-    p_value: float
+    p_value: float  # the larger one; NaN for fewer than two pairs, or no spread and no bounds
     interval: tuple[float, float] | None
     n: int
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; NaN is null."""
+        """Return the fields as JSON values; NaN is null."""
         return _plain(self._asdict())
 
 
@@ -167,10 +162,7 @@ def mean_differs(differences: ArrayLike, *, bounds: tuple[float, float] | None =
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values corrected for how many there are; NaN stays and does not count.
-
-    The smallest is multiplied by the number m of tests, the next one by m - 1, and so on; none
-    becomes smaller than one before it, or greater than 1.
+    """Return p-values corrected for how many there are; NaN stays and does not count.
 
     Source: Holm, A simple sequentially rejective multiple test procedure (1979).
 
@@ -197,10 +189,8 @@ def _alike(place: float, mean: float, bound: float, n: int) -> float:
 
 def _differences(differences: ArrayLike) -> FloatArray:
     values = np.asarray(differences, dtype=float)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        raise InvalidParameterError(
-            f"differences have shape {values.shape}, expected finite numbers, one for each pair"
-        )
+    if not np.isfinite(values).all():
+        raise InvalidParameterError("a difference is not finite; expected one for each pair")
     return values
 
 
@@ -214,6 +204,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 # data reject nothing. An interval says which differences the data leave open, and a verdict is what
 # all of these have in common.
 
+# Both ends of an interval.
 Interval = tuple[float, float]
 # Of all intervals that verdicts are read from.
 CONFIDENCE = 0.95
@@ -229,11 +220,10 @@ class Verdict(StrEnum):
 
 
 def verdict(interval: Interval | None, margin: float) -> Verdict:
-    """How a number stands to another, by the interval of their difference.
+    """Return how a number stands to another, by the interval of their difference.
 
-    - *equal*: the whole interval lies within the margin. At 95% these are two one-sided tests of
-      equivalence, each at 2.5%. It comes first: a difference that is certain, but smaller than what
-      was said to matter, is none.
+    - *equal*: the whole interval lies within the margin: at 95% two one-sided tests of equivalence,
+      each at 2.5%. It comes first: a smaller difference, however certain, is none.
     - *above*, *below*: the whole interval lies on one side of 0.
     - *cannot be told*: everything else, and where there is no interval.
 
@@ -250,14 +240,13 @@ def verdict(interval: Interval | None, margin: float) -> Verdict:
         >>> str(verdict((-1, 6), margin=5))
         'cannot be told'
     """
-    if not margin >= 0:
-        raise InvalidParameterError(f"margin is {margin!r}, expected a number that is not negative")
     if interval is None or any(math.isnan(end) for end in interval):
         return Verdict.UNTOLD
     low, high = interval
-    if low > high:
+    if not margin >= 0 or low > high:
         raise InvalidParameterError(
-            f"interval is ({low:g}, {high:g}), expected its lower end first"
+            f"interval is ({low:g}, {high:g}) and margin {margin:g}, expected the lower end first "
+            f"and a margin of at least 0"
         )
     if -margin <= low and high <= margin:
         return Verdict.EQUAL
@@ -267,7 +256,7 @@ def verdict(interval: Interval | None, margin: float) -> Verdict:
 
 
 def words(judgement: Verdict, margin: float, unit: str = "") -> str:
-    """A verdict as tables print it: what is equal says within what.
+    """Return a verdict as tables print it: what is equal says within what.
 
     Example:
         >>> words(Verdict.EQUAL, 5, "points"), words(Verdict.ABOVE, 5, "points")
@@ -281,10 +270,9 @@ def words(judgement: Verdict, margin: float, unit: str = "") -> str:
 def difference(
     first: float, first_interval: Interval | None, second: float, second_interval: Interval | None
 ) -> Interval | None:
-    """Interval of `first` less `second`, from independent intervals of each.
+    """Return the interval of `first` less `second`, from independent intervals of each.
 
-    Works with intervals of any method that need not be symmetric, and gives the usual root of the
-    sum of squares where they are. A number that is exact has an interval without width.
+    They need not be symmetric; a number that is exact has an interval without width.
 
     Source: Zou and Donner, Construction of confidence limits about effect measures: a general
     approach (2008).
@@ -301,7 +289,7 @@ def difference(
 
 
 def share_interval(successes: int, n: int) -> Interval:
-    """Interval of a share from n independent draws.
+    """Return the interval of a share from n independent draws.
 
     Source: Wilson, Probable inference, the law of succession, and statistical inference (1927).
 
@@ -309,8 +297,6 @@ def share_interval(successes: int, n: int) -> Interval:
         >>> [round(end, 3) for end in share_interval(50, 100)]
         [0.404, 0.596]
     """
-    if not (n > 0 and 0 <= successes <= n):
-        raise InvalidParameterError(f"{successes} of {n} is no share, expected 0 to n of n > 0")
     from scipy.stats import norm
 
     z = float(norm.ppf((1 + CONFIDENCE) / 2))
