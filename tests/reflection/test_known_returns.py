@@ -10,26 +10,16 @@ from reflection.simple_agents import BLIND, KNOWN
 from reflection.test_environments import interact
 
 from goalmeter.reflection.environments import ENVIRONMENTS, Environment, find
+from goalmeter.reflection.environments.registry import HEADINGS
 
-HEADINGS = [
-    "Idea",
-    "Actions",
-    "Observations",
-    "What is simulated",
-    "Reward",
-    "Source",
-    "Differences from the paper",
-    "Known returns",
-]
 LENGTH = 64
 STATED = re.compile(r"(opposite, )?([a-z][a-z0-9 -]*): (.+)")
 
 
 def known_returns(environment: Environment) -> list[tuple[bool, str, str]]:
     """(whether in the opposite, agent, formula) of each line under the last heading."""
-    lines = environment.doc.partition("Known returns:\n")[2].splitlines()
-    stated = [STATED.fullmatch(line.strip()) for line in lines]
-    assert all(stated), f"{environment.name}: {lines}"
+    stated = [STATED.fullmatch(line) for line in environment.known_returns]
+    assert all(stated), environment.name
     return [(bool(line[1]), line[2], line[3]) for line in stated if line]
 
 
@@ -42,11 +32,12 @@ def totals(environment: Environment, reading: str, name: str, seed: int) -> tupl
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_the_specification_has_its_headings(environment: Environment) -> None:
-    doc = environment.doc
-    assert re.findall(r"^(\S.*):$", doc, re.MULTILINE) == HEADINGS
-    assert doc.startswith(f"{environment.name}: {environment.idea}\n\nIdea:\n")
-    assert re.search(rf"^Actions:\n    {environment.n_actions}\b", doc, re.MULTILINE)
-    assert re.search(rf"^Observations:\n    {environment.n_observations}\b", doc, re.MULTILINE)
+    specification = environment.specification
+    assert tuple(specification) == HEADINGS
+    doc = environment.run.__doc__ or ""
+    assert doc.startswith(f"{environment.name}: {environment.idea}\n\n    Idea: ")
+    assert re.match(rf"{environment.n_actions}\b", specification["Actions"])
+    assert re.match(rf"{environment.n_observations}\b", specification["Observations"])
     assert all(f'`{option}="' in doc or f"{option}=" in doc for option in environment.run.options)
 
 

@@ -65,21 +65,6 @@ def test_the_incremental_run_is_the_literal_one(name: str) -> None:
             assert played == definition(environment, T, is_opposite), environment.name
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_being_simulated_never_changes_an_agent(name: str) -> None:
-    """It goes on as one does that never was in an environment, told the same."""
-    simulated = agent(name, SEED)
-    for environment in ENVIRONMENTS.values():
-        counts = environment.n_actions, environment.n_observations
-        for reading in ("itself", "literal"):
-            percepts, actions = interact(environment, reading, simulated, simulated, 3, STEPS)
-            alone = agent(name, SEED).begin(*counts)
-            for percept, action in zip(percepts, actions, strict=False):
-                alone.perceive(*percept)
-                assert alone.act() == action, environment.name
-                alone.take(action)
-
-
 class Copies:
     """Begins minds of an agent that note each percept in `told`."""
 
