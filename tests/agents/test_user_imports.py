@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.user_code import canonical, files_of
+from goalmeter.agents.user_code import files_of
 from goalmeter.reflection import load, measure
 
 FILES = {
@@ -98,14 +98,3 @@ def test_a_file_is_the_same_however_it_is_spelled(folder: Path) -> None:
     assert {measured.agent for measured in [*runs, load("run")]} == {"rc(a.py:agent)"}
     for measured in (*runs, load("run")):
         assert list(measured.by_environment()) == [("w.py:W", False), ("w.py:W", True)]
-
-
-def test_one_spelling_for_each_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "link.py").symlink_to(folder / "mine.py")
-    assert canonical("./link.py:agent") == "link.py:agent"
-    monkeypatch.chdir(folder / "tools")
-    outside = str(folder.resolve() / "mine.py")
-    assert (
-        canonical("../mine.py:agent") == canonical(f"{folder}/mine.py:agent") == f"{outside}:agent"
-    )
-    assert canonical("x.py") == "x.py" and canonical("naive") == "naive"

@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.history import (
-    Mind,
-    Prefix,
-    Turn,
-    hash_action,
-    hash_percept,
-    hash_start,
-    prefix,
-    refuse_unknown,
-)
+from goalmeter.agents.conversion import ConvertedAgent, LearnerMind, Prefix, prefix
 
-# --- Recurrent network ----------------------------------------------------------------------------
-# One layer with state h reads inputs u one after the other (Cho et al., 2014, as PyTorch has it):
-#
-#     r = sigmoid(W_ir u + b_ir + W_hr h + b_hr)
-#     z = sigmoid(W_iz u + b_iz + W_hz h + b_hz)
-#     n = tanh(W_in u + b_in + r * (W_hn h + b_hn))
-#     h <- (1 - z) * n + z * h
-#
-# The first layer reads the numbers, each further one the states of the one below (with dropout in
-# between while learning); the Q-values are V relu(h) + v for the last state of the top layer.
-#
-# The network is so small that calling anything costs more than computing. So all layers take a
-# step at once: in wave w layer l is at number w - l, and one product of a block matrix with the
-# column [number, 1, 1, dropped lower states, states] gives all gates. Everything is in double
-# precision, so that actions do not hang on the order in which sums are taken. No torch is needed,
-# and on one core a step of learning takes a sixth of the time.
-
-_X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3  # rows of a wave's column; the states come last
-
-
+# Rows of a wave's column; the states come last.
+_X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3
 # Blocks of rows: the gates r and z, and n's parts from the state and from the input.
 _R, _Z, _STATE, _INPUT = 0, 1, 2, 3
 
@@ -78,7 +50,22 @@ def used_weights(hidden: int, layers: int) -> BoolArray:
 
 @dataclass
 class QNetwork:
-    """The weights.
+    """A network of gated recurrent units (Cho et al., 2014, as PyTorch has it).
+
+    One layer with state h reads inputs u one after the other:
+
+        r = sigmoid(W_ir u + b_ir + W_hr h + b_hr)
+        z = sigmoid(W_iz u + b_iz + W_hz h + b_hz)
+        n = tanh(W_in u + b_in + r * (W_hn h + b_hn))
+        h <- (1 - z) * n + z * h
+
+    The first layer reads the numbers, each further one the states of the one below (with dropout in
+    between while learning); the Q-values are V relu(h) + v for the last state of the top layer.
+
+    The network is so small that calling anything costs more than computing. So all layers take a
+    step at once: in wave w layer l is at number w - l, and one product of a block matrix with the
+    column [number, 1, 1, dropped lower states, states] gives all gates. In double precision actions
+    do not hang on the order in which sums are taken; a step of learning takes a sixth of torch's.
 
     Attributes:
         hidden: states of a layer.
@@ -222,7 +209,6 @@ class Pass:
         return total * self._used, error @ self._top.T, error.sum(axis=1, keepdims=True)
 
 
-# --- Recurrent training ---------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Learning:
     """Settings of the learner; the defaults are the published ones.
@@ -250,13 +236,8 @@ class Learning:
     target_every: int = 100
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("lookback", 0),
-            ("hidden", 1),
-            ("layers", 1),
-            ("batch", 1),
-            ("target_every", 1),
-        ):
+        for name in ("lookback", "hidden", "layers", "batch", "target_every"):
+            least = 0 if name == "lookback" else 1
             if getattr(self, name) < least:
                 raise InvalidParameterError(
                     f"{name} is {getattr(self, name)}, expected at least {least}"
@@ -393,27 +374,23 @@ class _Training:
             weights -= rate * np.clip(gradient, -1, 1)
 
 
-# --- Recurrent dqn --------------------------------------------------------------------------------
 SEED, HISTORY = "seed", "history"
 _STREAMS = 3  # weights, replay, dropout
 # Networks that an agent remembers, and answers that a network does: some 10 MB if all are full.
 _NETWORKS, _ANSWERS = 32, 1024
 
 
-class RecurrentDQN:
+class RecurrentDQN(ConvertedAgent):
     """Deep Q-learning with a small recurrent network that reads the latest turns as plain numbers.
 
-    At a history of n percepts a new network is trained on the first k, the largest power of two
-    that n allows (the conversion of section 2.1), and then does what it values most, the lowest of
-    equals, without exploring. It reads the last 3 * lookback + 1 numbers of
+    Once trained (see `conversion`) it does what it values most, the lowest of equals, without
+    exploring. It reads the last 3 * lookback + 1 numbers of
 
         o_1 y_1 r_2 o_2 y_2 r_3 ... o_n,
 
-    with zeros before the beginning. `recurrent_training.train` says how it learns. With the
+    with zeros before the beginning. `train` says how it learns. With the
     published settings a batch is 128 transitions, so nothing is learnt before percept 256: until
     then the initial network acts.
-
-    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
 
     Differences from the authors' library: there, initial weights and everything else that is random
     come from one global stream, so every training, also of a copy, begins from other weights. Here
@@ -432,48 +409,29 @@ class RecurrentDQN:
     Source: section 3.2, and custom_DQN of the authors' library at e4dd0d0.
     """
 
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
-
     def __init__(self, seed: int = 0, *, draws_from: str = SEED, **settings: Any) -> None:
         if draws_from not in (SEED, HISTORY):
             raise InvalidParameterError(
                 f"draws_from is {draws_from!r}, expected {SEED!r} or {HISTORY!r}"
             )
         known = Learning.__dataclass_fields__
-        if unknown := [name for name in settings if name not in known]:
+        if unknown := settings.keys() - known.keys():
             raise InvalidParameterError(
-                f"the recurrent DQN has no setting {unknown[0]!r}; it has {', '.join(known)}"
+                f"the recurrent DQN has no setting {min(unknown)!r}; it has {', '.join(known)}"
             )
-        self.seed = seed
+        super().__init__(seed)
         self.draws_from = draws_from
         self.learning = Learning(**settings)
-        self._trained: OrderedDict[tuple[int, float], _Trained] = OrderedDict()
 
     def __repr__(self) -> str:
-        usual = Learning()
-        changed = [
-            f", {name}={value!r}"
-            for name, value in vars(self.learning).items()
-            if value != getattr(usual, name)
-        ]
-        if self.draws_from != SEED:
-            changed.insert(0, f", draws_from={self.draws_from!r}")
+        settings = {"draws_from": self.draws_from} | vars(self.learning)
+        usual = {"draws_from": SEED} | vars(Learning())
+        changed = [f", {k}={v!r}" for k, v in settings.items() if v != usual[k]]
         return f"RecurrentDQN(seed={self.seed}{''.join(changed)})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history; `learning_rate` or `learning_rate_scale` may be given."""
-        if options:
-            refuse_unknown(self, options, self.options)
-        mind = _RecurrentMind()
-        mind._agent = self
-        mind._n_actions = n_actions
-        mind._rate = options.get("learning_rate", self.learning.learning_rate) * options.get(
-            "learning_rate_scale", 1
-        )
-        mind._start = mind._state = hash_start(self.seed, n_actions, n_observations)
-        mind._turn = mind._action = mind._trained_on = mind._known = None
-        mind._n = mind._trained_state = 0
-        return mind
+    def own_rate(self, n_actions: int, n_observations: int) -> float:
+        """Return the learning rate of the settings."""
+        return self.learning.learning_rate
 
     def draws(self, state: int) -> Draws:
         """Where a training takes its randomness from; `state` is the hash of its history."""
@@ -487,24 +445,31 @@ class RecurrentDQN:
         )
         return Draws(weights, replay, dropout)
 
-    def trained(self, mind: _RecurrentMind) -> _Trained:
-        """The network that a mind asks, trained on the first k percepts of its history."""
-        state, turn = mind._trained_state, mind._trained_on
-        assert turn is not None, "asked before the first percept"
-        if self.draws_from == SEED and mind._n <= self.learning.batch:
-            state = mind._start  # too little to learn from: the same for all such histories
-        key = (state, mind._rate)
-        trained = self._trained.get(key)
-        if trained is None:
-            network = train(
-                prefix(turn), mind._n_actions, self.learning, mind._rate, self.draws(state)
-            )
-            trained = self._trained[key] = _Trained(network, self.learning.length)
-            if len(self._trained) > _NETWORKS:
-                self._trained.popitem(last=False)
-        else:
-            self._trained.move_to_end(key)
-        return trained
+    def choose(self, mind: LearnerMind) -> int:
+        """Return the action that the trained network values most at the latest turns."""
+        if mind.learned is None:
+            state = mind.trained_state
+            if self.draws_from == SEED and mind.n <= self.learning.batch:
+                state = mind.start  # too little to learn from: the same for all such histories
+            rate = self.learning.learning_rate if mind.rate is None else mind.rate
+            train = partial(self._trained, mind, state, rate)
+            mind.learned = self.remembered((state, rate), train, _NETWORKS)
+        trained: _Trained = mind.learned
+        window = np.zeros(self.learning.length)
+        at, place = mind.turn, len(window) - 1
+        assert at is not None, "asked before the first percept"
+        window[place] = at.observation
+        while place > 0 and at.before is not None:
+            window[place - 1], window[place - 2] = at.reward, at.action
+            at, place = at.before, place - 3
+            window[place] = at.observation
+        return trained.action(window)
+
+    def _trained(self, mind: LearnerMind, state: int, rate: float) -> _Trained:
+        assert mind.trained_on is not None, "asked before the first percept"
+        history, draws = prefix(mind.trained_on), self.draws(state)
+        network = train(history, mind.counts[0], self.learning, rate, draws)
+        return _Trained(network, self.learning.length)
 
 
 @dataclass
@@ -529,55 +494,3 @@ class _Trained:
                 answer = int(self._pass.forward(self.network, window[:, None]).argmax())
             self.answers[key] = answer
         return answer
-
-
-@dataclass(slots=True, init=False, eq=False)
-class _RecurrentMind:
-    """The history, marked where the training ends; training waits until it is asked for."""
-
-    _agent: RecurrentDQN
-    _n_actions: int
-    _rate: float
-    _start: int  # the hash of the empty history
-    _state: int
-    _turn: Turn | None  # the latest
-    _action: int | None  # taken since the latest percept
-    _n: int  # percepts
-    _trained_on: Turn | None  # up to percept k
-    _trained_state: int
-    _known: int | None  # what it does here, if it was asked
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self._state = state = hash_percept(self._state, reward, observation)
-        self._turn = turn = Turn(self._turn, self._action, reward, observation)
-        self._known = None
-        self._n = n = self._n + 1
-        if not n & (n - 1):  # a power of two
-            self._trained_on, self._trained_state = turn, state
-
-    def act(self) -> int:
-        if self._known is None:
-            self._known = self._agent.trained(self).action(self._window())
-        return self._known
-
-    def take(self, action: int) -> None:
-        self._state = hash_action(self._state, action)
-        self._action = action
-
-    def fork(self) -> _RecurrentMind:
-        twin = _RecurrentMind()
-        for name in _RecurrentMind.__slots__:
-            setattr(twin, name, getattr(self, name))
-        return twin
-
-    def _window(self) -> FloatArray:
-        """The latest numbers of the history, zeros before its beginning."""
-        window = np.zeros(self._agent.learning.length)
-        at, place = self._turn, len(window) - 1
-        assert at is not None, "asked before the first percept"
-        window[place] = at.observation
-        while place > 0 and at.before is not None:
-            window[place - 1], window[place - 2] = at.reward, at.action
-            at, place = at.before, place - 3
-            window[place] = at.observation
-        return window

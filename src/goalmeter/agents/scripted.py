@@ -16,17 +16,13 @@ from goalmeter.agents.history import (
     uniform,
 )
 
+# The stream of the second draw of those that draw twice: which action, after whether to explore.
+_CHOOSE = 1
 
-# --- Simple ---------------------------------------------------------------------------------------
+
 @dataclass(frozen=True)
 class ConstantAgent:
-    """Takes one action whatever happens, also where that action is not legal.
-
-    Args:
-        action: the action; 0 in the paper's library.
-
-    Source: section 5.
-    """
+    """Takes one action, 0 in the paper's library, whatever happens and is legal (section 5)."""
 
     action: int = 0
     options: ClassVar[frozenset[str]] = frozenset()
@@ -38,7 +34,7 @@ class ConstantAgent:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         if options:
             refuse_unknown(self, options)
         return _ConstantMind(self.action)
@@ -67,22 +63,13 @@ class _ConstantMind:
 
 @dataclass(frozen=True)
 class RandomAgent:
-    """Uniform over the legal actions; the draw is a function of (seed, history).
-
-    The paper remembers each choice instead, which gives the same kind of agent: asked twice at the
-    same history it does the same.
-
-    Args:
-        seed: of its draws.
-
-    Source: section 5.
-    """
+    """Uniform over the legal actions; the draw is a function of (seed, history) (section 5)."""
 
     seed: int = 0
     options: ClassVar[frozenset[str]] = frozenset()
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         if options:
             refuse_unknown(self, options)
         return _RandomMind(hash_start(self.seed, n_actions, n_observations), n_actions)
@@ -106,13 +93,6 @@ class _RandomMind:
 
     def fork(self) -> _RandomMind:
         return _RandomMind(self._state, self._n_actions)
-
-
-# --- Naive ----------------------------------------------------------------------------------------
-_NAIVE_EXPLORE, _NAIVE_CHOOSE = (
-    0,
-    1,
-)  # the streams of its two draws: whether to explore, and then which action
 
 
 @dataclass(frozen=True)
@@ -149,7 +129,7 @@ class NaiveLearner:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         if options:
             refuse_unknown(self, options)
         mind = _NaiveMind()
@@ -190,7 +170,7 @@ class _NaiveMind:
 
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
-            return below(self._state, self._n_actions, _NAIVE_CHOOSE)
+            return below(self._state, self._n_actions, _CHOOSE)
         scores = self._scores  # `index` gives the lowest of equals
         return scores.index(max(scores))
 
@@ -208,13 +188,6 @@ class _NaiveMind:
         twin._divisors = self._divisors.copy()
         twin._scores = self._scores.copy()
         return twin
-
-
-# --- Q learner ------------------------------------------------------------------------------------
-_Q_EXPLOIT, _Q_CHOOSE = (
-    0,
-    1,
-)  # the streams of its two draws: whether to exploit, and else which action
 
 
 @dataclass(frozen=True)
@@ -255,9 +228,9 @@ class QLearner:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history, with the settings that it is asked to assume."""
+        """Return a mind at the empty history, with the settings that it is asked to assume."""
         if options:
-            refuse_unknown(self, options, self.options)
+            refuse_unknown(self, options)
         mind = _QMind()
         mind._state = hash_start(self.seed, n_actions, n_observations)
         mind._n_actions = n_actions
@@ -302,7 +275,7 @@ class _QMind:
         row = self._table[self._observation]
         if any(row) and uniform(self._state) < self._exploitation:
             return row.index(max(row))
-        return below(self._state, self._n_actions, _Q_CHOOSE)
+        return below(self._state, self._n_actions, _CHOOSE)
 
     def take(self, action: int) -> None:
         self._state = hash_action(self._state, action)

@@ -34,7 +34,7 @@ from goalmeter.agents.history import (
     refuse_unknown,
     uniform,
 )
-from goalmeter.agents.stable_baselines import borrowed_generators
+from goalmeter.agents.stable_baselines import borrowed_generators, cumulative
 from goalmeter.agents.user_code import from_here
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import Draws
@@ -554,10 +554,7 @@ class TableAgent:
 
     @cached_property
     def _cumulative(self) -> list[list[float]]:
-        sums = np.minimum(np.cumsum(self.table, axis=1), 1.0)
-        sums[:, -1] = 1.0  # whatever the rounding
-        rows: list[list[float]] = sums.tolist()
-        return rows
+        return cumulative(self.table)
 
 
 class _TableMind:

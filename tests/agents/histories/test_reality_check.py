@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from typing import Any
 from zlib import crc32
@@ -22,7 +21,6 @@ from goalmeter.agents.history import (
     Mind,
     Percept,
     RealityCheck,
-    as_function,
 )
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner
 
@@ -74,13 +72,6 @@ def test_the_frozen_action_answers_the_first_percept_of_the_history_at_hand() ->
     assert answers(RealityCheck(pi).begin(3, 3), History(frozen.percepts[1:], (0,))) == [1, 1]
 
 
-def test_a_mismatch_late_freezes_at_the_first_action() -> None:
-    pi = FunctionAgent(lambda history, n_actions, n_observations: len(history.actions) % 3)
-    mind = RealityCheck(pi).begin(3, 1)
-    history = History((Percept(0, 0),) * 7, (0, 1, 2, 0, 2, 2))
-    assert answers(mind, history) == [0, 1, 2, 0, 1, 0, 0]
-
-
 # --- Definition 8 and Proposition 9 ---------------------------------------------------------------
 
 
@@ -100,18 +91,6 @@ def test_part_1_the_alternate_definition_is_the_same(data: st.DataObject, pi: Hi
     history = data.draw(checked_histories(pi, max_percepts=30))
     expected = [reality_check_alternate(pi)(start, *COUNTS) for start in prefixes(history)]
     assert answers(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history) == expected
-
-
-@given(data=st.data(), pi=AGENTS)
-@few_examples
-def test_part_2_it_is_deterministic(data: st.DataObject, pi: HistoryAgent) -> None:
-    """Also when other histories were asked for in between, by the same agent."""
-    history, between = (data.draw(checked_histories(pi, max_percepts=20)) for _ in range(2))
-    checked = as_function(RealityCheck(FunctionAgent(pi)))
-    first = checked(history, *COUNTS)
-    checked(between, *COUNTS)
-    assert checked(history, *COUNTS) == first
-    assert as_function(RealityCheck(FunctionAgent(pi)))(history, *COUNTS) == first
 
 
 @given(data=st.data(), pi=AGENTS)
@@ -206,40 +185,6 @@ def test_a_frozen_mind_tells_its_inner_mind_nothing_more() -> None:
     assert keeper.pages == expected
 
 
-def test_the_inner_mind_is_asked_once_a_step() -> None:
-    keeper = DiaryKeeper()
-    mind = RealityCheck(RealityCheck(keeper)).begin(2, 1)
-    for _ in range(3):
-        mind.perceive(0, 0)
-        mind.act()
-        mind.act()
-        mind.take(0)
-    assert keeper.pages == [(0, 0), "asked", 0] * 3
-
-
-def test_a_frozen_mind_keeps_nothing_of_its_inner_mind() -> None:
-    big = 1_000_000
-    tracemalloc.start()
-    try:
-        mind = RealityCheck(FunctionAgent(lambda *_: 0)).begin(2, 1)
-        for _ in range(big // 100):
-            mind.perceive(0, 0)
-            mind.take(0)
-        full, _ = tracemalloc.get_traced_memory()
-        mind.perceive(0, 0)
-        mind.take(1)
-        frozen, _ = tracemalloc.get_traced_memory()
-        for _ in range(big // 100):
-            mind.perceive(0, 0)
-            mind.take(1)
-        later, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert full > 100_000
-    assert frozen < 5_000
-    assert later < 5_000
-
-
 # --- Settled minds ---
 
 
@@ -301,15 +246,6 @@ class Fickle:
 
 
 # --- Settings -------------------------------------------------------------------------------------
-
-
-def test_it_forwards_what_its_inner_agent_supports() -> None:
-    keeper = DiaryKeeper()
-    checked = RealityCheck(RealityCheck(keeper))
-    assert checked.options == {"mood"}
-    checked.begin(2, 1, mood="good")
-    assert keeper.began == [{"mood": "good"}]
-    assert RealityCheck(NaiveLearner()).options == frozenset()
 
 
 def test_as_published_it_forwards_nothing() -> None:
