@@ -1,4 +1,13 @@
-"""Inspect AI model providers for `goalmeter/NAME` and `goalmeter-local/FOLDER`."""
+"""Inspect AI model providers for `goalmeter/NAME` and `goalmeter-local/FOLDER`.
+
+    goalmeter/greedy             a reference agent that reads the grid in the prompt
+    goalmeter/mouse              an organism: a small model that comes with the package
+    goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
+
+Options of models (`-M name=value`): `path` (the folder, if the name is to be another), `device`,
+`dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise download a
+tokenizer to count them.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from typing import Any, Generic, TypeVar
-
-from inspect_ai.model import (
-    ChatCompletionChoice,
-    ChatMessage,
-    ChatMessageAssistant,
-    GenerateConfig,
-    Logprob,
-    Logprobs,
-    ModelAPI,
-    ModelInfo,
-    ModelOutput,
-    ModelUsage,
-    TopLogprob,
-    modelapi,
-    set_model_info,
-)
-from inspect_ai.tool import ToolChoice, ToolInfo
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
 from goalmeter.agents.local_models import (
@@ -38,7 +29,7 @@ from goalmeter.agents.local_models import (
     Sampling,
     prompted_agent,
 )
-from goalmeter.agents.local_models import Reply as local_models_Reply
+from goalmeter.agents.local_models import Reply as LocalReply
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import WITH_KEY, WITHOUT_KEY, State
 from goalmeter.gridworld.world import (
@@ -56,7 +47,29 @@ from goalmeter.gridworld.world import (
 from goalmeter.organisms import organism_names
 from goalmeter.organisms.kinds import weights_of
 
-# --- Batches --------------------------------------------------------------------------------------
+try:
+    from inspect_ai.model import (
+        ChatCompletionChoice,
+        ChatMessage,
+        ChatMessageAssistant,
+        GenerateConfig,
+        Logprob,
+        Logprobs,
+        ModelAPI,
+        ModelInfo,
+        ModelOutput,
+        ModelUsage,
+        TopLogprob,
+        modelapi,
+        set_model_info,
+    )
+    from inspect_ai.tool import ToolChoice, ToolInfo
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        "Asking language models needs the package 'inspect_ai', which is not installed; "
+        f"{how_to_install('lm')}"
+    ) from error
+
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
@@ -119,31 +132,25 @@ class Batcher(Generic[Request, Reply]):
                 return []
             patience = max(_LEAST_PATIENCE, _PATIENCE * self._took)
             while len(self._waiting) < self._most:
-                seen = len(self._waiting)
-                if not self._changed.wait_for(partial(self._more_than, seen), patience):
+                if not self._changed.wait(patience):
                     break
             batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
             return batch
 
-    def _more_than(self, number: int) -> bool:
-        return len(self._waiting) > number
 
-
-# --- Reading --------------------------------------------------------------------------------------
-# What lies where, as `gridworld.text.compact` says it.
+# What lies where, as `gridworld.conversions.compact` says it.
 _THINGS = {"Goal": GOAL, "Key": KEY, "Object": NEUTRAL, "Door": DOOR, "Agent": AGENT}
 
 
 def read_back(prompt: str) -> tuple[GridWorld, State]:
-    r"""The world in a prompt, and where the agent is in it.
+    r"""Return the world in a prompt, and where the agent is in it.
 
     The last grid counts: those before it are examples. The world starts where the agent is now. A
     key or a neutral object that was picked up is not in the grid any more; if there is a door, the
     key must have been taken, and its old place, which nothing depends on, is any empty cell.
 
     Args:
-        prompt: as `gridworld.text.rendered` writes grids, with text around it, or as `compact`
-            does.
+        prompt: as `conversions.rendered` writes grids, with text around it, or as `compact` does.
 
     Example: a corridor.
         >>> from goalmeter.gridworld.conversions import rendered
@@ -173,13 +180,11 @@ def _listed(lines: list[str]) -> list[list[str]] | None:
         return None
     try:
         cells = [[WALL] * int(entries["Columns"]) for _ in range(int(entries["Rows"]))]
-        for place in entries["Open"].split()[::2]:
+        places = [(place, EMPTY) for place in entries["Open"].split()[::2]]
+        places += [(entries[name], symbol) for name, symbol in _THINGS.items() if name in entries]
+        for place, symbol in places:
             row, column = map(int, place.split(","))
-            cells[row][column] = EMPTY
-        for name, symbol in _THINGS.items():
-            if name in entries:
-                row, column = map(int, entries[name].split(","))
-                cells[row][column] = symbol
+            cells[row][column] = symbol
     except (KeyError, ValueError, IndexError) as cause:
         raise InvalidParameterError(
             f"the prompt lists the cells of no grid ({type(cause).__name__}: {cause})"
@@ -205,24 +210,6 @@ def _last_grid(lines: list[str]) -> list[list[str]]:
         "the prompt shows no grid; expected a line of column numbers, and rows that begin with "
         "their own number"
     )
-
-
-# --- Providers ------------------------------------------------------------------------------------
-# goalmeter/greedy             a reference agent that reads the grid in the prompt
-#     goalmeter/mouse              an organism: a small model that comes with the package
-#     goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
-#
-# Options of models (`-M name=value`): `path` (the folder, if the name is to be another),
-# `device`, `dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise
-# download a tokenizer to count them.
-
-try:
-    import inspect_ai  # noqa: F401
-except ModuleNotFoundError as error:
-    raise MissingExtraError(
-        "Asking language models needs the package 'inspect_ai', which is not installed; "
-        f"{how_to_install('lm')}"
-    ) from error
 
 
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
@@ -255,7 +242,7 @@ class ReferenceAgentAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """The answer to the last message."""
+        """Answer the last message."""
         prompt = input[-1].text
         world, state = read_back(prompt)
         seed = secrets.randbits(53) if config.seed is None else config.seed
@@ -276,11 +263,11 @@ class ReferenceAgentAPI(ModelAPI):
         )
 
     def max_connections(self) -> int:
-        """How many are asked at once; nobody has to wait for an answer."""
+        """Return how many are asked at once; nobody has to wait for an answer."""
         return BATCH
 
     async def count_text_tokens(self, text: str) -> int:
-        """Words, as a reference agent has no tokens."""
+        """Count words, as a reference agent has no tokens."""
         return len(text.split())
 
 
@@ -308,7 +295,7 @@ class LocalModelAPI(ModelAPI):
             raise InvalidParameterError(f"batch is {batch}, expected at least 1")
         self._model = LocalModel(path or model_name, device=device, dtype=dtype)
         self._most = batch
-        self._batcher: Batcher[Prompt, local_models_Reply] = Batcher(self._model.answers, batch)
+        self._batcher: Batcher[Prompt, LocalReply] = Batcher(self._model.answers, batch)
         for provider in (LOCAL, REFERENCE):
             # Inspect looks up how long the context is, and would load the model again to know.
             set_model_info(
@@ -322,7 +309,7 @@ class LocalModelAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """The answer to a conversation."""
+        """Answer a conversation."""
         if tools:
             raise InvalidParameterError("goalmeter-local offers no tools; ask without them")
         if config.stop_seqs:
@@ -367,25 +354,24 @@ class LocalModelAPI(ModelAPI):
         )
 
     def max_connections(self) -> int:
-        """Two batches: while one is answered, those of the other are told and ask again."""
+        """Return two batches: while one is answered, those of the other ask again."""
         return 2 * self._most
 
     async def count_text_tokens(self, text: str) -> int:
-        """Tokens of the model's own tokenizer."""
+        """Count tokens of the model's own tokenizer."""
         return len(self._model.tokenizer(text)["input_ids"])
-
-
-def _ours(model_name: str, **options: Any) -> ModelAPI:
-    """The organism or the reference agent of a name."""
-    if model_name in organism_names():
-        return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
-    return ReferenceAgentAPI(model_name, **options)
 
 
 @modelapi(name=REFERENCE)
 def ours() -> Any:
-    """What makes the models called goalmeter/NAME."""
-    return _ours
+    """Return what makes the models called goalmeter/NAME."""
+
+    def make(model_name: str, **options: Any) -> ModelAPI:
+        if model_name in organism_names():
+            return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
+        return ReferenceAgentAPI(model_name, **options)
+
+    return make
 
 
 def _output(

@@ -180,16 +180,12 @@ def read_policy(path: str | Path) -> SavedPolicy:
             f"there is no file {path}; a trained policy is named sb3:PATH.zip"
         ) from cause
     # Half a file, one that is no JSON, or JSON that is nested without end.
-    except (
-        *(InvalidFileError, OSError, TypeError, ValueError, RecursionError),
-        zipfile.BadZipFile,
-    ) as cause:
-        why = str(cause) if isinstance(cause, InvalidFileError) else in_a_line(cause)
+    except (OSError, TypeError, ValueError, RecursionError, zipfile.BadZipFile) as cause:
         raise InvalidFileError(
-            f"{path} holds no policy that can be read ({why}); expected what model.save writes for "
-            f"PPO, A2C or DQN of Stable-Baselines3 with its MlpPolicy, with observations that are "
-            f"Discrete or a flat Box and actions that are Discrete; goalmeter.meg.from_simulator "
-            f"takes any other model as its load gives it"
+            f"{path} holds no policy that can be read ({in_a_line(cause)}); expected what "
+            f"model.save writes for PPO, A2C or DQN of Stable-Baselines3 with its MlpPolicy, with "
+            f"observations that are Discrete or a flat Box and actions that are Discrete; "
+            f"goalmeter.meg.from_simulator takes any other model as its load gives it"
         ) from cause
 
 
