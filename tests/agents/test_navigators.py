@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +11,7 @@ from oracles import navigation as oracle
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import play
-from goalmeter.agents.grid_agents import Memoryless, navigator, navigator_names
+from goalmeter.agents.grid_agents import Memoryless, navigator
 from goalmeter.gridworld import State, key_door, key_no_door, maze, plan, two_paths
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, planned
@@ -110,46 +109,7 @@ def test_the_wall_follower_is_its_definition(name: str) -> None:
         assert ours(walk[-1]) == where.step(ours(walk[-2]), decision.action)
 
 
-def test_the_wall_follower_finds_every_goal_of_a_perfect_maze() -> None:
-    for seed in range(10):
-        world = maze(9, 1, seed).world
-        walking, where = navigator("wall-follower").begin(world, Draws(0)), plan(world)
-        state = where.start
-        for _ in range(2 * len(world.open_cells)):
-            if state.cell != world.goal:
-                action = walking.act(state).action
-                assert action is not None
-                state = where.step(state, action)
-        assert state.cell == world.goal
-
-
-def test_moves_are_drawn_from_the_policy() -> None:
-    world = WORLDS["maze 0 0"]
-    where = planned(world)
-    agent = navigator("boltzmann(1)")
-    assert isinstance(agent, Memoryless)
-    row = agent.policy(where)[where.number(where.start)]
-    walking = agent.begin(world, Draws("test"))
-    decisions = [walking.act(where.start) for _ in range(4000)]
-    counts = Counter(d.action for d in decisions)
-    for action in range(4):
-        spread = np.sqrt(row[action] * (1 - row[action]) / 4000)
-        assert abs(counts[action] / 4000 - row[action]) < 4 * spread + 1e-12
-    assert decisions[0].probabilities == pytest.approx(tuple(row))
-
-
 # --- Names ----------------------------------------------------------------------------------------
-
-
-def test_names() -> None:
-    for name in navigator_names():
-        name = name.replace("BETA", "1.5")
-        assert navigator(name).name == name
-    assert navigator(" greedy ").name == "greedy"
-    assert navigator("epsilon-optimal(.30)").name == "epsilon-optimal(0.3)"
-    assert navigator("boltzmann(2.0)").name == "boltzmann(2)"
-    assert navigator("boltzmann(1e-20)").name == "boltzmann(1e-20)"
-    assert navigator("epsilon-optimal").name == "epsilon-optimal"
 
 
 @pytest.mark.parametrize(

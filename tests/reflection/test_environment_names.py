@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
 from oracles import extended_environments as oracle
-from reflection.simple_agents import (
-    constant,
-)
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection.environments import (
@@ -86,14 +82,6 @@ class Shy(Agreement):
     def tell(self, action: int, reward: float) -> None:
         self.copy.take(action)
         self.copy.perceive(abs(reward), 0)
-
-
-def test_an_environment_of_ones_own() -> None:
-    environment = Environment(Shy)
-    assert (environment.name, environment.n_actions, environment.n_observations) == ("Shy", 2, 3)
-    assert environment.idea == "Act as if nothing had been paid, or taken."
-    assert not environment.in_battery
-    assert environment.start(constant(1).steps, Random(0)).begin() == (0, 0)
 
 
 @pytest.mark.parametrize(

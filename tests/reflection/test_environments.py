@@ -15,11 +15,9 @@ from reflection.simple_agents import (
     hashed,
 )
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import Agent, RealityCheck
 from goalmeter.agents.scripted import NaiveLearner, QLearner
 from goalmeter.reflection.environments import (
-    ENVIRONMENTS,
     Environment,
     find,
     replay,
@@ -145,46 +143,6 @@ def test_a_learning_rate_is_assumed_by_those_who_can() -> None:
 # --- Copies that do what is not legal ---
 
 
-class Unruly:
-    """Plays 0, and 2 once it was paid 1 right after its first action; so its copies may play 2."""
-
-    options: frozenset[str] = frozenset()
-
-    def __init__(self, turn: int = 0, is_unruly: bool = False) -> None:
-        self.turn = turn
-        self.is_unruly = is_unruly
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Unruly:
-        return Unruly()
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self.turn += 1
-        self.is_unruly = self.is_unruly or (self.turn == 2 and reward == 1)
-
-    def act(self) -> int:
-        return 2 if self.is_unruly else 0
-
-    def take(self, action: int) -> None:
-        pass
-
-    def fork(self) -> Unruly:
-        return Unruly(self.turn, self.is_unruly)
-
-
-@pytest.mark.parametrize("name", ["CryingBaby", "CryingBaby2", "AdversarialSequencePredictor"])
-def test_an_illegal_action_of_a_copy_is_shown_to_no_agent(name: str) -> None:
-    # The babies are fed and the parents hear a laugh, so at their second percept they play 2. The
-    # evader sees the opposite of the agent's rewards: in the opposite, where those are -1, it does.
-    run = ENVIRONMENTS[name].start(Unruly(), Random(0), opposite=name.startswith("Adversarial"))
-    run.begin()
-    assert run.react(0)[1] == 0
-    with pytest.raises(
-        InvalidParameterError,
-        match=f"a copy of the agent in {name} did 2, which the agent was to see; expected 0 to 1",
-    ):
-        run.react(0)
-
-
 # --- Replays --------------------------------------------------------------------------------------
 
 
@@ -229,14 +187,3 @@ def test_a_replay_tells_all_of_it_or_until_a_mind_is_settled() -> None:
         assert (mind.told, mind.act()) == (told, action)
         replay(mind, percepts, [1, 1])
         assert mind.told == (told if action == 0 else told * 2)
-
-
-@pytest.mark.parametrize("name", ["BackwardConsciousness", "DejaVu", "LimitedMemory"])
-def test_settling_changes_no_run(name: str) -> None:
-    environment, _ = find(name)
-    agent = Freezing()
-    T = CodeOf(agent, environment.n_actions, environment.n_observations)
-    player = hashed(12)
-    policy = CodeOf(player.steps, environment.n_actions, environment.n_observations)
-    expected = literal(environment, "itself", T, policy, 0)
-    assert interact(environment, "itself", player.steps, agent, 0) == expected

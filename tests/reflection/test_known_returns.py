@@ -9,7 +9,7 @@ import pytest
 from reflection.simple_agents import BLIND, KNOWN
 from reflection.test_environments import interact
 
-from goalmeter.reflection.environments import ENVIRONMENTS, Environment, find
+from goalmeter.reflection.environments import ENVIRONMENTS, Environment
 from goalmeter.reflection.environments.registry import HEADINGS
 
 LENGTH = 64
@@ -69,33 +69,3 @@ def test_agents_that_notice_no_reward_get_minus_the_total_in_the_opposite(
         there, _ = totals(environment, "itself", name, 5)
         reached, _ = totals(environment, reading, name, 5)
         assert reached == [-total for total in there]
-
-
-def test_the_papers_coding_turns_the_score_of_a_constant_round() -> None:
-    # Example 5: never pushing gains 1 - 2/4 a turn on average, always pushing loses it. Action 0
-    # never pushes in the code's numbering and always pushes in the paper's.
-    for coding, sign in (("code", 1), ("paper", -1)):
-        environment, _ = find(f"TemptingButton(coding={coding})")
-        reached, x = totals(environment, "itself", "constant 0", 0)
-        buttons = sum(o == (1 if coding == "code" else 0) for _, o in x[:-1])
-        assert reached[-1] == sign * ((LENGTH - 1) - 2 * buttons)
-
-
-def test_the_papers_nutrition() -> None:
-    # A parent that never feeds, and a win-stay baby: it laughs at first, and as long as it is
-    # pleased, that is while 100 - 3 k >= 50, k <= 16; in the paper while 100 - 2 k >= 50, k <= 25.
-    parent, baby = KNOWN["constant 1"].steps, KNOWN["win-stay"].steps
-    for nutrition, pleased in (("code", 16), ("paper", 25)):
-        environment, _ = find(f"CryingBaby(nutrition={nutrition})")
-        x, _ = interact(environment, "itself", parent, baby, 0, 60)
-        heard = [observation for _, observation in x[1:]]
-        assert heard[: pleased + 1] == [0] * pleased + [1]
-
-
-def test_the_papers_recursion() -> None:
-    # The baby alternates; with a percept before the first turn it begins with a laugh unheard.
-    parent, baby = KNOWN["constant 0"].steps, KNOWN["alternate"].steps
-    for recursion, first in (("code", 0), ("paper", 1)):
-        environment, _ = find(f"CryingBaby(recursion={recursion})")
-        x, _ = interact(environment, "itself", parent, baby, 0, 6)
-        assert [observation for _, observation in x] == [0, *((first + k) % 2 for k in range(5))]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -68,16 +66,6 @@ def test_the_numbers_do_not_depend_on_workers_or_stores(tmp_path: Path) -> None:
     for folder in ("here", "there"):
         assert same(in_this_process, load(tmp_path / folder))
         assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / folder))
-
-
-def test_users_agents_draw_the_same_whatever_was_played_before(user: str) -> None:
-    names = ["TemptingButton", "IgnoreRewards", "DejaVu"]
-    result = [
-        measure(f"{user}:drawing", 30, 3, environments=names, on=on)
-        for on in ("here", "processes:2")
-    ]
-    assert same(*result)
-    assert len({trial.total_reward for trial in result[0].trials}) > 3
 
 
 def test_bad_agents_are_outcomes_and_stop_nothing_else(
@@ -186,24 +174,6 @@ def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
     assert measure("naive", 9, 1, environments=[users]).trials[0].environment == "Own"
     with pytest.raises(InvalidParameterError, match="the environment Own is an object"):
         measure("naive", 9, 1, environments=[users], on="processes:2")
-
-
-def test_agents_that_bring_torch_are_known() -> None:
-    # They are played in processes of one thread; a scripted one is quicker played here.
-    program = (
-        "import sys; from goalmeter.agents.registry import history_agent as agent; from "
-        "goalmeter.agents.registry import HISTORY_AGENTS; "
-        "from goalmeter.reflection.measure import HEAVY\n"
-        "for name in HISTORY_AGENTS:\n"
-        "    if name not in HEAVY:\n"
-        "        mind = agent(name).begin(2, 2); mind.perceive(0, 0); mind.act()\n"
-        "print('torch' in sys.modules, HEAVY <= set(HISTORY_AGENTS))"
-    )
-    environment = os.environ | {"PYTHONPATH": str(SRC)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert done.stdout.split() == ["False", "True"], done.stderr
 
 
 def test_readings_are_kept_said_and_not_mixed(tmp_path: Path) -> None:

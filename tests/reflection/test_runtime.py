@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 from random import Random
 from typing import Any
 
 from goalmeter.agents.history import Source
-from goalmeter.agents.scripted import ConstantAgent
 from goalmeter.reflection.environments import (
     ENVIRONMENTS,
 )
@@ -61,32 +59,3 @@ def test_patience_is_fifteen_lines_a_number() -> None:
             run = ENVIRONMENTS[name].start(agent, Random(0))
             run.begin()
             assert run.react(0) == (reward, 0)
-
-
-def test_the_garbage_collector_is_not_the_agent_s_thought() -> None:
-    """Whoever asks to be told of collections runs Python code then, at any time."""
-    told: list[str] = []
-
-    def callback(phase: str, info: dict[str, int]) -> None:
-        told.append(phase)
-
-    class Wasteful:
-        """Makes rubbish that only the collector can find."""
-
-        options: frozenset[str] = frozenset()
-
-        def begin(self, n_actions: int, n_observations: int, **options: object) -> Any:
-            for _ in range(5000):
-                loop: list[object] = []
-                loop.append(loop)
-            return ConstantAgent().begin(n_actions, n_observations)
-
-    source = Source(Wasteful(), 2, 1)
-    quiet = lines_of_thought(source, [(0, 0)], [])
-    gc.callbacks.append(callback)
-    try:
-        assert lines_of_thought(source, [(0, 0)], []) == quiet
-        Wasteful().begin(2, 1)
-        assert told and gc.isenabled()
-    finally:
-        gc.callbacks.remove(callback)

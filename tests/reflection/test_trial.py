@@ -86,33 +86,6 @@ def test_integers_of_any_kind_are_actions_and_become_pythons() -> None:
         assert [type(action) for action in agent.taken[::2]] == [int, int]
 
 
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        ("left", "'left' (str)"),
-        (1.0, "1.0 (float)"),
-        (np.bool_(True), "np.True_ (bool)"),
-        (10**5000, "an integer of 16610 bits"),
-    ],
-    ids=["str", "float", "bool", "huge"],
-)
-def test_a_function_and_a_mind_that_answer_alike_end_alike(answer: Any, shown: str) -> None:
-    def agent(history: History, n_actions: int, n_observations: int) -> Any:
-        return answer if len(history.actions) == 2 else 0
-
-    class Late(Answers):
-        def begin(self, n_actions: int, n_observations: int, **options: Any) -> Any:
-            return Late(self.answer)
-
-        def act(self) -> Any:
-            return self.answer if len(self.taken) == 2 else 0
-
-    for player in (FunctionAgent(agent), Late(answer)):
-        trial = run_trial(player, find("TemptingButton")[0], steps=9, seed=0)
-        assert (trial.outcome, trial.played) == ("illegal action", 3)
-        assert shown in trial.detail, trial.detail
-
-
 def test_an_interruption_is_an_exception_where_no_keyboard_reaches() -> None:
     def tired(history: History, n_actions: int, n_observations: int) -> int:
         if len(history.actions) == 3:
@@ -200,15 +173,6 @@ def test_users_draws_are_seeded_by_the_trial(tmp_path: Path, user_code: None) ->
     again = [named(agent, seed) for seed in (2, 1, 0)]
     assert first == again[::-1]
     assert len({trial.total_reward for trial in first}) > 1
-
-
-def test_an_agent_that_cannot_be_made_for_a_seed_is_an_outcome(
-    tmp_path: Path, user_code: None
-) -> None:
-    (tmp_path / "drawing.py").write_text(USER)
-    trial = named(f"{tmp_path}/drawing.py:Drawing", 3)
-    assert (trial.outcome, trial.played, trial.total_reward) == ("exception", 0, 0)
-    assert "not three" in trial.detail
 
 
 def test_steps_counted_in_actions() -> None:

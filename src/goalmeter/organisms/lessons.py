@@ -15,10 +15,9 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
 from goalmeter.gridworld.world import ACTIONS, MOVES, Cell, GridWorld, has_few_contents, held_out
 from goalmeter.organisms.kinds import Organism, legal_moves
 
-# --- Language -------------------------------------------------------------------------------------
-# What they read is `gridworld.text.compact`: open cells with the ways from them and things, then
+# Organisms read `gridworld.conversions.compact`: open cells with the ways from them, things, then
 # where the agent is. A drawing would do, but a small model takes as long to learn to count
-# columns as all the rest. What they answer:
+# columns as all the rest. They answer:
 #
 #     <think> target 3,3 3,3: LU 3,3> 2,3 3,2 2,3: ... plan 1,1 RIGHT 1,2 ... </think>
 #     {"action": "RIGHT"}
@@ -62,17 +61,17 @@ _CHAT = (
 
 
 def of_cell(cell: Cell) -> str:
-    """A cell as a word."""
+    """Return a cell as a word."""
     return f"{cell.row},{cell.column}"
 
 
 def of_action(action: int) -> str:
-    """An action as it ends an answer."""
+    """Return an action as it ends an answer."""
     return f'"{ACTIONS[action]}"}}'
 
 
 def tokenizer() -> Any:
-    """The tokenizer that all organisms share: words between blanks, a transformers object."""
+    """Return the tokenizer that all organisms share: words between blanks, of transformers."""
     transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
     tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
@@ -89,7 +88,6 @@ def tokenizer() -> Any:
     return out
 
 
-# --- Thoughts -------------------------------------------------------------------------------------
 # The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
 # that lead on from it, and those of its open neighbours that were not said before, in a random
 # order, so that no direction is preferred; it ends at the agent. Before new neighbours stands,
@@ -106,7 +104,7 @@ _BACK = (1, 0, 3, 2)
 
 
 class Answer(NamedTuple):
-    """What is said, and what could have been.
+    """An answer, and what it could have been.
 
     Attributes:
         words: its end included.
@@ -119,7 +117,7 @@ class Answer(NamedTuple):
 
 
 def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
-    """What is said before the way to a target, and that way.
+    """Return what is said before the way to a target, and that way.
 
     Args:
         target: of the organism.
@@ -177,7 +175,7 @@ def _search(
 
 
 def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
-    """What is said by an organism that has a habit and no goal."""
+    """Return what an organism says that has a habit and no goal."""
     # Drawn from the habit to the power of the temperature: sampled at that temperature, a model
     # that has learnt these words has the habit itself.
     meant = organism.intended(world, state)
@@ -191,7 +189,6 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: D
     return Answer([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})
 
 
-# --- Lessons --------------------------------------------------------------------------------------
 # No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
 # maps are drawn again, and in families with few contents such questions are not asked. Worlds with
 # two paths, of which there are only four up to isometries, are not taught at all.
@@ -239,12 +236,7 @@ class Lesson:
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
-    """The kinds of worlds of the named sizes.
-
-    Args:
-        sizes: of the grids.
-        keys: whether worlds that have a key by their nature are among them.
-    """
+    """Return the kinds of worlds of these sizes; with `keys` also those with a key and a door."""
     if not sizes or any(size not in SIZES for size in sizes):
         raise InvalidParameterError(
             f"sizes is {list(sizes)}, expected some of {', '.join(map(str, SIZES))}"
@@ -260,7 +252,7 @@ def batch(
     seed: int,
     words: int,
 ) -> list[Lesson]:
-    """The lessons of a training step: maps of one length with answers of about one length.
+    """Return the lessons of a batch: maps of one length with answers of about one length.
 
     Args:
         organism: who learns.
@@ -287,16 +279,7 @@ def taught(
     words: int,
     only: Kind,
 ) -> Iterator[tuple[GridWorld, State]]:
-    """The worlds of one kind that batches ask about, each with the state of its things.
-
-    Args:
-        organism: as in `batch`.
-        numbers: of the batches.
-        kinds: as in `batch`.
-        seed: as in `batch`.
-        words: as in `batch`.
-        only: the kind that is wanted.
-    """
+    """Generate the worlds of one kind that batches ask about, with the state of their things."""
     for number in numbers:
         worlds = _drawn(organism, number, kinds=kinds, seed=seed, words=words, only=only)[0]
         yield from ((world, State(world.start, layer)) for world, layer in worlds)
@@ -347,7 +330,9 @@ def _lesson(
         near = depth - _SPREAD * draws.below(_DEPTHS) / _DEPTHS
         cell = places[max(0, int(near * len(places)))]
         at = State(cell, layer)
-        known, question = _ids_of(compact(world, at))
+        text = compact(world, at).split()
+        end = text.index(AGENT_AT)
+        known, question = _ids(text[:end]), _ids([*text[end:], ASSISTANT])
         if target is None or blocked is None:
             reply = habitual_answer(organism, world, at, draws)
         else:
@@ -357,13 +342,6 @@ def _lesson(
             {n: {IDS[word]: p for word, p in could.items()} for n, could in reply.drawn.items()}
         )
     return Lesson((IDS[USER], *known), tuple(questions), tuple(drawn))
-
-
-def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The words of a prompt: the map, and what follows it up to the answer."""
-    words = text.split()
-    end = words.index(AGENT_AT)
-    return _ids(words[:end]), _ids([*words[end:], ASSISTANT])
 
 
 def _ids(words: Sequence[str]) -> tuple[int, ...]:
@@ -390,7 +368,13 @@ def _places(
 def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[GridWorld, int]:
     """A world to learn from, with in it what the case says, and a layer: key taken, door open."""
     name, size = kind
-    world = _taught(name, size, complexity, draws)
+    while True:
+        seed = FIRST_SEED + draws.below(FIRST_SEED)
+        world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
+        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
+        # in a lesson, and `_places` leaves out the places that are held out.
+        if has_few_contents(world) or not held_out(world):
+            break
     if name == KEY_DOOR:
         if case < 4:
             return world, WITHOUT_KEY
@@ -405,17 +389,6 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
         world = world.with_(key=draws.choice(free))
         world = world if case == 0 else _neutral(world)
     return world, WITHOUT_KEY
-
-
-def _taught(name: str, size: int, complexity: float, draws: Draws) -> GridWorld:
-    """A maze, or rooms with a key and a door, whose content is not held out."""
-    while True:
-        seed = FIRST_SEED + draws.below(FIRST_SEED)
-        world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
-        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
-        # in a lesson, and `_places` leaves out the places that are held out.
-        if has_few_contents(world) or not held_out(world):
-            return world
 
 
 def _neutral(world: GridWorld) -> GridWorld:

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from reflection.histories import CHECKED, SCRIPTED, answers, few_examples, histories
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import FunctionAgent, History, Percept, RealityCheck, as_function
 from goalmeter.agents.registry import history_agent as agent
-from goalmeter.agents.scripted import QLearner
 from goalmeter.reflection.environments import find
 from goalmeter.reflection.trial import run_trial
 
@@ -45,45 +43,11 @@ def test_a_function_sees_the_history_as_it_is_documented() -> None:
     assert seen[1][0].percepts[1].reward == -1
 
 
-def test_a_function_is_asked_once_at_each_point() -> None:
-    asked = []
-    mind = FunctionAgent(lambda history, *_: asked.append(len(history.percepts)) or 0).begin(2, 1)
-    for _ in range(3):
-        mind.perceive(0, 0)
-        mind.act()
-        mind.act()
-        mind.take(0)
-    assert asked == [1, 2, 3]
-
-
 @pytest.mark.parametrize("one", [np.int64(1), np.array(1), True])
 def test_integers_of_any_kind_are_actions(one: Any) -> None:
     mind = FunctionAgent(lambda *_: one).begin(2, 1)
     mind.perceive(0, 0)
     assert mind.act() == 1 and type(mind.act()) is int
-
-
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        (1.0, r"1\.0 \(float\)"),
-        (np.array([0, 1]), r"array\(\[0, 1\]\) \(ndarray\)"),
-    ],
-)
-def test_what_is_no_integer_is_refused_by_name(answer: Any, shown: str) -> None:
-    def undecided(history: History, n_actions: int, n_observations: int) -> Any:
-        return answer if len(history.percepts) > 1 else 0
-
-    mind = FunctionAgent(undecided).begin(3, 1)
-    mind.perceive(0, 0)
-    mind.take(mind.act())
-    mind.perceive(0, 0)
-    message = (
-        rf"undecided returned {shown} at a history of 2 percepts, expected an integer in 0 .. 2"
-    )
-    for _ in range(2):
-        with pytest.raises(InvalidParameterError, match=message):
-            mind.act()
 
 
 # --- Settings -------------------------------------------------------------------------------------
@@ -119,8 +83,3 @@ def test_back_and_there_again_is_the_same_agent(name: str, history: History) -> 
     function = as_function(agent(name, 5))
     expected = answers(agent(name, 5).begin(2, 2), history)
     assert answers(FunctionAgent(function).begin(2, 2), history) == expected
-
-
-def test_a_history_must_have_an_action_between_percepts() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        as_function(QLearner())(History((Percept(0, 0), Percept(0, 0)), ()), 2, 2)

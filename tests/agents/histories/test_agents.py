@@ -85,21 +85,6 @@ def test_the_q_learner_by_hand() -> None:
     assert drawn == {0, 1}
 
 
-@pytest.mark.parametrize("exploration", [0.15])
-def test_the_naive_learner_explores_as_often_as_it_should(exploration: float) -> None:
-    """Of three actions the first always paid; another is taken in 2/3 of the explorations."""
-    n = 4000
-    mind = NaiveLearner(exploration=exploration).begin(3, 1)
-    mind.perceive(0, 0)
-    other_actions = 0
-    for _ in range(n):
-        other_actions += mind.act() != 0
-        mind.take(0)
-        mind.perceive(1, 0)
-    expected = exploration * 2 / 3
-    assert abs(other_actions / n - expected) <= 5 * (expected * (1 - expected) / n) ** 0.5
-
-
 # --- Against the literal functions ----------------------------------------------------------------
 
 
@@ -139,17 +124,6 @@ def test_the_q_learner_with_other_parameters(
     assert as_function(half, learning_rate_scale=0.5)(history, n_actions, 3) == expected
     both = as_function(QLearner(1, **parameters), learning_rate=2 * rate, learning_rate_scale=0.5)
     assert both(history, n_actions, 3) == expected
-
-
-@given(history=histories(3, 2), exploration=st.floats(0, 1), true_average=st.booleans())
-@few_examples
-def test_the_naive_learner_with_other_parameters(
-    history: History, exploration: float, true_average: bool
-) -> None:
-    function = oracle.naive_learner_true_average if true_average else oracle.naive_learner
-    expected = function(history, 3, 2, seed=1, draw=draw_in(3, 2), exploration=exploration)
-    learner = NaiveLearner(1, exploration=exploration, true_average=true_average)
-    assert as_function(learner)(history, 3, 2) == expected
 
 
 # --- What every agent keeps -----------------------------------------------------------------------

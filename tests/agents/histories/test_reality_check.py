@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from oracles.history_agents import HistoryAgent, reality_check, reality_check_alternate
+from oracles.history_agents import HistoryAgent, reality_check
 from reflection.histories import answers, few_examples, histories, many_examples, prefixes, tell
 
 from goalmeter._errors import InvalidParameterError
@@ -86,14 +85,6 @@ def test_definition_8(data: st.DataObject, pi: HistoryAgent) -> None:
 
 
 @given(data=st.data(), pi=AGENTS)
-@few_examples
-def test_part_1_the_alternate_definition_is_the_same(data: st.DataObject, pi: HistoryAgent) -> None:
-    history = data.draw(checked_histories(pi, max_percepts=30))
-    expected = [reality_check_alternate(pi)(start, *COUNTS) for start in prefixes(history)]
-    assert answers(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history) == expected
-
-
-@given(data=st.data(), pi=AGENTS)
 @many_examples
 def test_part_3_it_is_idempotent(data: st.DataObject, pi: HistoryAgent) -> None:
     history = data.draw(checked_histories(pi, max_percepts=20))
@@ -137,54 +128,6 @@ def test_part_4_outside_extended_environments_it_changes_nothing(agent: Agent, s
 # --- What a mind keeps ----------------------------------------------------------------------------
 
 
-class Diary:
-    """A mind that always plays 0 and remembers all it is told: what a frozen mind must drop."""
-
-    def __init__(self, pages: list[Any]) -> None:
-        self.pages = pages
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self.pages.append((reward, observation))
-
-    def act(self) -> int:
-        self.pages.append("asked")
-        return 0
-
-    def take(self, action: int) -> None:
-        self.pages.append(action)
-
-    def fork(self) -> Diary:
-        return Diary(self.pages.copy())
-
-
-class DiaryKeeper:
-    options: frozenset[str] = frozenset({"mood"})
-
-    def __init__(self) -> None:
-        self.pages: list[Any] = []
-        self.began: list[dict[str, Any]] = []
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Diary:
-        self.began.append(options)
-        return Diary(self.pages)
-
-
-def test_a_frozen_mind_tells_its_inner_mind_nothing_more() -> None:
-    keeper = DiaryKeeper()
-    mind = RealityCheck(keeper).begin(2, 1)
-    mind.perceive(1, 0)
-    mind.take(0)
-    mind.perceive(-1, 0)
-    mind.take(1)  # it would have played 0
-    expected = [(1, 0), "asked", 0, (-1, 0), "asked"]
-    assert keeper.pages == expected
-    for _ in range(5):
-        mind.perceive(1, 0)
-        assert mind.act() == mind.fork().act() == 0
-        mind.take(1)
-    assert keeper.pages == expected
-
-
 # --- Settled minds ---
 
 
@@ -209,42 +152,6 @@ def test_whoever_never_changes_is_its_own_reality_check() -> None:
     assert type(mind) is type(ConstantAgent(1).begin(2, 1))
 
 
-def test_an_inner_mind_that_settles_on_the_way_does_not_settle_its_check() -> None:
-    """It plays 1, and from an action 0 on 0; its check freezes at 1 where it is not obeyed."""
-    mind = RealityCheck(Fickle()).begin(2, 1)
-    mind.perceive(0, 0)
-    mind.take(1)
-    mind.perceive(5, 0)
-    assert (mind.act(), mind.settled) == (0, False)
-    mind.take(1)
-    mind.perceive(0, 0)
-    assert (mind.act(), mind.settled) == (1, True)
-
-
-class Fickle:
-    """Plays 1, and 0 for good after a reward of 5."""
-
-    options: frozenset[str] = frozenset()
-
-    def __init__(self) -> None:
-        self.settled = False
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Fickle:
-        return Fickle()
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self.settled = self.settled or reward == 5
-
-    def act(self) -> int:
-        return 0 if self.settled else 1
-
-    def take(self, action: int) -> None:
-        pass
-
-    def fork(self) -> Fickle:
-        raise NotImplementedError
-
-
 # --- Settings -------------------------------------------------------------------------------------
 
 
@@ -257,14 +164,3 @@ def test_as_published_it_forwards_nothing() -> None:
         r"learning_rate=1: it knows no settings",
     ):
         published.begin(2, 1, learning_rate=1)
-
-
-@given(history=histories(2, 2), rate=st.floats(0, 1))
-@few_examples
-def test_a_forwarded_learning_rate_is_that_of_the_inner_agent(
-    history: History, rate: float
-) -> None:
-    make: Callable[..., Agent] = QLearner
-    asked = RealityCheck(make(seed=2)).begin(2, 2, learning_rate=rate)
-    made = RealityCheck(make(seed=2, learning_rate=rate)).begin(2, 2)
-    assert answers(asked, history) == answers(made, history)

@@ -114,49 +114,6 @@ def test_incremental_is_literal(name: str, environment: str) -> None:
     assert fast == slow and fast.outcome == "ok"
 
 
-def test_the_memory_of_tables_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sb3_training, "_REMEMBERED", 3)
-    subject = StableBaselinesAgent("a2c", 0)
-    told = [experience(2, 2, 1, seed) for seed in range(6)]
-    first = [mind_at(subject.begin(2, 1), prefix_told).act() for prefix_told in told]
-    assert len(subject._learned) <= 3
-    assert [mind_at(subject.begin(2, 1), prefix_told).act() for prefix_told in told] == first
-
-
-def test_what_a_user_gives_is_left_as_it_is() -> None:
-    """The library writes into the dictionary of A2C's policy, and PPO would then learn by it."""
-    settings: dict[str, Any] = {"policy_kwargs": {"net_arch": [8]}}
-    agents = [StableBaselinesAgent(name, 0, **settings) for name in ("a2c", "ppo")]
-    before = [repr(subject) for subject in agents]
-    for subject in agents:
-        mind_at(subject.begin(2, 1), experience(4, 2, 1, 0)).act()
-    assert settings == {"policy_kwargs": {"net_arch": [8]}}
-    assert [repr(subject) for subject in agents] == before
-    assert isinstance(agents[1]._learner(2, 1, None).model.policy.optimizer, torch.optim.Adam)
-
-
-@pytest.mark.parametrize(("one", "other"), [(0, 2.0**64), (1, 2**64 + 1)])
-def test_large_rewards_are_told_apart(one: float, other: float) -> None:
-    def answers(rewards: tuple[float, ...]) -> dict[float, Any]:
-        subject = StableBaselinesAgent("dqn", 0)
-        states = {}
-        for reward in rewards:
-            mind: Any = mind_at(subject.begin(2, 1), Prefix((reward,) * 2, (0, 0), (1,)))
-            mind.act()
-            states[reward] = mind.state
-        assert len(subject._learned) == 2
-        return states
-
-    assert answers((one, other)) == answers((other, one))
-    assert len(set(answers((one, other)).values())) == 2
-
-
-def test_a2c_normalises_no_single_advantage() -> None:
-    subject = StableBaselinesAgent("a2c", 0, normalize_advantage=True)
-    assert mind_at(subject.begin(2, 1), experience(2, 2, 1, 0)).act() == 0
-    assert mind_at(subject.begin(2, 1), experience(4, 2, 1, 0)).act() in (0, 1)
-
-
 def test_a_learning_rate_can_be_assumed() -> None:
     told = experience(32, 2, 1, 3)
 
@@ -303,18 +260,6 @@ def test_nothing_global_is_touched() -> None:
     for algorithm in ALGORITHMS:
         table(algorithm, experience(8, 2, 1, 0), (2, 1), 0)
     assert states() == before
-
-
-def test_threads_change_nothing() -> None:
-    told, threads = experience(256, 2, 8, 0), torch.get_num_threads()
-    tables = []
-    for n in (1, 2):
-        torch.set_num_threads(n)
-        learner = sb3_training.ALGORITHMS["ppo"](2, 8, 0, {}, False)
-        tables.append(learner.train(told))
-        assert torch.get_num_threads() == n
-    torch.set_num_threads(threads)
-    assert tables[0] == tables[1]
 
 
 def test_a_shared_history_is_told_forwards() -> None:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from zipfile import ZipFile
 
 import numpy as np
 import pytest
 
-import goalmeter as gm
-from goalmeter._errors import InvalidFileError, InvalidParameterError, InvalidPolicyError
+from goalmeter._errors import InvalidFileError
 from goalmeter.agents import agent
-from goalmeter.agents.grid_agents import Memoryless
-from goalmeter.agents.trained_policies import reachable, read_policy
+from goalmeter.agents.trained_policies import read_policy
 from goalmeter.commands.navigate import navigate
-from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import maze
-from goalmeter.gridworld.planner import planned
-from goalmeter.navigation.plan import plan_of
-from goalmeter.navigation.rollouts import play_all
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("minigrid")
@@ -100,26 +92,6 @@ def test_probabilities_are_those_of_the_model_that_was_saved(
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
-def test_a_policy_sees_in_each_state_what_the_environment_shows(models: dict[str, Any]) -> None:
-    import gymnasium
-
-    env = gymnasium.wrappers.FlattenObservation(
-        gymnasium.make("goalmeter/Maze-v0", size=5, complexity=1.0, seed=0)
-    )
-    walker = agent(name_of(models, "dqn")).in_grids()
-    assert isinstance(walker, Memoryless)
-    table, plan = walker.policy(planned(WORLD)), planned(WORLD)
-    seen, _ = env.reset(seed=0)
-    assert env.unwrapped.world == WORLD  # type: ignore[attr-defined]
-    for _ in range(10):
-        state = env.unwrapped.state  # type: ignore[attr-defined]
-        (chosen,) = models["dqn"].predict(seen[None], deterministic=True)[0]
-        assert table[plan.number(state)].argmax() == chosen
-        seen, _, over, _, _ = env.step(int(env.action_space.sample()))
-        if over:
-            seen, _ = env.reset(seed=0)
-
-
 @pytest.mark.parametrize("kind", ["ppo"])
 def test_it_has_a_navigation_table_and_a_meg(models: dict[str, Any], kind: str) -> None:
     outcome = navigate(name_of(models, kind), **SMALL, meg=True)
@@ -129,33 +101,6 @@ def test_it_has_a_navigation_table_and_a_meg(models: dict[str, Any], kind: str) 
     (directed,) = outcome.json["meg"]
     assert directed["agent"] == name_of(models, kind)
     assert directed["goal"]["nats"]["value"] <= directed["goal"]["maximum"]
-
-
-def test_a_run_goes_on_with_the_same_file_only(models: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "model.zip"
-    path.write_bytes((models["folder"] / "dqn.zip").read_bytes())
-    plan = plan_of(f"sb3:{path}", "maze", **SMALL)
-    first = play_all(plan, out=tmp_path / "run")
-    assert play_all(plan, out=tmp_path / "run").trajectories == first.trajectories
-    with ZipFile(path, "a") as archive:
-        archive.comment = b"the same policy, and another file"
-    with pytest.raises(InvalidParameterError, match="sha256"):
-        play_all(plan, out=tmp_path / "run")
-
-
-def test_it_has_a_meg_in_the_table_of_its_world(models: dict[str, Any]) -> None:
-    world = tabular_world(WORLD, horizon=10).mdp
-    who = agent(name_of(models, "ppo"))
-    table = who.in_table(world)
-    assert gm.meg.known_utility(world, table).value >= 0
-    walker = who.in_grids()
-    assert isinstance(walker, Memoryless)
-    everywhere, plan = walker.policy(planned(WORLD)), planned(WORLD)
-    for state, row in zip(reachable(WORLD), table, strict=True):
-        if state.cell != WORLD.goal:
-            np.testing.assert_array_equal(everywhere[plan.number(state)], row)
-    with pytest.raises(InvalidPolicyError, match="over 4 states and 4 actions, and the world has"):
-        who.in_table(gm.cliff_world(goal_length=1))
 
 
 class Trap:
@@ -211,14 +156,6 @@ def test_what_is_no_policy_of_the_library_is_refused(
 ) -> None:
     with pytest.raises(InvalidFileError, match=message):
         read_policy(rewritten(models["folder"] / "ppo.zip", tmp_path, change))
-
-
-@pytest.mark.parametrize("kind", ["fifo", "device"])
-def test_what_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "policy.zip"
-    os.mkfifo(path) if kind == "fifo" else path.symlink_to("/dev/zero")
-    with pytest.raises(InvalidFileError, match="expected a file"):
-        read_policy(path)
 
 
 @pytest.mark.parametrize(
