@@ -55,6 +55,7 @@ def models() -> dict[str, LocalModel]:
     return {name: LocalModel(weights_of(name), device="cpu") for name in organism_names()}
 
 
+@pytest.mark.slow
 def test_all_four_load_in_a_fresh_process_without_a_network(tmp_path: Path) -> None:
     # No home either: nothing can come from a cache.
     env = os.environ | {"PYTHONPATH": str(SRC), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 
 # The first process is killed when the other is sure to wait for it.
 KILLED = """

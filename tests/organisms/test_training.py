@@ -107,6 +107,7 @@ def test_a_small_organism_from_end_to_end(tmp_path: Path) -> None:
     assert train(settings, folder) == folder  # over, so nothing is done
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> None:
     straight = train(TINY, tmp_path / "straight", device="cpu")
     train(TINY, tmp_path / "broken", device="cpu", until=4)
@@ -115,6 +116,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(tmp_path: Path) -> N
     assert same(weights(broken), weights(straight))
 
 
+@pytest.mark.slow
 def test_two_processes_train_the_same_weights_as_one(tmp_path: Path) -> None:
     settings = replace(TINY, name="mouse", rounds=((3, 0.02),))
     alone = train(settings, tmp_path / "alone", device="cpu")

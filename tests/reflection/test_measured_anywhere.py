@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,17 +58,17 @@ def same(first: Reflection, second: Reflection) -> bool:
 
 
 def test_the_numbers_do_not_depend_on_workers_or_stores(tmp_path: Path) -> None:
-    in_this_process = measure("rc(naive)", 40, 2)
-    assert same(in_this_process, measure("rc(naive)", 40, 2, timeout=60.0))
-    assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "here"))
-    assert same(
-        in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / "there", on="processes:2")
-    )
-    for folder in ("here", "there"):
-        assert same(in_this_process, load(tmp_path / folder))
-        assert same(in_this_process, measure("rc(naive)", 40, 2, out=tmp_path / folder))
+    asked: dict[str, Any] = {"steps": 40, "seeds": 2, "environments": ["DejaVu", "AfterImages"]}
+    in_this_process = measure("rc(naive)", **asked)
+    there, here = tmp_path / "there", tmp_path / "here"
+    assert same(in_this_process, measure("rc(naive)", **asked, out=here))
+    assert same(in_this_process, measure("rc(naive)", **asked, out=there, on="processes:2"))
+    for folder in (here, there):
+        assert same(in_this_process, load(folder))
+        assert same(in_this_process, measure("rc(naive)", **asked, out=folder))
 
 
+@pytest.mark.slow
 def test_bad_agents_are_outcomes_and_stop_nothing_else(
     user: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -150,6 +151,7 @@ def test_another_measurement_is_refused_and_says_what_differs(user: str, tmp_pat
         )
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_loaded_end_the_measurement(user: str) -> None:
     for text, message in (
         ("import time\ntime.sleep(60)\n", "cannot be made: timeout, no answer within 1 s; a file"),

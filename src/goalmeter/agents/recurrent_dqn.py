@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import BoolArray, FloatArray, IntArray
+from goalmeter._types import FloatArray, IntArray
 from goalmeter.agents.conversion import ConvertedAgent, LearnerMind, Prefix, prefix
 
-# Rows of a wave's column; the states come last.
+# Rows of a wave's column: the number, two ones for the biases, and from the last one on the states.
 _X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3
-# Blocks of rows: the gates r and z, and n's parts from the state and from the input.
-_R, _Z, _STATE, _INPUT = 0, 1, 2, 3
-
-
-def _blocks(hidden: int, layers: int) -> Iterator[tuple[int, slice, tuple[int, int, int]]]:
-    """Layer, columns and blocks of rows of W_i, W_h, b_i and b_h of each layer, in this order."""
-    first = _LOWER + (layers - 1) * hidden
-    for layer in range(layers):
-        start, width = (_LOWER + (layer - 1) * hidden, hidden) if layer else (_X, 1)
-        states = first + layer * hidden
-        yield layer, slice(start, start + width), (_R, _Z, _INPUT)
-        yield layer, slice(states, states + hidden), (_R, _Z, _STATE)
-        yield layer, slice(_ONE, _OTHER_ONE), (_R, _Z, _INPUT)
-        yield layer, slice(_OTHER_ONE, _LOWER), (_R, _Z, _STATE)
-
-
-def _rows(layer: int, blocks: Sequence[int], hidden: int, layers: int) -> Iterator[slice]:
-    for block in blocks:
-        row = (block * layers + layer) * hidden
-        yield slice(row, row + hidden)
-
-
-@cache
-def used_weights(hidden: int, layers: int) -> BoolArray:
-    """Where the block matrix has weights; elsewhere it is, and stays, zero."""
-    used = np.zeros((4 * layers * hidden, _LOWER + (2 * layers - 1) * hidden), dtype=bool)
-    for layer, columns, blocks in _blocks(hidden, layers):
-        for rows in _rows(layer, blocks, hidden, layers):
-            used[rows, columns] = True
-    used.flags.writeable = False
-    return used
 
 
 @dataclass
@@ -86,23 +54,32 @@ class QNetwork:
     def initial(
         cls, draws: np.random.Generator, n_actions: int, hidden: int, layers: int
     ) -> QNetwork:
-        """A new network, every weight uniform in ±1/sqrt(hidden), as PyTorch begins.
+        """Return a new network, every weight uniform in ±1/sqrt(hidden), as PyTorch begins.
 
         The weights are drawn in PyTorch's order: for each layer W_i [3 hidden, inputs], W_h, b_i
         and b_h, each with the rows of r, z and n, and then V and v.
         """
         bound = hidden**-0.5
-        gates = np.zeros(used_weights(hidden, layers).shape)
-        for layer, columns, rows in _blocks(hidden, layers):
-            width = columns.stop - columns.start
-            weights = draws.uniform(-bound, bound, (3, hidden, width))
-            for row, block in zip(_rows(layer, rows, hidden, layers), weights, strict=True):
-                gates[row, columns] = block
+        gates = np.zeros((4 * layers * hidden, _LOWER + (2 * layers - 1) * hidden))
+        rows = np.arange(len(gates)).reshape(4, layers, hidden)
+        for layer in range(layers):
+            lower = _LOWER + (layer - 1) * hidden
+            inputs = slice(lower, lower + hidden) if layer else slice(_X, _ONE)
+            states = slice(lower + layers * hidden, lower + (layers + 1) * hidden)
+            r, z, of_states, of_inputs = rows[:, layer]
+            for columns, n in (
+                (inputs, of_inputs),
+                (states, of_states),
+                (slice(_ONE, _OTHER_ONE), of_inputs),
+                (slice(_OTHER_ONE, _LOWER), of_states),
+            ):
+                shape = 3 * hidden, columns.stop - columns.start
+                gates[np.concatenate([r, z, n]), columns] = draws.uniform(-bound, bound, shape)
         values = draws.uniform(-bound, bound, (n_actions, hidden))
         return cls(hidden, layers, gates, values, draws.uniform(-bound, bound, (n_actions, 1)))
 
     def q_values(self, windows: FloatArray) -> FloatArray:
-        """The Q-values of windows [length, B], without dropout: [actions, B]."""
+        """Return the Q-values of windows [length, B], without dropout: [actions, B]."""
         return Pass(self, *windows.shape).forward(self, windows)
 
 
@@ -124,7 +101,7 @@ class Pass:
         self._gates = np.empty((waves, 4 * n, size))
         self._new = np.empty((waves, n, size))
         self._kept = np.zeros((waves, self._lower, size))
-        self._used = used_weights(like.hidden, like.layers)
+        self._used = like.gates != 0  # elsewhere the block matrix stays 0
         # tanh(a / 2) / 2 + 1/2 is the sigmoid.
         self._half = np.ones((4 * n, 1))
         self._half[: 2 * n] = 0.5
@@ -132,7 +109,7 @@ class Pass:
     def forward(
         self, network: QNetwork, windows: FloatArray, kept: FloatArray | None = None
     ) -> FloatArray:
-        """The Q-values, [actions, B].
+        """Return the Q-values, [actions, B].
 
         Args:
             network: asked.
@@ -150,28 +127,22 @@ class Pass:
                 rows = slice(layer * hidden, (layer + 1) * hidden)
                 self._kept[layer : layer + self._length, rows] = kept[:, layer]
         for wave, gates in enumerate(self._gates):
-            column, following, new = columns[wave], columns[wave + 1], self._new[wave]
+            column, following = columns[wave], columns[wave + 1]
             np.matmul(weights, column, out=gates)
-            sigmoids = gates[: 2 * n]
-            np.tanh(sigmoids, out=sigmoids)
-            sigmoids *= 0.5
-            sigmoids += 0.5
-            np.multiply(gates[:n], gates[2 * n : 3 * n], out=new)
-            new += gates[3 * n :]
-            np.tanh(new, out=new)
-            states = following[-n:]
-            np.subtract(column[-n:], new, out=states)
-            states *= gates[n : 2 * n]
-            states += new
+            gates[: 2 * n] = np.tanh(gates[: 2 * n]) * 0.5 + 0.5
+            reset, keep, old, of_input = gates.reshape(4, n, -1)
+            new = self._new[wave] = np.tanh(reset * old + of_input)
+            states = (column[-n:] - new) * keep + new
             states[(wave + 1) * hidden :] = 0  # layers that have not begun
-            np.multiply(states[:lower], self._kept[wave], out=following[_LOWER:-n])
+            following[-n:] = states
+            following[_LOWER:-n] = states[:lower] * self._kept[wave]
         self._top = np.maximum(columns[-1, -hidden:], 0)
         return network.values @ self._top + network.bias
 
     def backward(
         self, network: QNetwork, error: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gradients with respect to `gates`, `values` and `bias` after a `forward` with dropout.
+        """Return the gradients by `gates`, `values` and `bias` after a `forward` with dropout.
 
         Args:
             network: the same as in `forward`.
@@ -179,31 +150,21 @@ class Pass:
         """
         n, hidden, lower = self._n, self._hidden, self._lower
         back = np.ascontiguousarray(network.gates[:, _LOWER:].T)
-        total, by_gate = np.zeros_like(network.gates), np.empty_like(self._gates[0])
-        by_state, through = np.zeros_like(self._new[0]), np.empty_like(self._new[0])
+        total = np.zeros_like(network.gates)
+        by_state = np.zeros_like(self._new[0])
         by_state[-hidden:] = (network.values.T @ error) * (self._top > 0)
-        by_reset, by_keep, by_old, by_new = (by_gate[i * n : (i + 1) * n] for i in range(4))
         for wave in reversed(range(len(self._gates))):
-            column, gates, new = self._columns[wave], self._gates[wave], self._new[wave]
-            reset, keep, old = (gates[i * n : (i + 1) * n] for i in range(3))
+            column, new = self._columns[wave], self._new[wave]
+            reset, keep, old, _ = self._gates[wave].reshape(4, n, -1)
             by_state[(wave + 1) * hidden :] = 0
-            np.subtract(column[-n:], new, out=by_keep)
-            by_keep *= by_state
-            by_keep *= keep
-            np.subtract(1, keep, out=through)
-            by_keep *= through
-            np.multiply(new, new, out=by_new)
-            np.subtract(1, by_new, out=by_new)
-            by_new *= through
-            by_new *= by_state
-            np.multiply(by_new, reset, out=by_old)
-            np.multiply(by_old, old, out=by_reset)
-            np.subtract(1, reset, out=through)
-            by_reset *= through
+            by_keep = (column[-n:] - new) * by_state * keep * (1 - keep)
+            by_new = (1 - new * new) * (1 - keep) * by_state
+            by_old = by_new * reset
+            by_reset = by_old * old * (1 - reset)
+            by_gate = np.concatenate([by_reset, by_keep, by_old, by_new])
             total += by_gate @ column.T
             by_column = back @ by_gate
-            by_state *= keep
-            by_state += by_column[lower:]
+            by_state = by_state * keep + by_column[lower:]
             if wave:  # the first wave has no states before it
                 by_state[:lower] += by_column[:lower] * self._kept[wave - 1]
         return total * self._used, error @ self._top.T, error.sum(axis=1, keepdims=True)
@@ -256,8 +217,7 @@ class Learning:
         return 3 * self.lookback + 1
 
 
-@dataclass(frozen=True)
-class Draws:
+class Generators(NamedTuple):
     """Where a training takes its randomness from.
 
     Attributes:
@@ -274,9 +234,9 @@ class Draws:
 
 
 def windows_of(history: Prefix, length: int) -> FloatArray:
-    """The latest `length` numbers of o_1 y_1 r_2 o_2 ... o_k at each of the k percepts.
+    """Return the latest `length` numbers of o_1 y_1 r_2 o_2 ... o_k at each percept, [length, k].
 
-    Zeros stand before the beginning. The shape is [length, k].
+    Zeros stand before the beginning.
     """
     count = len(history.rewards)
     numbers = np.zeros(length - 1 + 3 * count - 2)
@@ -287,9 +247,9 @@ def windows_of(history: Prefix, length: int) -> FloatArray:
 
 
 def train(
-    history: Prefix, n_actions: int, learning: Learning, rate: float, draws: Draws
+    history: Prefix, n_actions: int, learning: Learning, rate: float, draws: Generators
 ) -> QNetwork:
-    """A network trained on a history.
+    """Train a network on a history.
 
     The transitions (window, action, next window, reward) are pushed into the memory one by one.
     From the push that fills a batch on, each is followed by a step of descent on the mean of the
@@ -353,7 +313,7 @@ class _Training:
             best = self.teacher.forward(self.network, self.after[:, chosen]).max(axis=0)
             self.targets[chosen] = self.rewards[chosen] + learning.discount * best
 
-    def step(self, pushed: int, rate: float, draws: Draws) -> None:
+    def step(self, pushed: int, rate: float, draws: Generators) -> None:
         """One step of descent."""
         learning, network = self.learning, self.network
         oldest = max(0, pushed - learning.memory)
@@ -433,7 +393,7 @@ class RecurrentDQN(ConvertedAgent):
         """Return the learning rate of the settings."""
         return self.learning.learning_rate
 
-    def draws(self, state: int) -> Draws:
+    def draws(self, state: int) -> Generators:
         """Where a training takes its randomness from; `state` is the hash of its history."""
         # NumPy's seeds have no sign, so that is a part of the key.
         entropy = [abs(self.seed)] if self.draws_from == SEED else [abs(self.seed), state]
@@ -443,7 +403,7 @@ class RecurrentDQN(ConvertedAgent):
             )
             for stream in range(_STREAMS)
         )
-        return Draws(weights, replay, dropout)
+        return Generators(weights, replay, dropout)
 
     def choose(self, mind: LearnerMind) -> int:
         """Return the action that the trained network values most at the latest turns."""
