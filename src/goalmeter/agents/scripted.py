@@ -104,9 +104,8 @@ class NaiveLearner:
         score(a) = S(a) / (1 + N(a))    as published: the authors' library shrinks the average
         score(a) = S(a) / N(a)          with `true_average`: the text of the paper
 
-    In both an action without a reward yet scores 0, so it is preferred to one that was punished;
-    the text does not say how such an action counts. Ties go to the lowest action, observations are
-    ignored, and so is the reward of the first percept, which follows no action. An action of the
+    In both an action without a reward yet scores 0 (the text does not say). Ties go to the lowest
+    action; observations are ignored, and so is the reward of the first percept. An action of the
     history that is not legal here has no score. Whether to explore is drawn first.
 
     Args:
@@ -145,11 +144,8 @@ class NaiveLearner:
 
 @dataclass(slots=True, init=False, eq=False)
 class _NaiveMind:
-    """Sums and divisors of all actions, and their ratios, which one percept changes in one place.
-
-    Made without arguments and filled in: a fork is made at every step of some environments, and
-    passing eight arguments costs as much as the copying.
-    """
+    # Made without arguments and filled in: a fork is made at every step of some environments, and
+    # passing arguments costs as much as the copying.
 
     _state: int
     _n_actions: int
@@ -199,12 +195,9 @@ class QLearner:
         Q(o, a) += learning_rate * (r + discount * max over b of Q(o', b) - Q(o, a)).
 
     Where every Q(o, .) is 0 the action is uniform; elsewhere it is the best one, the lowest of
-    equals, with probability `exploitation`, and uniform else. Unlike in the authors' library the
-    draws are functions of (seed, history), not of the number of steps. An action of the history
-    that is not legal here teaches nothing.
-
-    It can be asked to assume another `learning_rate`, and another `learning_rate_scale`: that many
-    times the rate it has.
+    equals, with probability `exploitation`, and uniform else. An action of the history that is not
+    legal here teaches nothing. It can be asked to assume another `learning_rate`, or a
+    `learning_rate_scale`: that many times its own.
 
     Args:
         seed: of its draws.

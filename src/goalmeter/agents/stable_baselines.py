@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
@@ -18,18 +19,18 @@ from goalmeter._types import FloatArray
 from goalmeter.agents.conversion import ConvertedAgent, LearnerMind, Prefix, prefix
 from goalmeter.agents.history import uniform
 
+_FEATURE = "An agent of Stable-Baselines3"
+
 
 def generators() -> tuple[Any, Any, Any]:
     """Return the states of the global random generators: Python's, NumPy's and torch's."""
-    import torch
-
+    torch = require("torch", extra="sb3", feature=_FEATURE)
     return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
 
 
 def set_generators(states: tuple[Any, Any, Any]) -> None:
     """Put the global random generators into these states."""
-    import torch
-
+    torch = require("torch", extra="sb3", feature=_FEATURE)
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])
@@ -41,7 +42,7 @@ def borrowed_generators() -> Iterator[None]:
 
     With more threads sums are taken in another order, and their last bits may differ.
     """
-    torch = require("torch", extra="sb3", feature="An agent of Stable-Baselines3")
+    torch = require("torch", extra="sb3", feature=_FEATURE)
     before, threads = generators(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -51,7 +52,6 @@ def borrowed_generators() -> Iterator[None]:
         set_generators(before)
 
 
-_FEATURE = "An agent of Stable-Baselines3"
 # Hyperparameters that the conversion sets itself, or that would mean nothing in it.
 SETTLED = frozenset(
     {"_init_setup_model", "batch_size", "buffer_size", "device", "env", "learning_starts"}
@@ -61,14 +61,13 @@ SETTLED = frozenset(
 Table = list[list[float]]  # cumulative probabilities of the actions by observation
 
 
-class Learner:
+class Learner(ABC):
     """One algorithm in a world of these counts, ready to be trained again and again.
 
-    A history is experience that is already made, so it goes straight into the learner's buffer, and
-    the learner's own `train` does the updates: the same weights as if the library's `learn` had
-    walked through an environment that replays the history, with the actions forced, at a fraction
-    of the cost. A learner is built once and set back to its first weights, first optimiser and
-    first random numbers before each training.
+    A history goes straight into the buffer, and the library's own `train` does the updates: the
+    same weights as if its `learn` had walked through an environment that replays the history, with
+    the actions forced, at a fraction of the cost. A learner is built once and set back to its first
+    weights, optimiser and random numbers before each training.
 
     Args:
         n_actions: legal actions.
@@ -161,12 +160,13 @@ class Learner:
                     f"the environment tells of one that it does not have"
                 )
 
+    @abstractmethod
     def _learn(self, experience: Prefix) -> None:
-        raise NotImplementedError
+        """Train on a history from the present weights."""
 
+    @abstractmethod
     def _probabilities(self) -> FloatArray:
-        """Of each action at each observation, [n_observations, n_actions]."""
-        raise NotImplementedError
+        """Return those of each action at each observation, [n_observations, n_actions]."""
 
     def _every_observation(self) -> Any:
         return self.model.policy.obs_to_tensor(np.arange(self.n_observations))[0]
