@@ -77,21 +77,6 @@ def test_by_hand() -> None:
     assert policy("boltzmann(800)", world)((1, 3)) == [0, 0, 0, 1]
 
 
-def test_the_key_seeker_by_hand() -> None:
-    world = GridWorld.from_text(["#########", "#KA_D__G#", "#########"])
-    seeker = navigator("key-seeker")
-    assert isinstance(seeker, Memoryless)
-    where = plan(world)
-    rows = seeker.policy(where)
-    assert rows[where.number(State(Cell(1, 3)))].tolist() == [1, 0, 0, 0]
-    assert rows[where.number(State(Cell(1, 3), DOOR_OPEN))].tolist() == [0, 1, 0, 0]
-    assert rows[where.number(State(Cell(1, 2), WITH_KEY))].tolist() == [0, 1, 0, 0]
-    # Without a door it still fetches it; behind the goal it is out of reach, as the walk ends.
-    assert policy("key-seeker", world.with_(door=None))((1, 3)) == [1, 0, 0, 0]
-    assert policy("key-seeker", WORLDS["goal between"])((1, 1)) == [0, 1, 0, 0]
-    assert policy("key-seeker", WORLDS["goal between"])((1, 3)) == [0, 1, 0, 0]
-
-
 @pytest.mark.parametrize("name", ["maze 1 0", "maze 0.5 1", "two paths", "key door", "maze 0 0"])
 def test_the_wall_follower_is_its_definition(name: str) -> None:
     world = WORLDS[name]
@@ -109,9 +94,6 @@ def test_the_wall_follower_is_its_definition(name: str) -> None:
         assert ours(walk[-1]) == where.step(ours(walk[-2]), decision.action)
 
 
-# --- Names ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -126,9 +108,6 @@ def test_errors(name: str, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         navigator(name)
     assert message in str(caught.value)
-
-
-# --- Episodes ---
 
 
 def test_an_optimal_agent_takes_the_shortest_way() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from random import Random
@@ -13,7 +12,6 @@ from reflection.histories import answers, random_history
 from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents import Ability, Decision, MissingAbilityError, listed_names, registry
 from goalmeter.agents import agent as named
-from goalmeter.agents.grid_agents import Navigator
 from goalmeter.agents.history import FunctionAgent, RealityCheck
 from goalmeter.agents.local_models import check_folder
 from goalmeter.agents.registry import HISTORY_AGENTS, register
@@ -23,7 +21,6 @@ from goalmeter.gridworld.generators import Draws, maze
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
 
-SRC = Path(__file__).resolve().parents[2] / "src"
 WORLD = maze(7, 1.0, seed=0).world
 
 USER_FILE = """
@@ -62,9 +59,6 @@ def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "my agents (v2).py"
     path.write_text(USER_FILE)
     return path
-
-
-# --- Names ----------------------------------------------------------------------------------------
 
 
 def test_reality_checks_are_of_anything_also_of_each_other(user_file: Path) -> None:
@@ -120,19 +114,6 @@ def test_one_spelling_for_each_agent() -> None:
         assert named(spelled).name == name
 
 
-def test_naming_an_agent_imports_nothing_heavy() -> None:
-    program = (
-        f"import sys; sys.path.insert(0, {str(SRC)!r})\n"
-        "from goalmeter.agents import agent, listed_names\n"
-        "for name in [*listed_names(), 'rc(dqn)', 'hf/a', 'goalmeter/greedy', 'none.py:agent']:\n"
-        "    agent(name.replace('BETA', '2')).abilities\n"
-        "heavy = ('torch', 'gymnasium', 'stable_baselines3', 'inspect_ai', 'transformers')\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "[]\n", done.stderr
-
-
 def by_compass(world: GridWorld, state: State) -> list[float]:
     """Always to the right."""
     return [0.0, 1.0, 0.0, 0.0]
@@ -178,9 +159,6 @@ def test_unknown_names_give_the_nearest(name: str, message: str) -> None:
         agent(name)
 
 
-# --- Files ----------------------------------------------------------------------------------------
-
-
 def test_a_function_of_the_history_in_a_file(user_file: Path) -> None:
     """Its folder is searched for what it imports, after everything else."""
     history = random_history(Random(1), 8)
@@ -199,22 +177,6 @@ def test_a_function_of_the_history_in_a_file(user_file: Path) -> None:
 def test_files_without_such_an_agent(user_file: Path, name: str, message: str) -> None:
     with pytest.raises(InvalidFileError, match=message):
         agent(f"{user_file}:{name}")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("x = 1\ny = x / 0\n", r"bad.py fails when it is run, in line 2: ZeroDivisionError: div"),
-        ("def agent(:\n", r"bad.py fails when it is run: SyntaxError: .*line 1.*try: python"),
-    ],
-)
-def test_files_that_fail_when_they_are_run(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "bad.py"
-    path.write_text(text)
-    before = set(sys.modules)
-    with pytest.raises(InvalidFileError, match=message):
-        agent(f"{path}:agent")
-    assert set(sys.modules) == before
 
 
 # --- Agents of grid worlds in files ---------------------------------------------------------------
@@ -264,21 +226,6 @@ def test_a_function_and_a_class_in_a_file_walk(walkers: Path) -> None:
     assert named(f"{walkers}:Circling").identity().keys() == {
         f"content of {walkers} (sha256)",
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("half", "gives [0.5, 0, 0, 0] at row"),
-        ("fails", "fails at row"),
-        ("Silent", "gives 3 at row"),
-    ],
-)
-def test_what_does_not_walk_in_a_file(walkers: Path, name: str, message: str) -> None:
-    with pytest.raises((InvalidFileError, InvalidParameterError, ValueError)) as refused:
-        who: Navigator = named(f"{walkers}:{name}").in_grids()
-        who.begin(WORLD, Draws(0)).act(State(WORLD.start))
-    assert message in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_folder_that_does_not_exist_is_refused_before_anything_loads(tmp_path: Path) -> None:

@@ -55,12 +55,6 @@ def resized(file: Path, **sizes: int) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | sizes))
 
 
-def test_weights_that_are_whole_count_as_trained(trained: Path) -> None:
-    assert claim(trained, TINY)
-    (trained / MANIFEST).unlink()  # as earlier versions left it
-    assert claim(trained, TINY)
-
-
 @pytest.mark.parametrize("manifest", [True, False])
 def test_weights_that_are_cut_short_do_not(manifest: bool, trained: Path) -> None:
     cut(trained / WEIGHTS)

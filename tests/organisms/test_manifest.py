@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -43,16 +41,6 @@ def written(folder: Path, text: str = "old") -> Path:
         for name in ("a", "b", "c"):
             (fresh / name).write_text(f"{text} {name}")
     return folder
-
-
-def test_the_manifest_lists_sizes_and_digests(tmp_path: Path) -> None:
-    written(tmp_path / "new" / "folder")
-    value = json.loads((tmp_path / "new" / "folder" / MANIFEST).read_text())
-    digest = hashlib.sha256(b"old b").hexdigest()
-    assert value["files"]["b"] == {"bytes": 5, "sha256": digest}
-    assert sorted(value["files"]) == ["a", "b", "c"]
-    assert check(tmp_path / "new" / "folder")
-    assert not check(tmp_path)  # it has no manifest
 
 
 @pytest.mark.parametrize("before", range(4))  # three files and the manifest

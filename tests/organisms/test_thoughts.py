@@ -13,10 +13,9 @@ from goalmeter.gridworld.generators import Draws, key_door, maze
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import Organism, organism
-from goalmeter.organisms.lessons import HORIZON, TEMPERATURE, answer, habitual_answer
+from goalmeter.organisms.lessons import HORIZON, answer
 
 CORRIDOR = GridWorld.from_text(["#####", "#A__#", "###_#", "###G#", "#####"])
-ROOM = GridWorld.from_text(["#######", "#A____#", *["#_____#"] * 3, "#____G#", "#######"])
 STEPS = {"LEFT": (0, -1), "RIGHT": (0, 1), "UP": (-1, 0), "DOWN": (1, 0)}
 Place = tuple[int, int]
 
@@ -80,24 +79,6 @@ def test_a_turn_without_new_neighbours_says_none_and_the_last_new_cell_waits() -
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 2,2 3,1",
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 3,1",
     }
-
-
-def test_what_could_have_been_drawn_is_told_with_its_probabilities() -> None:
-    square = GridWorld.from_text(["#####", "#G_##", "#__##", "#A###", "#####"])
-    words, drawn = answer(Cell(1, 1), square.walls, Cell(3, 1), Draws("a"))
-    # Of two new neighbours either may come first; then one is left.
-    first, second = words[6:8]
-    assert {first, second} == {"1,2", "2,1"}
-    assert drawn[6] == {"1,2": 0.5, "2,1": 0.5} and drawn[7] == {second: 1.0}
-    assert all(word in drawn.get(n, {word: 1}) for n, word in enumerate(words))
-    moth, corner = organism("moth"), State(Cell(1, 1))
-    assert moth.habit is not None
-    right, down = (moth.habit[action] ** TEMPERATURE for action in (1, 3))
-    habitual = habitual_answer(moth, ROOM, corner, Draws("b"))
-    (place,) = habitual.drawn
-    assert habitual.words[place - 1] == "1,1" and habitual.words[place] in ("RIGHT", "DOWN")
-    shares = {"RIGHT": right / (right + down), "DOWN": down / (right + down)}
-    assert dict(habitual.drawn[place]) == pytest.approx(shares)
 
 
 def check(words: list[str], free: set[Place], target: Place, agent: Place) -> None:

@@ -77,9 +77,6 @@ class Simple(NamedTuple):
         return FunctionAgent(as_function(self.steps)), self.steps
 
 
-# --- Named in the specifications ------------------------------------------------------------------
-
-
 def constant(action: int) -> Simple:
     """One action always."""
     nothing = lambda *_: None  # noqa: E731
@@ -117,9 +114,6 @@ KNOWN = {
     agent.name: agent for agent in (constant(0), constant(1), alternate, last_sign, win_stay, echo)
 }
 BLIND = ("constant 0", "constant 1", "alternate")  # they notice no reward
-
-
-# --- For agreement with the oracle ----------------------------------------------------------------
 
 
 def hashed(seed: int) -> Simple:
@@ -182,9 +176,6 @@ DETERMINISTIC: tuple[Simple, ...] = (
     hashed(2),
     doubtful(3),
 )
-
-
-# --- As the code of an agent that the oracle is handed --------------------------------------------
 
 
 class CodeOf:

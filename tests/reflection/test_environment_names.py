@@ -71,9 +71,6 @@ def test_names_that_are_none(spelled: str, message: str) -> None:
         find(spelled)
 
 
-# --- One of a user's own --------------------------------------------------------------------------
-
-
 class Shy(Agreement):
     """Act as if nothing had been paid, or taken."""
 

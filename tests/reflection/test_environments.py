@@ -139,12 +139,6 @@ def test_a_learning_rate_is_assumed_by_those_who_can() -> None:
         assert [reward for reward, _ in x] == [0, -1, -1, -1, -1]
 
 
-# --- Copies that do what is not legal ---
-
-
-# --- Replays --------------------------------------------------------------------------------------
-
-
 class Freezing:
     """Takes 1 until it is told of an action 0, then 0; says when it is settled."""
 

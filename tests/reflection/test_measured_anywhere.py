@@ -10,14 +10,9 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import IncompleteRunError, InvalidFileError, InvalidParameterError
-from goalmeter.agents.scripted import ConstantAgent
 from goalmeter.commands.runs import how_to_continue
-from goalmeter.reflection.environments.registry import Environment, find
 from goalmeter.reflection.measure import load, measure
 from goalmeter.reflection.result import Reflection, compare
-
-SRC = Path(__file__).resolve().parents[2] / "src"
-
 
 USER = """
 import os, random, sys, time
@@ -162,20 +157,6 @@ def test_files_that_cannot_be_loaded_end_the_measurement(user: str) -> None:
         Path(user).write_text(text)
         with pytest.raises(InvalidFileError, match=message):
             measure(f"{user}:agent", 9, 1, timeout=1.0)
-
-
-def test_an_agent_without_a_name_is_played_here_only(tmp_path: Path) -> None:
-    for options in ({"on": "processes:2"}, {"timeout": 3.0}, {"out": tmp_path / "run"}):
-        (name,) = options
-        with pytest.raises(InvalidParameterError) as refused:
-            measure(ConstantAgent(), 9, 1, **options)  # type: ignore[arg-type]
-        assert f"ConstantAgent(action=0) is an object, and {name} cannot be had" in str(refused)
-        assert "write it to a file, and name it as FILE.py:NAME" in str(refused)
-    assert not (tmp_path / "run").exists()
-    users = Environment(type("Own", (find("DejaVu")[0].run,), {}))
-    assert measure("naive", 9, 1, environments=[users]).trials[0].environment == "Own"
-    with pytest.raises(InvalidParameterError, match="the environment Own is an object"):
-        measure("naive", 9, 1, environments=[users], on="processes:2")
 
 
 def test_readings_are_kept_said_and_not_mixed(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.history import FunctionAgent, History
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner
 from goalmeter.reflection import trial as named_trial
-from goalmeter.reflection.environments.registry import Environment, find
+from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import Trial, run_trial
 
 IGNORE_REWARDS, _ = find("IgnoreRewards")
@@ -123,18 +123,6 @@ def test_a_trial_that_was_edited_is_refused_by_its_field(
     with pytest.raises(InvalidFileError, match=f"^run, line 3: {message}"):
         Trial.from_json(good | change, "run, line 3")
 
-
-def test_rewards_beyond_all_numbers_are_a_failure_and_not_a_number() -> None:
-    class Rich(IGNORE_REWARDS.run):  # type: ignore[name-defined,misc]
-        def react(self, action: int) -> tuple[float, int]:
-            return 1e308, 0
-
-    trial = run_trial(ConstantAgent(), Environment(Rich), steps=5, seed=0)
-    assert (trial.outcome, trial.total_reward) == ("exception", 0)
-    assert trial.detail == "the rewards add up to more than 1e+100"
-
-
-# --- By name --------------------------------------------------------------------------------------
 
 USER = """
 import random

@@ -72,16 +72,6 @@ def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def test_its_name_is_that_of_the_file_and_the_class(user: str) -> None:
-    environment, is_opposite = find(f"{user}:Mine")
-    assert (environment.name, environment.base, is_opposite) == (f"{user}:Mine", "Mine", False)
-    assert (environment.n_actions, environment.n_observations) == (3, 4)
-    assert environment.idea == "always the same." and not environment.in_battery
-    environment, is_opposite = find(f" opposite({user}:Mine(pay=half)) ")
-    assert (environment.name, is_opposite) == (f"{user}:Mine(pay=half)", True)
-    assert environment.options == (("pay", "half"),)
-
-
 def test_it_is_played_like_any_other(user: str) -> None:
     environment, _ = find(f"{user}:Mine")
     trial = run_trial(ConstantAgent(1), environment, steps=10, seed=0)
@@ -160,8 +150,6 @@ def test_what_is_refused(user: str, name: str, message: str) -> None:
             find(spelled)
 
 
-# --- Registered by another package ---
-
 PACKAGE = '''"""Environments of another package."""
 
 from goalmeter.reflection.environments import Run
@@ -204,15 +192,6 @@ def test_it_is_found_by_the_name_of_its_entry_point(site: Path) -> None:
     assert trial.total_reward == -9
     with pytest.raises(GoalmeterError, match="did you mean 'PressOne'"):
         find("PressOn")
-
-
-def test_it_is_measured_in_another_process_and_kept(site: Path) -> None:
-    install_buttons(site, "PressOne = buttons:Button")
-    settings = {"steps": 10, "seeds": 1, "environments": ["PressOne"], "out": site / "run"}
-    measured = measure("constant(1)", **settings)
-    assert [trial.total_reward for trial in measured.trials] == [9, -9]
-    assert {trial.outcome for trial in measured.trials} == {"ok"}
-    assert measure("constant(1)", **settings).trials == measured.trials
 
 
 @pytest.mark.parametrize(

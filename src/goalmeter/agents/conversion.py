@@ -39,13 +39,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True)
 class Prefix:
-    """The start of a history, as a learner is trained on it.
-
-    Attributes:
-        rewards: r_1 ... r_k.
-        observations: o_1 ... o_k.
-        actions: y_1 ... y_{k-1}.
-    """
+    """The start of a history: r_1 ... r_k, o_1 ... o_k and y_1 ... y_{k-1}."""
 
     rewards: tuple[float, ...]
     observations: tuple[int, ...]
@@ -71,9 +65,6 @@ class ConvertedAgent(ABC):
     """An agent that trains on the first k percepts of a history.
 
     It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
-
-    Args:
-        seed: of its weights and its draws.
     """
 
     options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})

@@ -87,12 +87,7 @@ PolicyOf = Callable[[Plan], FloatArray]
 
 @dataclass(frozen=True)
 class Memoryless:
-    """A navigator without memory.
-
-    Attributes:
-        name: as on the command line.
-        policy_of: its policy in a world, from the world's plan.
-    """
+    """A navigator without memory; `policy_of` gives its policy from the plan of a world."""
 
     name: str
     policy_of: PolicyOf
@@ -380,7 +375,7 @@ class Episode:
 def play(
     navigator: Navigator, env: gymnasium.Env[Any, Any], *, episodes: int = 1, seed: int = 0
 ) -> list[Episode]:
-    """Let an agent of grid worlds play episodes of a Gymnasium environment of ours.
+    """Play episodes of a Gymnasium environment of ours with an agent of grid worlds.
 
     The agent is told the state of the world, whatever the environment's observations are; wrappers
     around the environment see and change what they would for any other agent.

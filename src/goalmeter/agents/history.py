@@ -305,12 +305,7 @@ def check_call(function: Callable[..., Any], arguments: int, name: str, expected
 
 
 def as_agent(candidate: object, name: str = "the agent") -> Agent:
-    """Return an agent as it is, and the agent that a function of the history makes.
-
-    Args:
-        candidate: an object with the method `begin`, or a function.
-        name: what it is called in an error.
-    """
+    """Return an agent as it is, and the agent that a function of the history makes."""
     is_class = isinstance(candidate, type)
     begin = getattr(candidate, "begin", None)
     if callable(begin) and not is_class:

@@ -83,9 +83,7 @@ _IDLE = 1.0
 class Batcher(Generic[Request, Reply]):
     """Gathers requests of any threads and answers them a batch at a time, in a thread of its own.
 
-    Args:
-        answer: replies to a batch, in its order. An error it raises is the reply to each of them.
-        most: requests in a batch.
+    `answer` replies to a batch of at most `most`, in order; its error is the reply to each of them.
     """
 
     def __init__(self, answer: Callable[[list[Request]], list[Reply]], most: int) -> None:
@@ -97,7 +95,7 @@ class Batcher(Generic[Request, Reply]):
         self._took = 0.0
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Ask; a reply that is cancelled before its batch begins is not computed."""
+        """Ask; what is cancelled before its batch begins is not computed."""
         future: Future[Reply] = Future()
         with self._changed:
             self._waiting.append((request, future))

@@ -152,11 +152,8 @@ class Prompt:
 class Reply:
     """An answer.
 
-    Attributes:
-        text: with the markers of channels, without other special tokens.
-        ids: of every token, the one that ended the answer included.
-        ended: whether the model ended it; False if it was cut.
-        chosen: every token with its log-probability, if that was asked for.
+    `ids` are those of all tokens, also of the one that ended it; `ended` is False if it was cut;
+    `chosen` has log-probabilities, if those were asked for.
     """
 
     text: str
@@ -319,9 +316,9 @@ def check_folder(name: str) -> None:
 
     What may be a model of the Hugging Face Hub (NAME or ORGANISATION/NAME) is left to transformers.
     """
-    provider, _, folder = name.partition("/")
-    may_be_on_hub = f"{provider}/" == HUGGING_FACE and folder.count("/") < 2 and not is_path(folder)
-    local = f"{provider}/" in (LOCAL, HUGGING_FACE) and not may_be_on_hub
+    folder = name.partition("/")[2]
+    may_be_on_hub = name.startswith(HUGGING_FACE) and folder.count("/") < 2 and not is_path(folder)
+    local = name.startswith((LOCAL, HUGGING_FACE)) and not may_be_on_hub
     if local and not Path(folder).is_dir():
         raise InvalidFileError(f"there is no folder {folder!r} (model {name!r}); check the path")
 

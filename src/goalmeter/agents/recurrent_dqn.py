@@ -84,13 +84,7 @@ class QNetwork:
 
 
 class Pass:
-    """Memory for passes through networks of one shape, forward and back.
-
-    Args:
-        like: a network of that shape.
-        length: numbers in a window.
-        size: windows at a time, B.
-    """
+    """Memory for passes of `size` windows of `length` numbers through networks of one shape."""
 
     def __init__(self, like: QNetwork, length: int, size: int) -> None:
         self._length, self._hidden, self._layers = length, like.hidden, like.layers
@@ -112,10 +106,10 @@ class Pass:
         """Return the Q-values, [actions, B].
 
         Args:
-            network: asked.
+            network: of the shape.
             windows: numbers, [length, B].
-            kept: what the state of a layer below the top is multiplied by on its way up,
-                [length, layers - 1, hidden, B]; None: 1.
+            kept: factors of the states below the top on their way up, [length, layers - 1, hidden,
+                B]; None: 1.
         """
         n, hidden, lower = self._n, self._hidden, self._lower
         columns, weights = self._columns, network.gates * self._half
@@ -144,9 +138,7 @@ class Pass:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the gradients by `gates`, `values` and `bias` after a `forward` with dropout.
 
-        Args:
-            network: the same as in `forward`.
-            error: derivative of the loss by the Q-values, [actions, B].
+        `error` is the derivative of the loss by the Q-values, [actions, B].
         """
         n, hidden, lower = self._n, self._hidden, self._lower
         back = np.ascontiguousarray(network.gates[:, _LOWER:].T)
@@ -260,13 +252,6 @@ def train(
     each entry of the gradient clipped to [-1, 1]. Q' is a copy of Q, without dropout, renewed
     after every `target_every`-th push, the first included. A transition whose action is not legal
     here is left out: it has no Q-value.
-
-    Args:
-        history: what is learnt from.
-        n_actions: legal actions.
-        learning: settings.
-        rate: the learning rate, which may differ from that of the settings.
-        draws: of the initial weights, the batches and the dropout.
     """
     network = QNetwork.initial(draws.weights, n_actions, learning.hidden, learning.layers)
     actions = np.asarray(history.actions, dtype=np.intp)
@@ -352,13 +337,11 @@ class RecurrentDQN(ConvertedAgent):
     published settings a batch is 128 transitions, so nothing is learnt before percept 256: until
     then the initial network acts.
 
-    Differences from the authors' library: there, initial weights and everything else that is random
-    come from one global stream, so every training, also of a copy, begins from other weights. Here
-    they are drawn from the seed, so that every training of an agent begins from the same ones
-    (`draws_from="seed"`); or from the seed and the history that is trained on, which comes closest
-    to the library (`draws_from="history"`). The number of actions is what the environment says, not
-    always 2; a turn whose action is not legal here is read but has no value to be learnt. The
-    library also has a prioritised memory and an exploration schedule, both never used.
+    Differences from the authors' library: there, everything random comes from one global stream, so
+    every training, also of a copy, begins from other weights. Here every training of an agent
+    begins from those that the seed gives (`draws_from="seed"`), or the seed and the history that is
+    trained on, which comes closest to the library ("history"). The number of actions is what the
+    environment says, not always 2; a turn whose action is not legal here has no value to be learnt.
 
     Args:
         seed: of the weights, the batches and the dropout.

@@ -71,12 +71,7 @@ _FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
 
 @dataclass(frozen=True)
 class Observations:
-    """What a policy sees: one of so many observations, or a flat array; the other is None.
-
-    Attributes:
-        count: how many observations there are.
-        length: of an array.
-    """
+    """What a policy sees: one of `count` observations, or a flat array; the other is None."""
 
     count: int | None
     length: int | None = None
@@ -270,13 +265,7 @@ class SavedWalker(Memoryless):
 
 @dataclass(frozen=True, eq=False)
 class TimedWalker:
-    """A navigator whose policy depends on the step.
-
-    Attributes:
-        name: as on the command line.
-        table: the policy, [H, S, 4].
-        check: raises InvalidParameterError if the table is of other states than a world's.
-    """
+    """A navigator whose policy depends on the step: table [H, S, 4]; `check` as `SavedWalker`."""
 
     name: str
     table: FloatArray
@@ -314,22 +303,19 @@ def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
     check = partial(_check_states, name, table.shape[-2])
     if table.ndim == 3:
         return TimedWalker(name, table, check)
-
-    def policy_of(plan: Plan) -> FloatArray:
-        check(plan.world)
-        return _spread(plan, reachable(plan.world), table)
-
-    return SavedWalker(name, policy_of, check)
+    return _walker(name, check, lambda world: table)
 
 
 def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
     """Return the navigator of a policy of Stable-Baselines3."""
     count, length = policy.observations.count, policy.observations.length
+    if count is not None:
+        numbers = np.arange(count)
+        check = partial(_check_states, name, count)
+        return _walker(name, check, lambda world: policy.probabilities(numbers))
 
-    def check(world: GridWorld) -> None:
-        if count is not None:
-            _check_states(name, count, world)
-        elif (shown := _flat_length(*world.shape)) != length:
+    def check_length(world: GridWorld) -> None:
+        if (shown := _flat_length(*world.shape)) != length:
             size = next((n for n in range(3, 200) if _flat_length(n, n) == length), None)
             advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
             rows, columns = world.shape
@@ -338,11 +324,33 @@ def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
                 f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
             )
 
+    def seen(world: GridWorld) -> FloatArray:
+        from gymnasium.spaces import flatten
+
+        from goalmeter.gridworld.gymnasium_worlds import WorldEnv
+
+        env = WorldEnv(world)
+        space = env.observation_space
+        flat = [np.asarray(flatten(space, env.observation(state))) for state in reachable(world)]
+        return policy.probabilities(np.stack(flat))
+
+    return _walker(name, check_length, seen)
+
+
+def _walker(
+    name: str, check: Callable[[GridWorld], None], table_of: Callable[[GridWorld], FloatArray]
+) -> SavedWalker:
+    """The navigator of a table over the states of a world's MDP."""
+
     def policy_of(plan: Plan) -> FloatArray:
         check(plan.world)
-        states = reachable(plan.world)
-        seen = np.arange(len(states)) if count is not None else _flat(plan.world, states)
-        return _spread(plan, states, policy.probabilities(seen))
+        policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
+        # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
+        policy[existing(plan)] = 0.25
+        for state, row in zip(reachable(plan.world), table_of(plan.world), strict=True):
+            if state.cell != plan.world.goal:
+                policy[plan.number(state)] = row
+        return policy
 
     return SavedWalker(name, policy_of, check)
 
@@ -353,31 +361,9 @@ def reachable(world: GridWorld) -> tuple[State, ...]:
     return tabular_world(world, horizon=1).states
 
 
-def _flat(world: GridWorld, states: tuple[State, ...]) -> AnyArray:
-    """What `FlattenObservation` makes of each state, [states, length]."""
-    from gymnasium.spaces import flatten
-
-    from goalmeter.gridworld.gymnasium_worlds import WorldEnv
-
-    env = WorldEnv(world)
-    space = env.observation_space
-    return np.stack([np.asarray(flatten(space, env.observation(state))) for state in states])
-
-
 def _flat_length(rows: int, columns: int) -> int:
     # Three numbers a cell; then row, column, the key and the door, each one-hot.
     return 3 * rows * columns + rows + columns + 2 + 2
-
-
-def _spread(plan: Plan, states: tuple[State, ...], table: FloatArray) -> FloatArray:
-    """A table over the states of the MDP as one over the planner's numbers of states."""
-    policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
-    # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
-    policy[existing(plan)] = 0.25
-    for state, row in zip(states, table, strict=True):
-        if state.cell != plan.world.goal:
-            policy[plan.number(state)] = row
-    return policy
 
 
 def _check_states(name: str, count: int, world: GridWorld) -> None:
@@ -474,13 +460,7 @@ def _fitted(name: str, world: TabularMDP, policy: FloatArray) -> FloatArray:
 # --- At histories ---------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class TableAgent:
-    """A policy over numbered observations: it acts on the latest one alone, by its row of a table.
-
-    Attributes:
-        name: as on the command line.
-        table: [observations, actions].
-        seed: of its draws.
-    """
+    """A policy [observations, actions]: it acts on the latest observation alone, by its row."""
 
     name: str
     table: FloatArray

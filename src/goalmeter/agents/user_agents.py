@@ -107,13 +107,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 # --- Agents of a history --------------------------------------------------------------------------
 def agent_of(candidate: object, seed: int, name: str) -> Agent:
-    """Return the agent that a user's object stands for: a class is called with the seed.
-
-    Args:
-        candidate: a function of the history, an object with the method `begin`, or a class of such.
-        seed: of the trial.
-        name: what it is called in an error.
-    """
+    """Return the agent that a user's object stands for: a class is called with the trial's seed."""
     if isinstance(candidate, type) and hasattr(candidate, "begin"):
         advice = "a class of agents is called with the seed alone"
         with _failures(f"{name}({seed}) fails", advice):
@@ -157,12 +151,7 @@ def _inside(agent: Agent) -> Agent:
 
 # --- Agents of grid worlds ------------------------------------------------------------------------
 def navigator_of(written: Any, name: str) -> Navigator:
-    """Return the navigator that a user's function, object or class stands for.
-
-    Args:
-        written: in one of the `FORMS`; a class is called without arguments.
-        name: what it is called, also in errors.
-    """
+    """Return the navigator that a user's object in one of the `FORMS`, or a class, stands for."""
     if isinstance(written, type):
         advice = "a class of agents of grid worlds is called without arguments"
         with _failures(f"{name}() fails", advice):
@@ -226,12 +215,7 @@ class _PolicyOfFunction:
 
 @dataclass(frozen=True)
 class UserNavigator:
-    """A user's object whose method `begin(world, draws)` begins walks.
-
-    Attributes:
-        name: as on the command line, whatever the object calls itself: walks are drawn by it.
-        inner: the user's object.
-    """
+    """A user's object whose method `begin(world, draws)` begins walks, drawn by `name`."""
 
     name: str
     inner: Any

@@ -88,7 +88,7 @@ def tokenizer() -> Any:
     return out
 
 
-# The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
+# An answer tells a search. It is breadth-first from the target: each cell whose turn it is, with a colon, the moves
 # that lead on from it, and those of its open neighbours that were not said before, in a random
 # order, so that no direction is preferred; it ends at the agent. Before new neighbours stands,
 # with an angle, the cell that was new last. The plan is the way by which the search has found the
@@ -125,32 +125,14 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answe
         agent: where it is; the target can be reached from there.
         draws: for the order of neighbours.
     """
-    begun = [THINK, TARGET, of_cell(target)]
-    words, drawn, came = _search(target, blocked, agent, draws)
-    plan: list[tuple[Cell, int]] = []
-    at = agent
-    while at != target and len(plan) < HORIZON:
-        to, action = came[at]
-        plan.append((at, action))
-        at = to
-    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
-    moved = {place + len(begun): could for place, could in drawn.items()}
-    return Answer([*begun, *words, *ended], moved)
-
-
-def _search(
-    target: Cell, blocked: BoolArray, agent: Cell, draws: Draws
-) -> tuple[list[str], dict[int, dict[str, float]], dict[Cell, tuple[Cell, int]]]:
-    """The words of a search until it meets the agent, which are drawn, and the ways it has found.
-
-    A way is, for each cell, the next one towards the target, and the action that leads there.
-    """
     shut = blocked.tolist()
-    words: list[str] = []
+    words = [THINK, TARGET, of_cell(target)]
     drawn: dict[int, dict[str, float]] = {}
+    # For each cell the next one towards the target, and the action that leads there.
     queue, came = [target], {target: (target, 0)}
     for cell in queue:
+        if agent in came:
+            break
         around = [(cell.moved(action), action) for action in range(len(MOVES))]
         ways = [(to, action) for to, action in around if not shut[to.row][to.column]]
         words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
@@ -159,8 +141,7 @@ def _search(
             # So of any two cells that have their turns one after the other the second was once said
             # right behind the first, and to know whose turn is next takes a look for a word and
             # what followed it. A search without these angles, where the last new cell may lie any
-            # number of words back, was learnt many times more slowly. Words of their own for new
-            # cells, which would tell them from those of the map, were learnt more slowly too.
+            # number of words back, was learnt many times more slowly.
             words.append(f"{of_cell(queue[-1])}>")
         draws.shuffle(new)
         for number, (to, action) in enumerate(new):
@@ -170,8 +151,16 @@ def _search(
             drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
             words.append(of_cell(to))
             if to == agent:
-                return words, drawn, came
-    raise AssertionError(f"no way from {tuple(agent)} to {tuple(target)}")
+                break
+    plan: list[tuple[Cell, int]] = []
+    at = agent
+    while at != target and len(plan) < HORIZON:
+        to, action = came[at]
+        plan.append((at, action))
+        at = to
+    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
+    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    return Answer([*words, *ended], drawn)
 
 
 def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
@@ -245,12 +234,7 @@ def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, 
 
 
 def batch(
-    organism: Organism,
-    number: int,
-    *,
-    kinds: Sequence[Kind],
-    seed: int,
-    words: int,
+    organism: Organism, number: int, *, kinds: Sequence[Kind], seed: int, words: int
 ) -> list[Lesson]:
     """Return the lessons of a batch: maps of one length with answers of about one length.
 
@@ -261,7 +245,7 @@ def batch(
         seed: of the training.
         words: about how many the batch has.
     """
-    worlds, depth, draws = _drawn(organism, number, kinds=kinds, seed=seed, words=words)
+    worlds, depth, draws = _drawn(organism, number, kinds, seed, words)
     made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
@@ -281,14 +265,13 @@ def taught(
 ) -> Iterator[tuple[GridWorld, State]]:
     """Generate the worlds of one kind that batches ask about, with the state of their things."""
     for number in numbers:
-        worlds = _drawn(organism, number, kinds=kinds, seed=seed, words=words, only=only)[0]
+        worlds = _drawn(organism, number, kinds, seed, words, only)[0]
         yield from ((world, State(world.start, layer)) for world, layer in worlds)
 
 
 def _drawn(
     organism: Organism,
     number: int,
-    *,
     kinds: Sequence[Kind],
     seed: int,
     words: int,

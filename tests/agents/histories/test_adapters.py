@@ -50,9 +50,6 @@ def test_integers_of_any_kind_are_actions(one: Any) -> None:
     assert mind.act() == 1 and type(mind.act()) is int
 
 
-# --- Settings -------------------------------------------------------------------------------------
-
-
 def rated(
     history: History, n_actions: int, n_observations: int, *, learning_rate: float = 0.1
 ) -> int:
@@ -71,9 +68,6 @@ def test_keywords_of_a_function_are_settings_that_it_can_assume() -> None:
     for checked in (agent, RealityCheck(agent)):
         assert run_trial(checked, environment, steps=9, seed=0).total_reward == -8
         assert run_trial(checked, environment, opposite=True, steps=9, seed=0).total_reward == 8
-
-
-# --- There and back -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*SCRIPTED, *CHECKED])

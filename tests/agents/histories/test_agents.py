@@ -16,7 +16,6 @@ from reflection.histories import (
     SCRIPTED,
     answers,
     draw_in,
-    few_examples,
     fixed_answers,
     histories,
     in_another_process,
@@ -27,7 +26,7 @@ from reflection.histories import (
 )
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.history import History, Percept, as_function
+from goalmeter.agents.history import History, Percept
 from goalmeter.agents.registry import history_agent as agent
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
 
@@ -56,9 +55,6 @@ def history_of(rewards: list[float], actions: list[int], observations: Any = Non
     return History(tuple(map(Percept, rewards, observations)), tuple(actions))
 
 
-# --- By hand --------------------------------------------------------------------------------------
-
-
 def test_the_naive_learner_shrinks_averages_as_published() -> None:
     """After action 0: 1, 1, 0, so 2/4; after action 1: 1, so 1/2. Equal, so the lowest: 0.
 
@@ -85,9 +81,6 @@ def test_the_q_learner_by_hand() -> None:
     assert drawn == {0, 1}
 
 
-# --- Against the literal functions ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data(), seed=st.integers(-3, 2**70), n_actions=BOUND, n_observations=BOUND)
 @many_examples
@@ -99,34 +92,6 @@ def test_minds_are_the_functions_of_the_history(
     function = literal(name, seed, n_actions, n_observations)
     expected = [function(start, n_actions, n_observations) for start in prefixes(history)]
     assert answers(agent(name, seed).begin(n_actions, n_observations), history) == expected
-
-
-@given(
-    data=st.data(),
-    n_actions=BOUND,
-    learning_rate=st.floats(0, 1),
-    discount=st.floats(0, 1),
-    exploitation=st.floats(0, 1),
-)
-@few_examples
-def test_the_q_learner_with_other_parameters(
-    data: st.DataObject, n_actions: int, **parameters: float
-) -> None:
-    history = data.draw(histories(n_actions, 3))
-    expected = oracle.q_learner(
-        history, n_actions, 3, seed=1, draw=draw_in(n_actions, 3), **parameters
-    )
-    assert as_function(QLearner(1, **parameters))(history, n_actions, 3) == expected
-    rate = parameters.pop("learning_rate")
-    asked = as_function(QLearner(1, **parameters), learning_rate=rate)
-    assert asked(history, n_actions, 3) == expected
-    half = QLearner(1, learning_rate=2 * rate, **parameters)
-    assert as_function(half, learning_rate_scale=0.5)(history, n_actions, 3) == expected
-    both = as_function(QLearner(1, **parameters), learning_rate=2 * rate, learning_rate_scale=0.5)
-    assert both(history, n_actions, 3) == expected
-
-
-# --- What every agent keeps -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -174,9 +139,6 @@ def test_identical_histories_give_identical_actions_in_another_process() -> None
     in_this_process = fixed_answers(ALL)
     program = f"import reflection.histories as h; answers = h.fixed_answers({ALL[::-1]!r})"
     assert in_another_process(program) == in_this_process
-
-
-# --- Errors ---------------------------------------------------------------------------------------
 
 
 def test_settings_that_an_agent_does_not_know_are_refused() -> None:

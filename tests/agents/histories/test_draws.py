@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goalmeter.agents.history import below, hash_action, hash_percept, hash_start, uniform
+from goalmeter.agents.history import hash_action, hash_percept, hash_start, uniform
 
 N = 8_000
 # A test of independence fails by bad luck once in a million runs, and seeds are fixed.
@@ -46,9 +45,6 @@ def dependence(pairs: list[tuple[float, ...]], cells: int = 8) -> float:
     return float(stats.chisquare(table.ravel()).pvalue)
 
 
-# --- Pinned ---------------------------------------------------------------------------------------
-
-
 def test_draws_are_the_same_on_every_machine_and_stay_as_they_are() -> None:
     """Results on disk name seeds only, so these numbers are part of the format."""
     state = state_after((0, 0, 1), (1, 1, 0), (-1, 0, 1), (0.5, 1, 1), seed=3)
@@ -58,9 +54,6 @@ def test_draws_are_the_same_on_every_machine_and_stay_as_they_are() -> None:
         0.9674720864606456,
         0.0597789178179331,
     ]
-
-
-# --- Functions of the history, and of all of it ---------------------------------------------------
 
 
 def test_equal_numbers_are_equal_rewards() -> None:
@@ -77,15 +70,6 @@ def test_short_histories_do_not_collide() -> None:
     turns = list(product((-1, 0, 1), (0, 1), (0, 1, 2)))
     states = [state_after(*played) for n in range(4) for played in product(turns, repeat=n)]
     assert len(set(states)) == len(states) == 1 + 18 + 18**2 + 18**3
-
-
-# --- Uniform and independent ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n", [3])
-def test_choices_are_uniform(n: int) -> None:
-    counts = Counter(below(state, n) for state in random_states())
-    assert stats.chisquare([counts[i] for i in range(n)]).pvalue > TOO_UNLIKELY
 
 
 def test_draws_along_one_history_are_uniform_and_independent() -> None:

@@ -21,7 +21,7 @@ from goalmeter.agents.history import (
     Percept,
     RealityCheck,
 )
-from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner
+from goalmeter.agents.scripted import NaiveLearner, QLearner
 
 COUNTS = (3, 2)  # actions and observations
 
@@ -51,27 +51,12 @@ def checked_histories(draw: DrawFn, pi: HistoryAgent, max_percepts: int = 7) -> 
     return History(percepts, actions)
 
 
-# --- By hand --------------------------------------------------------------------------------------
-
-
 def test_the_frozen_action_is_the_first_also_when_it_is_zero() -> None:
     """Pi plays 0, then 1 for ever. The authors' later library freezes at 1 here, as 0 is false."""
     pi = FunctionAgent(lambda history, n_actions, n_observations: int(len(history.actions) > 0))
     mind = RealityCheck(pi).begin(2, 1)
     history = History((Percept(0, 0),) * 5, (0, 1, 0, 1))
     assert answers(mind, history) == [0, 1, 1, 0, 0]
-
-
-def test_the_frozen_action_answers_the_first_percept_of_the_history_at_hand() -> None:
-    """Pi repeats the observation. What a simulation showed first is not what was shown first."""
-    pi = FunctionAgent(lambda history, n_actions, n_observations: history.percepts[-1].observation)
-    mind = RealityCheck(pi).begin(3, 3)
-    frozen = History((Percept(0, 2), Percept(0, 1), Percept(0, 0)), (0, 1))
-    assert answers(mind, frozen) == [2, 2, 2]
-    assert answers(RealityCheck(pi).begin(3, 3), History(frozen.percepts[1:], (0,))) == [1, 1]
-
-
-# --- Definition 8 and Proposition 9 ---------------------------------------------------------------
 
 
 @given(data=st.data(), pi=AGENTS)
@@ -125,12 +110,6 @@ def test_part_4_outside_extended_environments_it_changes_nothing(agent: Agent, s
     assert interact(RealityCheck(agent)) == interact(agent)
 
 
-# --- What a mind keeps ----------------------------------------------------------------------------
-
-
-# --- Settled minds ---
-
-
 @pytest.mark.parametrize("inner", [NaiveLearner(2), RealityCheck(NaiveLearner(2))])
 def test_a_mind_is_settled_once_it_is_frozen(inner: Agent) -> None:
     mind = RealityCheck(inner).begin(2, 1)
@@ -144,15 +123,6 @@ def test_a_mind_is_settled_once_it_is_frozen(inner: Agent) -> None:
     # Also before the next percept, where a replay leaves it.
     assert mind.settled and mind.fork().settled
     assert mind.act() == mind.fork().act() == first
-
-
-def test_whoever_never_changes_is_its_own_reality_check() -> None:
-    mind = RealityCheck(RealityCheck(ConstantAgent(1))).begin(2, 1)
-    assert mind.settled and mind.act() == 1
-    assert type(mind) is type(ConstantAgent(1).begin(2, 1))
-
-
-# --- Settings -------------------------------------------------------------------------------------
 
 
 def test_as_published_it_forwards_nothing() -> None:

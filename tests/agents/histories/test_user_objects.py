@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.scripted import NaiveLearner
 from goalmeter.reflection import FunctionAgent, History, measure
 
@@ -119,20 +118,3 @@ REFUSED: list[tuple[Any, str]] = [
 def test_what_is_no_agent_is_refused_and_nothing_is_played(given: Any, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         measure(given, 5, 1, environments=NAMES)
-
-
-@pytest.mark.parametrize("name", ["{}/bad.py:short", "rc({}/bad.py:short)", "{}/bad.py:Mindless"])
-def test_a_file_is_checked_before_anything_is_played(tmp_path: Path, name: str) -> None:
-    (tmp_path / "bad.py").write_text(
-        "def short(history):\n    return 0\n"
-        "class Mindless:\n"
-        "    def __init__(self, seed): pass\n"
-        "    def begin(self, n_actions, n_observations): pass\n"
-    )
-    told: list[str] = []
-    with pytest.raises(
-        GoalmeterError, match=r"short\(history\) cannot|gives None, which lacks"
-    ) as e:
-        measure(name.format(tmp_path), 5, 1, out=tmp_path / "run", progress=told.append)
-    assert isinstance(e.value, InvalidFileError) or "Mindless" in name
-    assert told == [] and (tmp_path / "run" / "trials.jsonl").read_text() == ""

@@ -60,9 +60,6 @@ def values_of(agent: RecurrentDQN, mind: Any) -> list[float]:
     return mind.learned.network.q_values(windows[:, -1:])[:, 0].tolist()
 
 
-# --- Against the literal function -----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("case", range(12))
 def test_values_and_actions_are_those_of_the_literal_function(case: int) -> None:
     """Histories that are nobody's, any number of layers and actions, both sorts of draws.
@@ -116,29 +113,6 @@ def test_the_published_settings_agree_with_the_literal_function_when_learning_be
     assert before.learned.network.gates.tolist() == initial.gates.tolist()
 
 
-# --- What every agent keeps -----------------------------------------------------------------------
-
-
-def test_learning_rates_are_assumed_and_kept_apart() -> None:
-    told = random_history(Random(8), 40)
-    settings = SMALL | {"learning_rate": 0.25}
-    agent = RecurrentDQN(3, **settings)
-    assert agent.options == {"learning_rate", "learning_rate_scale"}
-    asked = {
-        rate: own_values(RecurrentDQN(3, **settings | {"learning_rate": rate}), told, 2, 2)
-        for rate in (0.125, 0.25, 1.0)
-    }
-    for options, rate in (
-        ({}, 0.25),
-        ({"learning_rate": 1.0}, 1.0),
-        ({"learning_rate_scale": 0.5}, 0.125),
-        ({"learning_rate": 0.5, "learning_rate_scale": 0.5}, 0.25),
-    ):
-        mind: Any = tell(agent.begin(2, 2, **options), told)
-        assert values_of(agent, mind) == asked[rate]
-    assert len({tuple(values) for values in asked.values()}) == 3
-
-
 def fixed_answers() -> list[list[int]]:
     rng = Random(9)
     told = [random_history(rng, 40) for _ in range(3)]
@@ -160,9 +134,6 @@ def test_another_process_answers_the_same_without_torch() -> None:
     assert len({tuple(row) for row in in_this_process}) > 6
 
 
-# --- Words ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -176,9 +147,6 @@ def test_another_process_answers_the_same_without_torch() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         RecurrentDQN(**settings)
-
-
-# --- The network, by hand ---
 
 
 def test_windows_are_the_latest_numbers_with_zeros_in_front() -> None:
@@ -228,16 +196,3 @@ def test_gradients_are_slopes() -> None:
                 slopes.append(loss())
                 weights[at] -= step
             assert (slopes[0] - slopes[1]) / 2e-5 == pytest.approx(gradient[at], abs=1e-8)
-
-
-def test_it_learns_what_pays() -> None:
-    """Action 1 pays 1 and action 0 pays -1, without a look at the future."""
-    rng = Random(0)
-    actions = [rng.randrange(2) for _ in range(511)]
-    percepts = [Percept(0, 0), *(Percept(1 if a else -1, 0) for a in actions)]
-    told = History(tuple(percepts), tuple(actions))
-    for seed in range(2):
-        agent = RecurrentDQN(seed, discount=0.0, lookback=1)
-        low, high = own_values(agent, told, 2, 1)
-        assert low == pytest.approx(-1, abs=0.25) and high == pytest.approx(1, abs=0.25)
-        assert tell(agent.begin(2, 1), told).act() == 1

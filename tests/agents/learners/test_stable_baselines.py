@@ -13,7 +13,7 @@ from oracles import stable_baselines as oracle
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import stable_baselines as sb3_training
-from goalmeter.agents.conversion import Prefix, Turn, prefix
+from goalmeter.agents.conversion import Prefix
 from goalmeter.agents.history import (
     FunctionAgent,
     Mind,
@@ -81,20 +81,6 @@ def test_trained_on_the_largest_power_of_two_and_nothing_else(
     unasked.perceive(0, 0)
     unasked.act()
     assert asked == [1, 2, 4, 8, 16]
-
-
-def test_too_little_to_train_on_is_action_0() -> None:
-    for algorithm, least in (("ppo", 4), ("dqn", 8)):
-        actions = set()
-        for seed in range(30):
-            mind = StableBaselinesAgent(algorithm, seed).begin(2, 1)
-            for _ in range(least - 1):
-                mind.perceive(0, 0)
-                actions.add(mind.act())
-                mind.take(1)
-        assert actions == {0}
-    first = {mind_at(agent("a2c", s).begin(2, 1), Prefix((0,), (0,), ())).act() for s in range(30)}
-    assert first == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -182,9 +168,6 @@ def test_errors(make: Any, message: str) -> None:
     assert message in str(caught.value)
 
 
-# --- Training ---
-
-
 def values(learner: Any) -> np.ndarray[Any, Any]:
     """Q after a training, [n_observations, n_actions]."""
     return np.asarray(learner.model.q_net(learner._every_observation()).detach())
@@ -218,18 +201,6 @@ def test_training_is_what_the_library_does_in_a_world_that_replays(
     assert np.diff(np.array(rows), axis=1, prepend=0) == pytest.approx(chances)
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_learner_is_as_new_at_each_training(algorithm: str) -> None:
-    first, second = experience(16, 2, 2, 0), experience(32, 2, 2, 1)
-    learner = sb3_training.ALGORITHMS[algorithm](2, 2, 3, {}, False)
-    weights = [
-        [p.tolist() for p in learner.model.policy.parameters()]
-        for told in (first, second, first)
-        if learner.train(told)
-    ]
-    assert weights[0] == weights[2] != weights[1]
-
-
 @pytest.mark.parametrize("as_published", [False, True])
 def test_forced_actions_are_forced_properly(as_published: bool) -> None:
     """PPO compares with the chance of the action that was taken, the better one of the two at each
@@ -260,13 +231,3 @@ def test_nothing_global_is_touched() -> None:
     for algorithm in ALGORITHMS:
         table(algorithm, experience(8, 2, 1, 0), (2, 1), 0)
     assert states() == before
-
-
-def test_a_shared_history_is_told_forwards() -> None:
-    turn = Turn(Turn(Turn(None, None, 0, 3), 1, 0.5, 2), 0, -1, 0)
-    assert prefix(turn) == Prefix((0, 0.5, -1), (3, 2, 0), (1, 0))
-    long = None
-    for i in range(100_000):
-        long = Turn(long, None if i == 0 else 0, i, 0)
-    assert long is not None and len(prefix(long).rewards) == 100_000
-    del long  # without running out of stack

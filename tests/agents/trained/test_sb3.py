@@ -14,14 +14,16 @@ import pytest
 
 from goalmeter._errors import InvalidFileError
 from goalmeter.agents import agent
+from goalmeter.agents.grid_agents import Memoryless
 from goalmeter.agents.trained_policies import read_policy
 from goalmeter.commands.navigate import navigate
 from goalmeter.gridworld.generators import maze
+from goalmeter.gridworld.planner import planned
 
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("minigrid")
-SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1.0], "grids": 2, "trajectories": 1}
 WORLD = maze(5, 1.0, seed=0).world
+SMALL: dict[str, Any] = {"sizes": [5], "complexities": [1.0], "grids": 2, "trajectories": 1}
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,26 @@ def test_probabilities_are_those_of_the_model_that_was_saved(
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
 
 
+def test_a_policy_sees_in_each_state_what_the_environment_shows(models: dict[str, Any]) -> None:
+    import gymnasium
+
+    env = gymnasium.wrappers.FlattenObservation(
+        gymnasium.make("goalmeter/Maze-v0", size=5, complexity=1.0, seed=0)
+    )
+    walker = agent(name_of(models, "dqn")).in_grids()
+    assert isinstance(walker, Memoryless)
+    table, plan = walker.policy(planned(WORLD)), planned(WORLD)
+    seen, _ = env.reset(seed=0)
+    assert env.unwrapped.world == WORLD  # type: ignore[attr-defined]
+    for _ in range(10):
+        state = env.unwrapped.state  # type: ignore[attr-defined]
+        (chosen,) = models["dqn"].predict(seen[None], deterministic=True)[0]
+        assert table[plan.number(state)].argmax() == chosen
+        seen, _, over, _, _ = env.step(int(env.action_space.sample()))
+        if over:
+            seen, _ = env.reset(seed=0)
+
+
 @pytest.mark.parametrize("kind", ["ppo"])
 def test_it_has_a_navigation_table_and_a_meg(models: dict[str, Any], kind: str) -> None:
     outcome = navigate(name_of(models, kind), **SMALL, meg=True)
@@ -156,18 +178,3 @@ def test_what_is_no_policy_of_the_library_is_refused(
 ) -> None:
     with pytest.raises(InvalidFileError, match=message):
         read_policy(rewritten(models["folder"] / "ppo.zip", tmp_path, change))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "there is no file"),
-        (b"PK\x05\x06" + bytes(18), "it holds no 'data'"),
-    ],
-)
-def test_files_that_are_no_archives(tmp_path: Path, content: bytes | None, message: str) -> None:
-    path = tmp_path / "x.zip"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InvalidFileError, match=message):
-        agent(f"sb3:{path}")
