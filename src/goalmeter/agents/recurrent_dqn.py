@@ -10,7 +10,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import FloatArray, IntArray
-from goalmeter.agents.conversion import ConvertedAgent, LearnerMind, Prefix, prefix
+from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix
 
 # Rows of a wave's column: the number, two ones for the biases, and from the last one on the states.
 _X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3
@@ -328,7 +328,7 @@ _NETWORKS, _ANSWERS = 32, 1024
 class RecurrentDQN(ConvertedAgent):
     """Deep Q-learning with a small recurrent network that reads the latest turns as plain numbers.
 
-    Once trained (see `conversion`) it does what it values most, the lowest of equals, without
+    Once trained (see `ConvertedAgent`) it does what it values most, the lowest of equals, without
     exploring. It reads the last 3 * lookback + 1 numbers of
 
         o_1 y_1 r_2 o_2 y_2 r_3 ... o_n,

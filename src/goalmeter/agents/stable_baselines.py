@@ -16,8 +16,7 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._types import FloatArray
-from goalmeter.agents.conversion import ConvertedAgent, LearnerMind, Prefix, prefix
-from goalmeter.agents.history import uniform
+from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix, uniform
 
 _FEATURE = "An agent of Stable-Baselines3"
 

@@ -88,12 +88,12 @@ def tokenizer() -> Any:
     return out
 
 
-# An answer tells a search. It is breadth-first from the target: each cell whose turn it is, with a colon, the moves
-# that lead on from it, and those of its open neighbours that were not said before, in a random
-# order, so that no direction is preferred; it ends at the agent. Before new neighbours stands,
-# with an angle, the cell that was new last. The plan is the way by which the search has found the
-# agent: cells with the moves from them, at most eight. A habit says the moves from its cell in
-# the words of a search, and its plan is one of them.
+# An answer tells a search, breadth-first from the target: each cell whose turn it is, with a colon,
+# the moves that lead on from it, and those of its open neighbours that were not said before, in a
+# random order, so that no direction is preferred; it ends at the agent. Before new neighbours
+# stands, with an angle, the cell that was new last. The plan is the way by which the search has
+# found the agent: cells with the moves from them, at most eight. A habit says the moves from its
+# cell in the words of a search, and its plan is one of them.
 
 # Moves of a stated plan.
 HORIZON = 8

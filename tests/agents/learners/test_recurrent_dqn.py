@@ -12,13 +12,14 @@ import pytest
 from reflection.histories import answers, in_another_process, random_history, tell
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.conversion import Prefix, prefix
 from goalmeter.agents.history import (
     History,
     Percept,
+    Prefix,
     hash_action,
     hash_percept,
     hash_start,
+    prefix,
 )
 from goalmeter.agents.recurrent_dqn import Pass, QNetwork, RecurrentDQN, windows_of
 

@@ -13,10 +13,10 @@ from oracles import stable_baselines as oracle
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents import stable_baselines as sb3_training
-from goalmeter.agents.conversion import Prefix
 from goalmeter.agents.history import (
     FunctionAgent,
     Mind,
+    Prefix,
     as_function,
 )
 from goalmeter.agents.registry import history_agent as agent
