@@ -422,9 +422,9 @@ class _CheckedMind:
         return _CheckedMind(copy, self._first, self._known)
 
 
-# A learner that trains on a stream of experience becomes an agent by the power-of-two conversion: at
-# a history of n percepts a new learner is trained on the first k, the largest power of two that n
-# allows, is held to the actions that the history says were taken, and then acts on what follows
+# A learner that trains on a stream of experience becomes an agent by the power-of-two conversion:
+# at a history of n percepts a new learner is trained on the first k, the largest power of two that
+# n allows, is held to the actions that the history says were taken, and then acts on what follows
 # without learning (section 2.1).
 
 
