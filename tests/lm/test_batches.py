@@ -12,17 +12,17 @@ from goalmeter.agents.inspect_providers import Batcher
 
 def test_what_is_asked_together_is_answered_together() -> None:
     sizes: list[int] = []
-    gate = threading.Event()
+    begun, gate = threading.Event(), threading.Event()
 
     def answer(batch: list[int]) -> list[int]:
+        begun.set()
         gate.wait()
         sizes.append(len(batch))
         return [-n for n in batch]
 
     batcher = Batcher(answer, most=8)
     first = batcher.submit(100)
-    while batcher._waiting:
-        time.sleep(0.001)
+    assert begun.wait(5)
     remaining = [batcher.submit(n) for n in range(20)]
     gate.set()
     assert first.result(5) == -100
