@@ -84,7 +84,9 @@ def test_a_folder_has_what_from_pretrained_reads_and_a_card(name: str) -> None:
     assert f"goalmeter train-organism {name}" in card and f"goalmeter/{name}" in card
 
 
-@pytest.mark.parametrize("name", organism_names())
+@pytest.mark.parametrize(
+    "name", ["mouse", *(pytest.param(n, marks=pytest.mark.slow) for n in organism_names()[1:])]
+)
 def test_answers_are_those_that_were_given_when_it_was_shipped(
     models: dict[str, LocalModel], name: str
 ) -> None:

@@ -260,15 +260,10 @@ def _stderr(by_seed: FloatArray) -> float:
 
 
 def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tuple[float, float]:
-    """Student's t interval of the mean over seeds, (low, high); NaN for fewer than 5 seeds.
+    """Return Student's t interval of the mean over seeds, (low, high); NaN for fewer than 5 seeds.
 
     Where all seeds are the same there is no spread to judge by, and the interval is what that many
     say of a quantity between -most and most (see `statistics.clustered`).
-
-    Args:
-        by_seed: of each seed, [seeds], reward per step.
-        confidence: nominal coverage, in (0, 1).
-        most: what it can be at most, either way: 1 for a measure, 2 for a difference of two.
     """
     if len(by_seed) < FEWEST:
         return math.nan, math.nan

@@ -209,16 +209,11 @@ class Counterfactual(Run):
 
 
 def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[int]) -> None:
-    """Tell a mind of a stretch of history: percepts, with the actions between them.
+    """Tell a mind of percepts (reward, observation), with the actions between them.
 
     A mind may have an attribute `settled`, true once nothing that it can be told will change what
     it does; such a mind is told no more, and must answer `act` wherever it was left. This keeps the
     replay of a long history short for an agent that freezes early in it.
-
-    Args:
-        mind: is told of them, a percept first.
-        percepts: (reward, observation) each; one more than actions.
-        actions: between the percepts.
     """
     turns = iter(percepts)
     perceive, take = mind.perceive, mind.take
@@ -310,11 +305,6 @@ def lines_of_thought(
     calls. A line counts each time it is reached; compiled code (numpy, torch) counts only for the
     lines that call it, and other threads do not count. The number is the same on every machine; it
     may differ between versions of Python, which do not divide all code into lines alike.
-
-    Args:
-        source: of the agent.
-        percepts: x_1 ... x_n.
-        actions: y_1 ... y_{n-1}.
     """
     count = 0
 

@@ -63,9 +63,6 @@ class Environment:
         in_battery: whether it is one of the paper's 25.
         options: what is not as in `run.options` by default: pairs of a name and a value.
         spelled: FILE.py:NAME of a class that is from a user's file.
-
-    Raises:
-        InvalidParameterError: the class cannot be run, or has no such options.
     """
 
     run: type[Run]
@@ -263,11 +260,7 @@ def opposite(name: str) -> str:
 
 
 def all_environments() -> list[Environment]:
-    """Return every environment; the packages that register some are imported.
-
-    Raises:
-        GoalmeterError: one of them cannot be imported, or registers no environment.
-    """
+    """Return every environment; the packages that register some are imported."""
     return [environment for name in environment_names() if (environment := _named(name))]
 
 
@@ -278,11 +271,6 @@ def environment_names() -> list[str]:
 
 def find(spelled: str) -> tuple[Environment, bool]:
     """Return the environment of a name, and whether its opposite is meant.
-
-    Raises:
-        InvalidParameterError: there is none, or it has not those options.
-        InvalidFileError: a user's file is missing, fails, or has no such environment.
-        PluginError: a package that registers it cannot be imported, or takes a name of ours.
 
     >>> environment, is_opposite = find("opposite(TemptingButton(coding=paper))")
     >>> environment.name, environment.base, is_opposite
