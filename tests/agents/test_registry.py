@@ -24,30 +24,12 @@ from goalmeter.gridworld.world import GridWorld
 WORLD = maze(7, 1.0, seed=0).world
 
 USER_FILE = """
-from __future__ import annotations
-from dataclasses import dataclass
 from helper_of_the_user import WHAT
 
 def last_action(history, n_actions, n_observations):
     return history.actions[-1] if history.actions else WHAT
 
 number = 3
-
-class NoAgent:
-    pass
-
-@dataclass
-class Learner:
-    seed: int
-    options: frozenset[str] = frozenset()
-    def begin(self, n_actions, n_observations, **options):
-        return ("mind", self.seed)
-
-made = Learner(99)
-
-class Difficult:
-    def __init__(self): pass
-    def begin(self, n_actions, n_observations, **options): pass
 """
 
 
@@ -186,12 +168,6 @@ from goalmeter.agents import Decision
 def rightwards(world, state):
     return [0, 1, 0, 0]
 
-def half(world, state):
-    return [0.5, 0, 0, 0]
-
-def fails(world, state):
-    return 1 / 0
-
 class Circling:
     def begin(self, world, draws):
         return Circle()
@@ -201,12 +177,6 @@ class Circle:
     def act(self, state):
         self.turn += 1
         return Decision(action=self.turn % 4)
-
-class Silent(Circle):
-    def begin(self, world, draws):
-        return self
-    def act(self, state):
-        return 3
 """
 
 

@@ -135,7 +135,8 @@ def test_a_folder_of_another_training_is_refused_and_kept(tmp_path: Path) -> Non
     assert json.loads(before)["rounds"] == [[6, 0.02]]
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_broken_checkpoint_is_an_error_that_says_how_to_mend_it(
     tmp_path: Path, workers: int, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,16 +49,9 @@ class Odd(Mine):
     def react(self, action):
         return self.gives
 
-class Failing(Mine):
-    def begin(self):
-        return 1 // 0
-
 class Lacking(Run):
     def begin(self):
         return 0, 0
-
-class Silent(Mine):
-    n_actions = 0
 
 thing = 3
 '''
