@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, SupportsIndex
 
+from goalmeter import runs
 from goalmeter._errors import MOST_SEED, InvalidFileError, InvalidParameterError, whole
 from goalmeter._files import digest
 from goalmeter.agents.abilities import Ability, without_checks
@@ -38,18 +39,6 @@ from goalmeter.reflection.trial import (
     runs_of,
     seeds_of,
 )
-from goalmeter.runs import (
-    HERE,
-    Batch,
-    JobResult,
-    Study,
-    carry_out,
-    check_place,
-    own_process,
-    read_run,
-    stored_results,
-)
-from goalmeter.runs import check as check_study
 from goalmeter.runs.forecast import Forecast, forecast_of
 from goalmeter.runs.jobs import FAILED, OK, REFUSED, in_a_line
 from goalmeter.runs.progress import Tell
@@ -262,14 +251,14 @@ _RUN = {
 
 def study_of(
     plan: TrialPlan, *, on: str, timeout: float | None, out: str | Path | None
-) -> tuple[Study[Trial], str]:
+) -> tuple[runs.Study[Trial], str]:
     """Return the study of a plan, and where its trials run.
 
     Scripted agents and objects are played in this process if that is asked for. What needs a limit
     of time, trains networks or is of a user's file has a process of its own then.
     """
-    check_place(on)
-    asked = {"on": on != HERE, "timeout": timeout is not None, "out": out is not None}
+    runs.check_place(on)
+    asked = {"on": on != runs.HERE, "timeout": timeout is not None, "out": out is not None}
     if any(asked.values()) and (subject := plan.object_in_it()):
         options = " and ".join(name for name, is_asked in asked.items() if is_asked)
         raise InvalidParameterError(
@@ -278,18 +267,18 @@ def study_of(
             f"FILE.py:NAME"
         )
     # An object cannot cross to another process; users' code could do anything to this one.
-    apart = on != HERE or timeout is not None or plan.needs_process()
+    apart = on != runs.HERE or timeout is not None or plan.needs_process()
     # One seed after the other.
     cases = [Case(*run, seed) for seed in plan.seeds for run in plan.runs]
     by_key = {case.key: case for case in cases}
 
-    def without_answer(kept_as: str, result: JobResult) -> Trial:
+    def without_answer(kept_as: str, result: runs.JobResult) -> Trial:
         # What an agent does to its process is an outcome of its trial, and stops nothing else.
         outcome = FAILED if result.outcome == REFUSED else result.outcome
         return by_key[kept_as].ended(plan.steps, outcome, result.detail)
 
     jobs: dict[str, dict[str, Any]] = {kept_as: {"case": case} for kept_as, case in by_key.items()}
-    check = Batch(plan.check, [{}])
+    check = runs.Batch(plan.check, [{}])
     if apart:
         jobs = {
             kept_as: case._asdict() | {"environment": case.environment.name}
@@ -297,8 +286,8 @@ def study_of(
         }
         names = sorted({case.environment.name for case in cases})
         first = {"agent": plan.agent_name, "environments": names, "seed": plan.seeds[0]}
-        check = Batch(f"{_MODULE}:check", [first])
-    study = Study(
+        check = runs.Batch(f"{_MODULE}:check", [first])
+    study = runs.Study(
         plan.agent_name,
         f"{_MODULE}:play" if apart else plan.played,
         jobs,
@@ -314,7 +303,7 @@ def study_of(
         check=check,
         check_advice=_ADVICE,
     )
-    return study, own_process(on) if apart else on
+    return study, runs.own_process(on) if apart else on
 
 
 def trial_of(kept_as: str, value: Any, *, steps: int) -> Trial:
@@ -336,10 +325,10 @@ def prepared(
     *,
     environments: object = BATTERY,
     timeout: object = None,
-    on: str = HERE,
+    on: str = runs.HERE,
     out: str | Path | None = None,
     **readings: str,
-) -> tuple[TrialPlan, Study[Trial], dict[str, Any]]:
+) -> tuple[TrialPlan, runs.Study[Trial], dict[str, Any]]:
     """Return the plan of these arguments of `measure`, its study, and how that is carried out."""
     seconds = check_timeout(timeout)
     plan = plan_of(agent, steps, seeds, environments, **readings)
@@ -356,7 +345,7 @@ def measure(
     confidence: float = 0.95,
     opposite_reading: str = "literal",
     step_counting: str = "percepts",
-    on: str = HERE,
+    on: str = runs.HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
     progress: Tell | None = None,
@@ -412,7 +401,7 @@ def measure(
         timeout=timeout,
         out=out,
     )
-    trials = carry_out(study, **how, progress=progress)
+    trials = runs.carry_out(study, **how, progress=progress)
     return reflection_of(
         plan.agent_name,
         plan.steps,
@@ -429,7 +418,7 @@ def check(agent: AgentLike, **options: Any) -> None:
     A user's file is run once, and a run directory that is missing is made.
     """
     _, study, how = prepared(agent, **options)
-    check_study(study, **how)
+    runs.check(study, **how)
 
 
 def forecast(agent: AgentLike, **options: Any) -> Forecast:
@@ -450,7 +439,7 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
         IncompleteRunError: it holds not all of its trials.
     """
     confidence = check_confidence(confidence)
-    run = read_run(folder)
+    run = runs.read_run(folder)
     what = run.what
     if what.get("kind") != KIND:
         raise another_kind(folder, what.get("kind"), KIND)
@@ -462,7 +451,7 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
             f"{where}: seeds and environments make {trials} trials, expected at most {MOST_TRIALS}"
         )
     # Nothing is looked up by the names in it, since users' files may be gone.
-    study = Study(
+    study = runs.Study(
         what["agent"],
         f"{_MODULE}:play",
         {key(name, seed): {} for seed in what["seeds"] for name in what["environments"]},
@@ -472,7 +461,7 @@ def load(folder: str | Path, *, confidence: float = 0.95) -> Reflection:
     return reflection_of(
         what["agent"],
         what["steps"],
-        [*stored_results(run, study).values()],
+        [*runs.stored_results(run, study).values()],
         runs=len(what["environments"]),
         confidence=confidence,
         readings=readings_of(what),
