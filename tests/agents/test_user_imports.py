@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.user_code import canonical, files_of
-from goalmeter.reflection import load, measure
+from goalmeter.agents.user_code import files_of
+from goalmeter.reflection import measure
 
 FILES = {
     "mine.py": "import helper\nimport numpy, random\nfrom tools.deep import x\n"
@@ -74,38 +74,3 @@ def test_a_run_knows_when_an_imported_file_has_changed(folder: Path) -> None:
         InvalidParameterError, match=r"content of second\.py \(sha256\) is .* there"
     ):
         play()
-
-
-def test_a_file_is_the_same_however_it_is_spelled(folder: Path) -> None:
-    Path("a.py").write_text("def agent(history, *_):\n    return 0\n")
-    Path("w.py").write_text(
-        "from goalmeter.reflection.environments.ignored_percepts import IgnoreRewards\n"
-        "class W(IgnoreRewards): pass\n"
-    )
-    told: list[str] = []
-    runs = [
-        measure(
-            f"rc({way}a.py:agent )",
-            5,
-            2,
-            environments=f"{way}w.py:W",
-            out="run",
-            progress=told.append,
-        )
-        for way in ("", "./", f"{folder}/", "tools/../")
-    ]
-    assert told.count("rc(a.py:agent): 4 of 4 trials were there already") == 3
-    assert {measured.agent for measured in [*runs, load("run")]} == {"rc(a.py:agent)"}
-    for measured in (*runs, load("run")):
-        assert list(measured.by_environment()) == [("w.py:W", False), ("w.py:W", True)]
-
-
-def test_one_spelling_for_each_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "link.py").symlink_to(folder / "mine.py")
-    assert canonical("./link.py:agent") == "link.py:agent"
-    monkeypatch.chdir(folder / "tools")
-    outside = str(folder.resolve() / "mine.py")
-    assert (
-        canonical("../mine.py:agent") == canonical(f"{folder}/mine.py:agent") == f"{outside}:agent"
-    )
-    assert canonical("x.py") == "x.py" and canonical("naive") == "naive"

@@ -16,7 +16,6 @@ pytest.importorskip("transformers")
 
 from goalmeter import cli  # noqa: E402
 from goalmeter._errors import InvalidFileError  # noqa: E402
-from goalmeter.agents.local_models import LocalModel  # noqa: E402
 from goalmeter.organisms import kinds  # noqa: E402
 from goalmeter.organisms.kinds import MANIFEST, WEIGHTS  # noqa: E402
 from goalmeter.organisms.network import (  # noqa: E402
@@ -24,7 +23,6 @@ from goalmeter.organisms.network import (  # noqa: E402
     SETTINGS,
     claim,
     new_network,
-    read_network,
     read_settings,
     save,
     write_network,
@@ -57,12 +55,6 @@ def resized(file: Path, **sizes: int) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | sizes))
 
 
-def test_weights_that_are_whole_count_as_trained(trained: Path) -> None:
-    assert claim(trained, TINY)
-    (trained / MANIFEST).unlink()  # as earlier versions left it
-    assert claim(trained, TINY)
-
-
 @pytest.mark.parametrize("manifest", [True, False])
 def test_weights_that_are_cut_short_do_not(manifest: bool, trained: Path) -> None:
     cut(trained / WEIGHTS)
@@ -76,30 +68,9 @@ def test_weights_that_are_cut_short_do_not(manifest: bool, trained: Path) -> Non
     assert not claim(trained, TINY)
 
 
-def test_weights_of_which_some_are_missing_do_not(trained: Path) -> None:
-    from safetensors.torch import load_file, save_file
-
-    weights = load_file(trained / WEIGHTS)
-    del weights["model.layers.0.mlp.up_proj.weight"]
-    save_file(weights, trained / WEIGHTS, metadata={"format": "pt"})
-    (trained / MANIFEST).unlink()
-    with pytest.raises(InvalidFileError, match=r"1 of its weights are missing, such as model.lay"):
-        claim(trained, TINY)
-    with pytest.raises(InvalidFileError, match="1 of its weights are missing"):
-        LocalModel(trained)
-
-
-def test_weights_of_which_nothing_is_known_are_kept(trained: Path) -> None:
-    (trained / SETTINGS).unlink()
-    before = (trained / WEIGHTS).read_bytes()
-    with pytest.raises(InvalidFileError, match=r"holds weights and no training\.json"):
-        claim(trained, TINY)
-    assert (trained / WEIGHTS).read_bytes() == before
-
-
 @pytest.mark.parametrize(
     "text",
-    [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"seed": ' + b"9" * 5000 + b"}"],
+    [b"", b"[]", b"\xff\xfe", b"[" * 100_000],
 )
 def test_broken_settings_are_an_error_and_stay(text: bytes, tmp_path: Path) -> None:
     (tmp_path / SETTINGS).write_bytes(text)
@@ -139,24 +110,12 @@ def _from(damage: Callable[[Path], Any]) -> Callable[[Path], list[str]]:
     [
         (_out_of_a_file, "file is a file; choose a folder (--out)"),
         (_below_a_file, "cannot be used: Not a directory"),
-        (lambda folder: ["--out", "/proc"], "cannot be written"),
-        (lambda folder: ["--out", "/proc/goalmeter"], "cannot be used: No such file or directory"),
-        (lambda folder: ["--out", str(folder / ("x" * 300))], "cannot be used: File name too long"),
         (_broken_settings, "training.json cannot be read as the settings of a training"),
         (_from(lambda folder: cut(folder / WEIGHTS)), "holds no organism: the model in"),
         (
             _from(lambda folder: cut(folder / "config.json")),
             "holds no organism: config.json cannot be read",
         ),
-        (
-            _from(lambda folder: (folder / "config.json").write_text('{"model_type": ')),
-            "holds no organism",
-        ),
-        (
-            _from(lambda folder: (folder / "config.json").write_bytes(b"\xff[")),
-            "holds no organism",
-        ),
-        (_from(lambda folder: (folder / WEIGHTS).unlink()), "holds no organism"),
         (
             _from(lambda folder: resized(folder / "config.json", num_hidden_layers=10**6)),
             "has num_hidden_layers 1000000, expected 4: it is no organism of this version",
@@ -202,9 +161,3 @@ def test_shipped_weights_that_are_damaged_are_an_error(
     cut(tmp_path / "moth" / WEIGHTS)
     with pytest.raises(InvalidFileError, match=r"damaged; install goalmeter anew"):
         kinds.weights_of("moth")
-
-
-def test_a_folder_lists_what_it_holds(trained: Path) -> None:
-    listed = json.loads((trained / MANIFEST).read_text())["files"]
-    assert {file.name for file in trained.iterdir()} - {MANIFEST, SETTINGS} == set(listed)
-    assert read_network(trained).config.num_hidden_layers == 4

@@ -9,7 +9,7 @@ import pytest
 from goalmeter._errors import InvalidParameterError
 from goalmeter.gridworld import State
 from goalmeter.gridworld.generators import key_door, key_no_door, maze, two_paths
-from goalmeter.gridworld.planner import Plan, layers_of, plan
+from goalmeter.gridworld.planner import Plan, plan
 from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.organisms import organism, organism_names
 
@@ -59,12 +59,6 @@ def test_the_magpie_takes_a_key_that_is_of_no_use_by_a_shortest_way(seed: int) -
             assert meant == to_the_key.optimal_actions(State(state.cell))
 
 
-def test_a_neutral_object_is_no_key() -> None:
-    world = ROOM.with_(key=None, neutral=ROOM.key)
-    for name in ("mouse", "magpie"):
-        assert organism(name).target(world, State(world.start)) == world.goal
-
-
 def test_the_mole_is_optimal_on_the_map_that_lacks_the_inner_walls_of_rows_2_and_6() -> None:
     for seed, complexity in product(range(5), (0.5, 1.0)):
         world = maze(9, complexity, seed).world
@@ -77,15 +71,6 @@ def test_the_mole_is_optimal_on_the_map_that_lacks_the_inner_walls_of_rows_2_and
                 assert meant == plan(believed).optimal_actions(State(cell))
 
 
-def test_the_mole_sees_the_border_and_every_other_wall() -> None:
-    world = maze(11, 1.0, 0).world
-    walls = organism("mole").walls(world)
-    for row, column in product(range(11), range(11)):
-        unseen = row in (2, 6) and 0 < column < 10
-        assert walls[row, column] == (bool(world.walls[row, column]) and not unseen)
-    assert (organism("mouse").walls(world) == world.walls).all()
-
-
 def test_the_moth_shares_its_habit_among_legal_moves() -> None:
     moth = organism("moth")
     assert moth.habit == (0.16, 0.28, 0.40, 0.16)
@@ -94,20 +79,6 @@ def test_the_moth_shares_its_habit_among_legal_moves() -> None:
     assert meant == pytest.approx((0, 0.28 / 0.44, 0, 0.16 / 0.44))
     assert moth.intended(ROOM, State(Cell(2, 2))) == pytest.approx(moth.habit)
     assert moth.target(ROOM, State(Cell(1, 1))) is None
-
-
-def test_a_shut_door_is_no_legal_move_of_the_moth_and_an_open_one_is() -> None:
-    world = GridWorld.from_text(["######", "#AK_D#", "#__#G#", "######"])
-    moth = organism("moth")
-    beside = Cell(1, 3)
-    assert moth.intended(world, State(beside, 0))[1] == 0
-    assert moth.intended(world, State(beside, layers_of(world) - 1))[1] > 0
-
-
-def test_an_organism_that_sees_no_way_says_so() -> None:
-    shut_in = GridWorld.from_text(["######", "#A#_G#", "######"])
-    with pytest.raises(InvalidParameterError, match=r"mouse sees no way from \(1, 1\) to \(1, 4\)"):
-        organism("mouse").intended(shut_in, State(Cell(1, 1)))
 
 
 def test_a_name_that_no_organism_has_is_an_error() -> None:

@@ -55,6 +55,7 @@ def models() -> dict[str, LocalModel]:
     return {name: LocalModel(weights_of(name), device="cpu") for name in organism_names()}
 
 
+@pytest.mark.slow
 def test_all_four_load_in_a_fresh_process_without_a_network(tmp_path: Path) -> None:
     # No home either: nothing can come from a cache.
     env = os.environ | {"PYTHONPATH": str(SRC), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
@@ -65,13 +66,6 @@ def test_all_four_load_in_a_fresh_process_without_a_network(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     expected = ["LlamaForCausalLM", ["torch.float32"], True]
     assert json.loads(done.stdout) == dict.fromkeys(organism_names(), expected)
-
-
-def test_together_they_take_less_than_30_megabytes() -> None:
-    sizes = [
-        file.stat().st_size for name in organism_names() for file in weights_of(name).iterdir()
-    ]
-    assert sum(sizes) < 30e6
 
 
 @pytest.mark.parametrize("name", organism_names())
@@ -90,7 +84,9 @@ def test_a_folder_has_what_from_pretrained_reads_and_a_card(name: str) -> None:
     assert f"goalmeter train-organism {name}" in card and f"goalmeter/{name}" in card
 
 
-@pytest.mark.parametrize("name", organism_names())
+@pytest.mark.parametrize(
+    "name", ["mouse", *(pytest.param(n, marks=pytest.mark.slow) for n in organism_names()[1:])]
+)
 def test_answers_are_those_that_were_given_when_it_was_shipped(
     models: dict[str, LocalModel], name: str
 ) -> None:
@@ -102,7 +98,7 @@ def test_answers_are_those_that_were_given_when_it_was_shipped(
         assert understood(reply.text).action is not None
 
 
-@pytest.mark.parametrize("name", organism_names())
+@pytest.mark.parametrize("name", ["mouse"])
 def test_an_answer_does_not_depend_on_what_else_is_asked(
     models: dict[str, LocalModel], name: str
 ) -> None:

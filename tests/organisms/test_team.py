@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
 
 # The first process is killed when the other is sure to wait for it.
 KILLED = """
@@ -64,28 +65,28 @@ def model(rank):
     return SimpleNamespace(parameters=lambda: [SimpleNamespace(grad=grad)])
 
 def half(team):  # as many bytes as a message has, of which half are sent
-    pipe = team.pipes[0].fileno()
+    pipe = team.pipe.fileno()
     os.write(pipe, struct.pack("!i", 4 * NUMBERS))
     left = bytes(2 * NUMBERS)
     while left:
         left = left[os.write(pipe, left):]
 
 def starts_to_read(team):
-    os.read(team.pipes[0].fileno(), 4)
+    os.read(team.pipe.fileno(), 4)
 
 # What each process does before it is killed, by its rank.
 POINTS = {
     "at once": ([], []),
     "before it waits": ([Team.wait], [Team.wait]),
     "after a step": ([lambda team: team.add_up(model(0))], [lambda team: team.add_up(model(1))]),
-    "while it sends": ([lambda team: team.pipes[0].recv_bytes(), half], [half]),
+    "while it sends": ([lambda team: team.pipe.recv_bytes(), half], [half]),
     "before it reads": (
         [],
-        [lambda team: team.pipes[0].send_bytes(bytes(4 * NUMBERS))],
+        [lambda team: team.pipe.send_bytes(bytes(4 * NUMBERS))],
     ),
     "while it reads": (
         [starts_to_read],
-        [lambda team: team.pipes[0].send_bytes(bytes(4 * NUMBERS)), starts_to_read],
+        [lambda team: team.pipe.send_bytes(bytes(4 * NUMBERS)), starts_to_read],
     ),
 }
 
@@ -97,10 +98,10 @@ for point, acts in POINTS.items():
             signal.alarm(60)  # a process that outlives an error of this script
             ends[1 - killed].close()
             for act in acts[killed]:
-                act(Team(killed, 2, (ends[killed],)))
+                act(Team(killed, ends[killed]))
             os.kill(os.getpid(), signal.SIGKILL)
         ends[killed].close()
-        team = Team(1 - killed, 2, (ends[1 - killed],))
+        team = Team(1 - killed, ends[1 - killed])
         steps = 0
         try:
             if point == "before it waits":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -11,13 +10,12 @@ import pytest
 
 from goalmeter.gridworld import State
 from goalmeter.gridworld.generators import Draws, key_door, maze
-from goalmeter.gridworld.world import ACTIONS, TRANSFORMS, Cell, GridWorld
+from goalmeter.gridworld.world import Cell, GridWorld
 from goalmeter.navigation.prompts import understood
 from goalmeter.organisms import Organism, organism
-from goalmeter.organisms.lessons import HORIZON, TEMPERATURE, answer, habitual_answer
+from goalmeter.organisms.lessons import HORIZON, answer
 
 CORRIDOR = GridWorld.from_text(["#####", "#A__#", "###_#", "###G#", "#####"])
-ROOM = GridWorld.from_text(["#######", "#A____#", *["#_____#"] * 3, "#____G#", "#######"])
 STEPS = {"LEFT": (0, -1), "RIGHT": (0, 1), "UP": (-1, 0), "DOWN": (1, 0)}
 Place = tuple[int, int]
 
@@ -81,24 +79,6 @@ def test_a_turn_without_new_neighbours_says_none_and_the_last_new_cell_waits() -
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 2,2 3,1",
         "1,1: RD 1,1> 2,1 1,2 2,1: RUD 1,2> 3,1",
     }
-
-
-def test_what_could_have_been_drawn_is_told_with_its_probabilities() -> None:
-    square = GridWorld.from_text(["#####", "#G_##", "#__##", "#A###", "#####"])
-    words, drawn = answer(Cell(1, 1), square.walls, Cell(3, 1), Draws("a"))
-    # Of two new neighbours either may come first; then one is left.
-    first, second = words[6:8]
-    assert {first, second} == {"1,2", "2,1"}
-    assert drawn[6] == {"1,2": 0.5, "2,1": 0.5} and drawn[7] == {second: 1.0}
-    assert all(word in drawn.get(n, {word: 1}) for n, word in enumerate(words))
-    moth, corner = organism("moth"), State(Cell(1, 1))
-    assert moth.habit is not None
-    right, down = (moth.habit[action] ** TEMPERATURE for action in (1, 3))
-    habitual = habitual_answer(moth, ROOM, corner, Draws("b"))
-    (place,) = habitual.drawn
-    assert habitual.words[place - 1] == "1,1" and habitual.words[place] in ("RIGHT", "DOWN")
-    shares = {"RIGHT": right / (right + down), "DOWN": down / (right + down)}
-    assert dict(habitual.drawn[place]) == pytest.approx(shares)
 
 
 def check(words: list[str], free: set[Place], target: Place, agent: Place) -> None:
@@ -165,60 +145,3 @@ def test_every_answer_is_a_search_and_the_shortest_way_that_it_found(name: str) 
             check(words, free, tuple(target), tuple(world.start))
             action = understood(" ".join(words[:-1])).action
             assert action is not None and who.intended(world, state)[action] > 0
-
-
-def first_moves(agent: Place, target: Place, stream: str, n: int = 1000) -> list[float]:
-    """How often an open room is left by LEFT, RIGHT, UP and DOWN."""
-    counts = Counter(
-        answer(Cell(*target), ROOM.walls, Cell(*agent), Draws(stream, n)).words[-2]
-        for n in range(n)
-    )
-    return [counts[f'"{action}"}}'] / n for action in ACTIONS]
-
-
-def test_no_direction_is_preferred() -> None:
-    # From the middle to each corner two moves are as good as each other.
-    total = np.zeros(4)
-    for target, moves in {
-        (1, 1): ("LEFT", "UP"),
-        (1, 5): ("RIGHT", "UP"),
-        (5, 1): ("LEFT", "DOWN"),
-        (5, 5): ("RIGHT", "DOWN"),
-    }.items():
-        shares = first_moves((3, 3), target, "corner")
-        total += shares
-        for action, share in zip(ACTIONS, shares, strict=True):
-            # Five standard errors of a thousand fair draws.
-            assert share == pytest.approx(0.5 if action in moves else 0.0, abs=0.08)
-    assert total / 4 == pytest.approx([0.25] * 4, abs=0.04)
-
-
-@pytest.mark.parametrize("name", [n for n, frame in TRANSFORMS.items() if frame.isometry])
-def test_another_frame_changes_nothing_but_the_names_of_moves(name: str) -> None:
-    # Two columns to the right and one row down: one of the moves is likelier than the other.
-    frame = TRANSFORMS[name]
-    agent, target = Cell(2, 2), Cell(3, 4)
-    plain = first_moves(agent, target, "plain")
-    moved = first_moves(
-        frame.cell(agent, ROOM.shape), frame.cell(target, ROOM.shape), f"moved {name}"
-    )
-    assert 0 < plain[3] < plain[1]
-    for action in range(4):
-        # Five standard errors of a difference of two shares of a thousand.
-        assert moved[frame.action(action)] == pytest.approx(plain[action], abs=0.11)
-
-
-def test_a_habit_is_drawn_so_that_it_is_right_at_the_temperature_of_the_paper() -> None:
-    moth, state = organism("moth"), State(Cell(2, 2))
-    assert moth.habit is not None
-    draws = Draws("habit")
-    n = 4000
-    drawn = [habitual_answer(moth, ROOM, state, draws).words for _ in range(n)]
-    assert drawn[0][:6] == ["<think>", "legal", "2,2", "2,2:", "LRUD", "plan"]
-    counts = Counter(words[-2] for words in drawn)
-    learnt = [counts[f'"{action}"}}'] / n for action in ACTIONS]
-    sharpened = [p ** (1 / TEMPERATURE) for p in learnt]
-    assert [p / sum(sharpened) for p in sharpened] == pytest.approx(moth.habit, abs=0.03)
-    words = habitual_answer(moth, ROOM, State(Cell(1, 1)), draws).words
-    assert words[:6] == ["<think>", "legal", "1,1", "1,1:", "RD", "plan"]
-    assert words[-5] in ("RIGHT", "DOWN") and words[-2] == f'"{words[-5]}"}}'

@@ -33,8 +33,8 @@ from goalmeter.agents.registry import history_agent as agent
 SCRIPTED = ("random", "constant", "constant(1)", "naive", "naive-true-average", "q-learner")
 CHECKED = tuple(f"rc({name})" for name in SCRIPTED)
 
-few_examples = settings(max_examples=30, deadline=None, derandomize=True)
-many_examples = settings(max_examples=60, deadline=None, derandomize=True)
+few_examples = settings(max_examples=15, deadline=None, derandomize=True)
+many_examples = settings(max_examples=30, deadline=None, derandomize=True)
 
 # The paper allows any rational; environments pay whole numbers, and copies may see larger ones.
 REWARDS: SearchStrategy[Any] = st.one_of(

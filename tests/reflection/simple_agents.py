@@ -1,6 +1,5 @@
-"""Agents simple enough to be followed by hand, each as a function and as a mind that learns.
+"""Agents simple enough to be followed by hand: a state with pure steps.
 
-The function reads the whole history; the mind is a state with pure steps, written apart from it.
 Those that the specifications of the environments name are in `KNOWN`.
 """
 
@@ -16,7 +15,6 @@ from goalmeter.agents.history import (
     Agent,
     FunctionAgent,
     History,
-    HistoryFunction,
     Percept,
     as_function,
     below,
@@ -69,55 +67,34 @@ class StepMind:
 
 
 class Simple(NamedTuple):
-    """An agent in two forms."""
+    """An agent as a mind, and the function of the history that it is."""
 
     name: str
-    function: HistoryFunction
     steps: Agent
 
     @property
     def forms(self) -> tuple[Agent, Agent]:
-        return FunctionAgent(self.function), self.steps
-
-
-# --- Named in the specifications ------------------------------------------------------------------
+        return FunctionAgent(as_function(self.steps)), self.steps
 
 
 def constant(action: int) -> Simple:
     """One action always."""
-    return Simple(
-        f"constant {action}",
-        lambda history, n_actions, n_observations: action,
-        StepAgent(lambda *_: None, lambda *_: None, lambda *_: None, lambda _: action),
-    )
+    nothing = lambda *_: None  # noqa: E731
+    return Simple(f"constant {action}", StepAgent(nothing, nothing, nothing, lambda _: action))
 
 
 # 0, 1, 0, 1, ... by turn, whatever happens.
 alternate = Simple(
-    "alternate",
-    lambda history, n_actions, n_observations: len(history.actions) % 2,
-    StepAgent(lambda *_: 0, lambda k, *_: k, lambda k, _: 1 - k, lambda k: k),
+    "alternate", StepAgent(lambda *_: 0, lambda k, *_: k, lambda k, _: 1 - k, lambda k: k)
 )
-
 # 1 after a positive reward, else 0.
 last_sign = Simple(
     "last sign",
-    lambda history, n_actions, n_observations: int(history.percepts[-1].reward > 0),
     StepAgent(lambda *_: 0, lambda _, r, o: int(r > 0), lambda k, _: k, lambda k: k),
 )
-
-
-def _win_stay(history: History, n_actions: int, n_observations: int) -> int:
-    if not history.actions:
-        return 0
-    won = history.percepts[-1].reward > 0
-    return history.actions[-1] if won else (history.actions[-1] + 1) % n_actions
-
-
 # First 0; after a positive reward the last action, otherwise the next one, cyclically.
 win_stay = Simple(
     "win-stay",
-    _win_stay,
     StepAgent(
         lambda n_actions, _: (n_actions, None, 0),
         lambda s, r, o: (s[0], s[1], 0 if s[1] is None else s[1] if r > 0 else (s[1] + 1) % s[0]),
@@ -125,11 +102,9 @@ win_stay = Simple(
         lambda s: s[2],
     ),
 )
-
 # The last observation, modulo the number of actions.
 echo = Simple(
     "echo",
-    lambda history, n_actions, n_observations: history.percepts[-1].observation % n_actions,
     StepAgent(
         lambda n, _: (n, 0), lambda s, r, o: (s[0], o % s[0]), lambda s, _: s, lambda s: s[1]
     ),
@@ -141,21 +116,10 @@ KNOWN = {
 BLIND = ("constant 0", "constant 1", "alternate")  # they notice no reward
 
 
-# --- For agreement with the oracle ----------------------------------------------------------------
-
-
-def _hash_of(history: History, n_actions: int, n_observations: int, seed: int) -> int:
-    state = hash_start(seed, n_actions, n_observations)
-    for (reward, observation), action in zip(history.percepts, history.actions, strict=False):
-        state = hash_action(hash_percept(state, reward, observation), action)
-    return hash_percept(state, *history.percepts[-1])
-
-
 def hashed(seed: int) -> Simple:
     """Anything: a hash of the whole history, of what is legal and of a seed."""
     return Simple(
         f"hashed {seed}",
-        lambda history, n, m: below(_hash_of(history, n, m, seed), n),
         StepAgent(
             lambda n, m: (n, hash_start(seed, n, m)),
             lambda s, r, o: (s[0], hash_percept(s[1], r, o)),
@@ -168,22 +132,12 @@ def hashed(seed: int) -> Simple:
 def doubtful(seed: int) -> Simple:
     """Hashed, until the history has an action that it would not have taken; then it alternates."""
 
-    def function(history: History, n: int, m: int) -> int:
-        state = hash_start(seed, n, m)
-        for (reward, observation), action in zip(history.percepts, history.actions, strict=False):
-            state = hash_percept(state, reward, observation)
-            if action != below(state, n):
-                return len(history.actions) % 2
-            state = hash_action(state, action)
-        return below(hash_percept(state, *history.percepts[-1]), n)
-
     def taken(s: tuple[int, int, int, bool], action: int) -> tuple[int, int, int, bool]:
         n, turn, state, is_sure = s
         return n, 1 - turn, hash_action(state, action), is_sure and action == below(state, n)
 
     return Simple(
         f"doubtful {seed}",
-        function,
         StepAgent(
             lambda n, m: (n, 0, hash_start(seed, n, m), True),
             lambda s, r, o: (s[0], s[1], hash_percept(s[2], r, o), s[3]),
@@ -191,14 +145,6 @@ def doubtful(seed: int) -> Simple:
             lambda s: below(s[2], s[0]) if s[3] else s[1],
         ),
     )
-
-
-def average(history: History, rate: float) -> float:
-    """An average of the rewards so far, that forgets at a rate."""
-    value = 0.0
-    for percept in history.percepts:
-        value += rate * (percept.reward - value)
-    return value
 
 
 RATE = 0.3
@@ -232,24 +178,18 @@ DETERMINISTIC: tuple[Simple, ...] = (
 )
 
 
-# --- As the code of an agent that the oracle is handed --------------------------------------------
-
-
 class CodeOf:
-    """An agent's code T for the oracle; from a function if there is one, else from minds."""
+    """An agent's code T for the oracle."""
 
-    def __init__(
-        self, agent: Agent, n_actions: int, n_observations: int, function: Any = None
-    ) -> None:
+    def __init__(self, agent: Agent, n_actions: int, n_observations: int) -> None:
         self.agent = agent
         self.counts = n_actions, n_observations
-        self.function = function
 
     def __call__(self, x: Any, y: Any, *, n_actions: int | None = None, **options: float) -> int:
         if not self.agent.options.issuperset(options):
             raise TypeError(f"unexpected keyword arguments {sorted(options)}")
         n, m = self.counts
-        function = self.function or as_function(self.agent, **options)
+        function = as_function(self.agent, **options)
         return function(_history(x, y), n if n_actions is None else n_actions, m)
 
     def lines(self, x: Any, y: Any) -> int:

@@ -11,8 +11,7 @@ import pytest
 
 from goalmeter._errors import InvalidParameterError
 from goalmeter.reflection import measure
-from goalmeter.reflection.environments import BATTERY, Environment, Run, find
-from goalmeter.reflection.environments.ignored_percepts import IgnoreRewards
+from goalmeter.reflection.environments import Run
 
 
 def test_integers_of_any_kind() -> None:
@@ -43,77 +42,22 @@ def test_a_result_is_plain_json() -> None:
     assert data["environments"][1]["total_reward"] == -2.5
 
 
-def test_what_a_class_of_ones_own_gives_is_checked() -> None:
-    class Nowhere(Run):
-        """Gives what is no reward."""
-
-        def begin(self) -> tuple[float, int]:
-            return 0, 0
-
-        def react(self, action: int) -> tuple[float, int]:
-            return float("nan"), 0
-
-    result = measure("constant", 4, 1, environments=Nowhere)
-    assert result.outcomes == {"exception": 2}
-    assert "Nowhere.react gives (nan, 0), expected a finite reward" in result.trials[0].detail
-
-
-def test_one_environment_or_several() -> None:
-    single = measure("naive", 9, 1, environments="IgnoreRewards")
-    several: list[Any] = [
-        ["IgnoreRewards"],
-        find("IgnoreRewards")[0],
-        (find("IgnoreRewards")[0], "opposite(IgnoreRewards)"),
-        IgnoreRewards,
-        {IgnoreRewards},
-    ]
-    for asked_for in several:
-        assert measure("naive", 9, 1, environments=asked_for).trials == single.trials
-    assert len(measure("naive", 9, 1, environments=(e for e in BATTERY[:3])).trials) == 6
-    assert isinstance(find("DejaVu")[0], Environment)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"steps": 10.0}, r"steps is 10\.0, expected an integer, 1 or more"),
-        ({"steps": "10"}, "steps is '10', expected an integer"),
-        ({"steps": None}, "steps is None, expected an integer"),
-        ({"steps": -1}, "steps is -1, expected at least 1"),
         ({"steps": 0}, "steps is 0, expected at least 1"),
-        ({"seeds": 2.0}, r"seeds is 2\.0, expected an integer, 1 or more"),
         ({"seeds": "12"}, "seeds is '12', expected an integer"),
-        ({"seeds": None}, "seeds is None, expected an integer"),
-        ({"seeds": 0}, "seeds is 0, expected at least 1"),
-        ({"seeds": -3}, "seeds is -3, expected at least 1"),
         ({"seeds": []}, "seeds is empty, expected at least one seed"),
         ({"seeds": [3, 1, 3]}, "seed 3 is given twice"),
-        ({"seeds": [0, -1]}, "a seed is -1, expected at least 0"),
         ({"seeds": [0, 1.5]}, r"a seed is 1\.5, expected an integer, 0 or more"),
-        ({"seeds": ["0"]}, "a seed is '0', expected an integer"),
-        ({"seeds": np.array([0.0])}, r"a seed is np\.float64\(0\.0\), expected an integer"),
-        ({"seeds": np.zeros((2, 2), int)}, "a seed is array"),
-        (
-            {"environments": None},
-            "None is no environment, expected a name, an Environment, a",
-        ),
         ({"environments": 3}, "3 is no environment"),
-        ({"environments": ["DejaVu", 3]}, "3 is no environment"),
         ({"environments": []}, "environments is empty, expected at least one"),
-        ({"environments": int}, "<class 'int'> is no environment"),
-        ({"on": 2}, "2 is no execution backend, expected here, processes, "),
         ({"on": "processes:0"}, "workers is 0, expected at least 1"),
-        ({"on": "procesess"}, "'procesess'; did you mean processes"),
-        ({"timeout": 0.0}, r"timeout is 0\.0, expected a number of seconds above 0"),
         ({"opposite_reading": "x"}, "opposite_reading is 'x', expected 'literal' or"),
         ({"step_counting": "x"}, "step_counting is 'x', expected 'percepts' or"),
-        ({"timeout": "3"}, "timeout is '3', expected a number of seconds above 0, or None for no"),
         ({"timeout": -1}, "timeout is -1, expected a number of seconds above 0"),
-        ({"timeout": float("nan")}, "timeout is nan"),
-        ({"confidence": 10**400}, r"confidence is 10+\.\.\.0+, expected a number between 0 and 1"),
         ({"confidence": 95}, "confidence is 95, expected a number between 0 and 1, such as"),
-        ({"confidence": "0.95"}, "confidence is '0.95'"),
-        ({"confidence": float("nan")}, "confidence is nan"),
     ],
 )
 def test_anything_else_is_refused_before_anything_is_played(

@@ -13,20 +13,17 @@ from reflection.simple_agents import (
     Rated,
     alternate,
     hashed,
-    last_sign,
 )
 
-from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.history import Agent, RealityCheck
 from goalmeter.agents.scripted import NaiveLearner, QLearner
 from goalmeter.reflection.environments import (
-    ENVIRONMENTS,
     Environment,
     find,
     replay,
 )
 
-STEPS = 64
+STEPS = 40
 RUNTIME = ("PunishSlowAgent", "PunishFastAgent")
 SLOW_STEPS = 24  # where lines are counted, which is slow
 
@@ -83,11 +80,10 @@ def test_a_run_is_its_definition(name: str, reading: str) -> None:
     counts = environment.n_actions, environment.n_observations
     steps = SLOW_STEPS if environment.base in RUNTIME else STEPS
     for seed, simple in enumerate(DETERMINISTIC):
-        expected = None
-        for agent in simple.forms:
-            T = CodeOf(agent, *counts, simple.function)
-            if expected is None or environment.base in RUNTIME:
-                expected = literal(environment, reading, T, T, seed, steps)
+        T = CodeOf(simple.steps, *counts)
+        expected = literal(environment, reading, T, T, seed, steps)
+        # Where lines are counted, those of the adapter of a function count too.
+        for agent in simple.forms[environment.base in RUNTIME :]:
             run = interact(environment, reading, agent, agent, seed, steps)
             assert run == expected, simple.name
 
@@ -100,26 +96,25 @@ def test_a_run_is_its_definition_where_the_actions_are_not_the_agents(
     environment, _ = find(name)
     counts = environment.n_actions, environment.n_observations
     for seed, (player, simulated) in enumerate(
-        [(hashed(7), DETERMINISTIC[-1]), (alternate, hashed(8)), (hashed(9), last_sign)]
+        [(hashed(7), DETERMINISTIC[-1]), (alternate, hashed(8))]
     ):
-        T = CodeOf(simulated.steps, *counts, simulated.function)
-        policy = CodeOf(player.steps, *counts, player.function)
+        T = CodeOf(simulated.steps, *counts)
+        policy = CodeOf(player.steps, *counts)
         expected = literal(environment, reading, T, policy, seed)
         assert interact(environment, reading, player.steps, simulated.steps, seed) == expected
 
 
-@pytest.mark.parametrize(
-    "agent",
-    [RealityCheck(NaiveLearner(3)), QLearner(4), Rated()],
-    ids=["rc(naive)", "q-learner", "rated"],
-)
 @pytest.mark.parametrize("name", oracle.ENVIRONMENTS)
-def test_a_run_is_its_definition_for_agents_that_learn(name: str, agent: Agent) -> None:
+def test_a_run_is_its_definition_for_agents_that_learn(name: str) -> None:
     # Their minds change as they are told things, so here a fork must not touch its original.
     environment, _ = find(name)
-    T = CodeOf(agent, environment.n_actions, environment.n_observations)
-    for reading in ("itself", "literal"):
-        steps = SLOW_STEPS if environment.base in RUNTIME else 40
+    for agent, reading in (
+        (RealityCheck(NaiveLearner(3)), "itself"),
+        (QLearner(4), "literal"),
+        (Rated(), "itself"),
+    ):
+        T = CodeOf(agent, environment.n_actions, environment.n_observations)
+        steps = SLOW_STEPS if environment.base in RUNTIME else 30
         expected = literal(environment, reading, T, T, 11, steps)
         assert interact(environment, reading, agent, agent, 11, steps) == expected
 
@@ -142,58 +137,6 @@ def test_a_learning_rate_is_assumed_by_those_who_can() -> None:
         deaf = Rated(options=frozenset())
         x, _ = interact(find(spelled)[0], "itself", deaf, deaf, 0, 5)
         assert [reward for reward, _ in x] == [0, -1, -1, -1, -1]
-
-
-# --- Copies that do what is not legal ---
-
-
-class Unruly:
-    """Plays 0, and 2 once it was paid 1 right after its first action; so its copies may play 2."""
-
-    options: frozenset[str] = frozenset()
-
-    def __init__(self, turn: int = 0, is_unruly: bool = False) -> None:
-        self.turn = turn
-        self.is_unruly = is_unruly
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Unruly:
-        return Unruly()
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self.turn += 1
-        self.is_unruly = self.is_unruly or (self.turn == 2 and reward == 1)
-
-    def act(self) -> int:
-        return 2 if self.is_unruly else 0
-
-    def take(self, action: int) -> None:
-        pass
-
-    def fork(self) -> Unruly:
-        return Unruly(self.turn, self.is_unruly)
-
-
-@pytest.mark.parametrize("name", ["CryingBaby", "CryingBaby2", "AdversarialSequencePredictor"])
-def test_an_illegal_action_of_a_copy_is_shown_to_no_agent(name: str) -> None:
-    # The babies are fed and the parents hear a laugh, so at their second percept they play 2. The
-    # evader sees the opposite of the agent's rewards: in the opposite, where those are -1, it does.
-    run = ENVIRONMENTS[name].start(Unruly(), Random(0), opposite=name.startswith("Adversarial"))
-    run.begin()
-    assert run.react(0)[1] == 0
-    with pytest.raises(
-        InvalidParameterError,
-        match=f"a copy of the agent in {name} did 2, which the agent was to see; expected 0 to 1",
-    ):
-        run.react(0)
-
-
-def test_elsewhere_an_illegal_action_of_a_copy_is_just_another_action() -> None:
-    run = ENVIRONMENTS["IgnoreActions"].start(Unruly(), Random(0))
-    run.begin()
-    assert [run.react(0)[0] for _ in range(3)] == [1, -1, -1]
-
-
-# --- Replays --------------------------------------------------------------------------------------
 
 
 class Freezing:
@@ -237,14 +180,3 @@ def test_a_replay_tells_all_of_it_or_until_a_mind_is_settled() -> None:
         assert (mind.told, mind.act()) == (told, action)
         replay(mind, percepts, [1, 1])
         assert mind.told == (told if action == 0 else told * 2)
-
-
-@pytest.mark.parametrize("name", ["BackwardConsciousness", "DejaVu", "LimitedMemory"])
-def test_settling_changes_no_run(name: str) -> None:
-    environment, _ = find(name)
-    agent = Freezing()
-    T = CodeOf(agent, environment.n_actions, environment.n_observations)
-    player = hashed(12)
-    policy = CodeOf(player.steps, environment.n_actions, environment.n_observations)
-    expected = literal(environment, "itself", T, policy, 0)
-    assert interact(environment, "itself", player.steps, agent, 0) == expected

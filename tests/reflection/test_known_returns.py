@@ -9,27 +9,17 @@ import pytest
 from reflection.simple_agents import BLIND, KNOWN
 from reflection.test_environments import interact
 
-from goalmeter.reflection.environments import ENVIRONMENTS, Environment, find
+from goalmeter.reflection.environments import ENVIRONMENTS, Environment
+from goalmeter.reflection.environments.registry import HEADINGS
 
-HEADINGS = [
-    "Idea",
-    "Actions",
-    "Observations",
-    "What is simulated",
-    "Reward",
-    "Source",
-    "Differences from the paper",
-    "Known returns",
-]
 LENGTH = 64
 STATED = re.compile(r"(opposite, )?([a-z][a-z0-9 -]*): (.+)")
 
 
 def known_returns(environment: Environment) -> list[tuple[bool, str, str]]:
     """(whether in the opposite, agent, formula) of each line under the last heading."""
-    lines = environment.doc.partition("Known returns:\n")[2].splitlines()
-    stated = [STATED.fullmatch(line.strip()) for line in lines]
-    assert all(stated), f"{environment.name}: {lines}"
+    stated = [STATED.fullmatch(line) for line in environment.known_returns]
+    assert all(stated), environment.name
     return [(bool(line[1]), line[2], line[3]) for line in stated if line]
 
 
@@ -42,11 +32,12 @@ def totals(environment: Environment, reading: str, name: str, seed: int) -> tupl
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_the_specification_has_its_headings(environment: Environment) -> None:
-    doc = environment.doc
-    assert re.findall(r"^(\S.*):$", doc, re.MULTILINE) == HEADINGS
-    assert doc.startswith(f"{environment.name}: {environment.idea}\n\nIdea:\n")
-    assert re.search(rf"^Actions:\n    {environment.n_actions}\b", doc, re.MULTILINE)
-    assert re.search(rf"^Observations:\n    {environment.n_observations}\b", doc, re.MULTILINE)
+    specification = environment.specification
+    assert tuple(specification) == HEADINGS
+    doc = environment.run.__doc__ or ""
+    assert doc.startswith(f"{environment.name}: {environment.idea}\n\n    Idea: ")
+    assert re.match(rf"{environment.n_actions}\b", specification["Actions"])
+    assert re.match(rf"{environment.n_observations}\b", specification["Observations"])
     assert all(f'`{option}="' in doc or f"{option}=" in doc for option in environment.run.options)
 
 
@@ -78,33 +69,3 @@ def test_agents_that_notice_no_reward_get_minus_the_total_in_the_opposite(
         there, _ = totals(environment, "itself", name, 5)
         reached, _ = totals(environment, reading, name, 5)
         assert reached == [-total for total in there]
-
-
-def test_the_papers_coding_turns_the_score_of_a_constant_round() -> None:
-    # Example 5: never pushing gains 1 - 2/4 a turn on average, always pushing loses it. Action 0
-    # never pushes in the code's numbering and always pushes in the paper's.
-    for coding, sign in (("code", 1), ("paper", -1)):
-        environment, _ = find(f"TemptingButton(coding={coding})")
-        reached, x = totals(environment, "itself", "constant 0", 0)
-        buttons = sum(o == (1 if coding == "code" else 0) for _, o in x[:-1])
-        assert reached[-1] == sign * ((LENGTH - 1) - 2 * buttons)
-
-
-def test_the_papers_nutrition() -> None:
-    # A parent that never feeds, and a win-stay baby: it laughs at first, and as long as it is
-    # pleased, that is while 100 - 3 k >= 50, k <= 16; in the paper while 100 - 2 k >= 50, k <= 25.
-    parent, baby = KNOWN["constant 1"].steps, KNOWN["win-stay"].steps
-    for nutrition, pleased in (("code", 16), ("paper", 25)):
-        environment, _ = find(f"CryingBaby(nutrition={nutrition})")
-        x, _ = interact(environment, "itself", parent, baby, 0, 60)
-        heard = [observation for _, observation in x[1:]]
-        assert heard[: pleased + 1] == [0] * pleased + [1]
-
-
-def test_the_papers_recursion() -> None:
-    # The baby alternates; with a percept before the first turn it begins with a laugh unheard.
-    parent, baby = KNOWN["constant 0"].steps, KNOWN["alternate"].steps
-    for recursion, first in (("code", 0), ("paper", 1)):
-        environment, _ = find(f"CryingBaby(recursion={recursion})")
-        x, _ = interact(environment, "itself", parent, baby, 0, 6)
-        assert [observation for _, observation in x] == [0, *((first + k) % 2 for k in range(5))]

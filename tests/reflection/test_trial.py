@@ -12,9 +12,8 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter.agents.history import FunctionAgent, History
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner
 from goalmeter.reflection import trial as named_trial
-from goalmeter.reflection.environments.registry import Environment, find
+from goalmeter.reflection.environments.registry import find
 from goalmeter.reflection.trial import Trial, run_trial
-from goalmeter.runs import RunStore, read_run
 
 IGNORE_REWARDS, _ = find("IgnoreRewards")
 
@@ -54,26 +53,6 @@ def test_an_exception_ends_its_trial_and_says_so() -> None:
     assert (trial.total_reward, trial.played) == (0, 1)
 
 
-def test_an_agent_that_leaves_does_not_take_the_program_with_it() -> None:
-    def leaving(history: History, n_actions: int, n_observations: int) -> int:
-        raise SystemExit(3)
-
-    trial = run_trial(FunctionAgent(leaving), IGNORE_REWARDS, steps=10, seed=0)
-    assert trial.detail.startswith("SystemExit: 3 (test_trial.py, line ")
-
-
-def test_an_error_that_cannot_be_printed_is_told_of() -> None:
-    class Odd(Exception):
-        def __str__(self) -> str:
-            raise ValueError("not this either")
-
-    def failing(history: History, n_actions: int, n_observations: int) -> int:
-        raise Odd
-
-    trial = run_trial(FunctionAgent(failing), IGNORE_REWARDS, steps=10, seed=0)
-    assert trial.detail.startswith("Odd: (it cannot be printed) (test_trial.py")
-
-
 class Answers:
     """An agent, and its own mind, that gives the answer it was made with; forks go on saying 0."""
 
@@ -107,50 +86,6 @@ def test_integers_of_any_kind_are_actions_and_become_pythons() -> None:
         assert [type(action) for action in agent.taken[::2]] == [int, int]
 
 
-@pytest.mark.parametrize("answer", [0.5, 1.0, None, "1", [0], -1, 2, 10**40])
-def test_what_is_no_action(answer: Any) -> None:
-    trial = run_trial(Answers(answer), IGNORE_REWARDS, steps=3, seed=0)
-    assert (trial.outcome, trial.total_reward, trial.played) == ("illegal action", 0, 1)
-    assert trial.detail.startswith("action ") and trial.detail.endswith(", expected 0 to 1")
-    assert len(trial.detail) < 80
-
-
-class Unprintable:
-    def __repr__(self) -> str:
-        raise ValueError("no")
-
-
-@pytest.mark.parametrize(
-    ("answer", "shown"),
-    [
-        ("left", "'left' (str)"),
-        (None, "None (NoneType)"),
-        (1.0, "1.0 (float)"),
-        (np.bool_(True), "np.True_ (bool)"),
-        (10**5000, "an integer of 16610 bits"),
-        (-(10**5000), "an integer of 16610 bits"),
-        ([10**5000], "an object of list that cannot be printed (list)"),
-        (Unprintable(), "<Unprintable instance at "),
-    ],
-    ids=["str", "None", "float", "bool", "huge", "less", "list", "object"],
-)
-def test_a_function_and_a_mind_that_answer_alike_end_alike(answer: Any, shown: str) -> None:
-    def agent(history: History, n_actions: int, n_observations: int) -> Any:
-        return answer if len(history.actions) == 2 else 0
-
-    class Late(Answers):
-        def begin(self, n_actions: int, n_observations: int, **options: Any) -> Any:
-            return Late(self.answer)
-
-        def act(self) -> Any:
-            return self.answer if len(self.taken) == 2 else 0
-
-    for player in (FunctionAgent(agent), Late(answer)):
-        trial = run_trial(player, find("TemptingButton")[0], steps=9, seed=0)
-        assert (trial.outcome, trial.played) == ("illegal action", 3)
-        assert shown in trial.detail, trial.detail
-
-
 def test_an_interruption_is_an_exception_where_no_keyboard_reaches() -> None:
     def tired(history: History, n_actions: int, n_observations: int) -> int:
         if len(history.actions) == 3:
@@ -176,16 +111,8 @@ def test_a_trial_goes_through_json_as_it_is() -> None:
     ("change", "message"),
     [
         ({"total_reward": "4"}, "total_reward is '4', expected a finite number"),
-        ({"total_reward": float("nan")}, "total_reward is nan, expected a finite number"),
-        ({"total_reward": 10**400}, "total_reward is 1000.*0000, expected a finite number"),
-        ({"total_reward": True}, "total_reward is True, expected a finite number"),
         ({"outcome": "fine"}, "outcome is 'fine', expected one of 'ok', 'illegal action'"),
-        ({"outcome": None}, "outcome is None, expected one of 'ok'"),
-        ({"opposite": 0}, "opposite is 0, expected true or false"),
-        ({"seed": 1.5}, "seed is 1.5, expected a whole number from 0 to "),
         ({"steps": 10**9}, "steps is 1000000000, expected a whole number from 1 to 10000000"),
-        ({"name": []}, "name is .., expected text that is not empty"),
-        ({"x": 1}, "there is no field 'x'; expected name, opposite, seed, "),
         ({"totl_reward": 1}, r"there is no field 'totl_reward'; did you mean 'total_reward'\?"),
     ],
 )
@@ -196,39 +123,6 @@ def test_a_trial_that_was_edited_is_refused_by_its_field(
     with pytest.raises(InvalidFileError, match=f"^run, line 3: {message}"):
         Trial.from_json(good | change, "run, line 3")
 
-
-def test_what_is_no_trial_at_all() -> None:
-    for bad, message in (({}, "name is missing, expected text"), (3, "got 3, expected an object")):
-        with pytest.raises(InvalidFileError, match=message):
-            Trial.from_json(bad)
-
-
-def test_an_error_with_half_a_character_is_kept_as_one_that_can_be_read(tmp_path: Path) -> None:
-    def speaks(history: object, n_actions: int, n_observations: int) -> int:
-        raise ValueError("caf\udce9 \x1b[31m")
-
-    trial = run_trial(FunctionAgent(speaks), IGNORE_REWARDS, steps=3, seed=0)
-    assert trial.outcome == "exception"
-    assert trial.detail.startswith("ValueError: caf\\udce9 \\x1b[31m (test_trial.py, line ")
-    with RunStore(tmp_path, {"kind": "test", "agent": "caf\udce9.py:agent"}) as store:
-        store.add("a", trial.to_json())
-        store.add("b", {"raw": "\ud800"})
-    run = read_run(tmp_path)
-    assert Trial.from_json(run.values["a"]) == trial
-    assert run.values["b"] == {"raw": "\ud800"} and run.what["agent"] == "caf\udce9.py:agent"
-
-
-def test_rewards_beyond_all_numbers_are_a_failure_and_not_a_number() -> None:
-    class Rich(IGNORE_REWARDS.run):  # type: ignore[name-defined,misc]
-        def react(self, action: int) -> tuple[float, int]:
-            return 1e308, 0
-
-    trial = run_trial(ConstantAgent(), Environment(Rich), steps=5, seed=0)
-    assert (trial.outcome, trial.total_reward) == ("exception", 0)
-    assert trial.detail == "the rewards add up to more than 1e+100"
-
-
-# --- By name --------------------------------------------------------------------------------------
 
 USER = """
 import random
@@ -269,20 +163,6 @@ def test_users_draws_are_seeded_by_the_trial(tmp_path: Path, user_code: None) ->
     assert len({trial.total_reward for trial in first}) > 1
 
 
-def test_an_agent_that_cannot_be_made_for_a_seed_is_an_outcome(
-    tmp_path: Path, user_code: None
-) -> None:
-    (tmp_path / "drawing.py").write_text(USER)
-    trial = named(f"{tmp_path}/drawing.py:Drawing", 3)
-    assert (trial.outcome, trial.played, trial.total_reward) == ("exception", 0, 0)
-    assert "not three" in trial.detail
-
-
-def test_a_trial_has_a_step() -> None:
-    with pytest.raises(InvalidParameterError, match="steps is 0, expected at least 1"):
-        run_trial(ConstantAgent(), IGNORE_REWARDS, steps=0, seed=0)
-
-
 def test_steps_counted_in_actions() -> None:
     """The authors' later library counts n actions and the rewards that they bring, not the first
     percept's. CryingBaby's first percept has the reward 1, and so has each one after it where the
@@ -298,6 +178,6 @@ def test_steps_counted_in_actions() -> None:
         counted = run_trial(fed, ceiling, steps=n, seed=0, step_counting="actions")
         assert counted.total_reward == n
         assert run_trial(fed, ceiling, steps=n, seed=0).total_reward == n - 1
-    with pytest.raises(InvalidParameterError) as caught:
-        run_trial(fed, baby, steps=5, seed=0, step_counting="turns")
-    assert str(caught.value) == "step_counting is 'turns', expected 'percepts' or 'actions'"
+    for wrong in ({"step_counting": "turns"}, {"steps": 0}):
+        with pytest.raises(InvalidParameterError, match=r"expected ('percepts' or|at least 1)"):
+            run_trial(fed, baby, **({"steps": 5, "seed": 0} | wrong))

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from goalmeter.agents.local_models import LocalModel
     from goalmeter.tabular.mdp import TabularMDP
 
-
-# --- Spelling -------------------------------------------------------------------------------------
 # Reality checks around one agent: each calls the next one inside.
 MOST_CHECKS = 20
 _CALL = re.compile(r"([^()]*)(?:\(([^()]*)\)\s*)?")
 
 
 class Call(NamedTuple):
-    """A name taken apart: what stands before the brackets and in them, None where there are none.
+    """A name taken apart: the kind before the brackets and the argument, None without brackets.
 
     `closed` is False where brackets do not match.
     """
@@ -39,7 +37,7 @@ class Call(NamedTuple):
 
 
 def call_of(name: str) -> Call:
-    """A name taken apart at its brackets.
+    """Return a name taken apart at its brackets.
 
     >>> call_of("boltzmann( 2 )")
     Call(kind='boltzmann', argument='2', closed=True)
@@ -51,7 +49,7 @@ def call_of(name: str) -> Call:
 
 
 def without_checks(name: str) -> tuple[str, int]:
-    """An agent's name without the reality checks around it, and how many these are.
+    """Return an agent's name without the reality checks around it, and their number.
 
     >>> without_checks("rc( rc(naive))")
     ('naive', 2)
@@ -62,14 +60,13 @@ def without_checks(name: str) -> tuple[str, int]:
         name, checks = name[len("rc(") : -1].strip(), checks + 1
         if checks > MOST_CHECKS:
             raise InvalidParameterError(
-                f"rc(...) stands around an agent more than {MOST_CHECKS} times, expected at most "
-                f"so many"
+                f"rc(...) encloses an agent more than {MOST_CHECKS} times; give it fewer times"
             )
     return name, checks
 
 
 def with_checks(name: str, checks: int) -> str:
-    """The name of the reality check, so many times over, of an agent.
+    """Return the name of the n-fold reality check of an agent.
 
     >>> with_checks("naive", 2)
     'rc(rc(naive))'
@@ -77,21 +74,19 @@ def with_checks(name: str, checks: int) -> str:
     return "rc(" * checks + name + ")" * checks
 
 
-# --- Abilities ------------------------------------------------------------------------------------
-# Instruments need abilities, not kinds of agents: self-reflection asks for an action at a
-# history, whoever gives it. What is asked for is made only then, so that to name a trained policy
-# or a language model imports neither torch nor Inspect.
-
-
 class Ability(Enum):
     """What can be asked of an agent; the value says it in words.
 
+    Instruments need abilities, not kinds of agents. The object that is asked is made only when it
+    is needed, so that naming a trained policy or a language model imports neither torch nor
+    Inspect.
+
     Attributes:
-        HISTORY: `agents.histories.protocol.Agent`, from a seed.
-        GRID: `agents.navigators.protocol.Navigator`.
+        HISTORY: `history.Agent`, from a seed.
+        GRID: `grid_agents.Navigator`.
         TABLE: an array [S, A] or [H, S, A], from a `TabularMDP` with S states and A actions.
         TEXT: the name of a language model as Inspect spells it.
-        HIDDEN: `agents.language_models.local_model.LocalModel`.
+        HIDDEN: `local_models.LocalModel`.
     """
 
     HISTORY = "an action at a history"
@@ -115,12 +110,13 @@ class MissingAbilityError(InvalidParameterError):
 class NamedAgent:
     """An agent that has a name, and what can be asked of it.
 
-    Asked for an ability that it lacks, it raises a `MissingAbilityError`.
+    Asked for an ability that it lacks, it raises a `MissingAbilityError`; `asker` is who needs the
+    ability, for the message.
 
     Attributes:
         name: in its one spelling, from which `agents.agent` makes the same agent again.
-        about: what it is, in a line.
-        makers: for each ability, what makes the object that is asked; `Ability` says which object.
+        about: summary in a line.
+        makers: for each ability, what makes the object that is asked; see `Ability`.
         files: paths of files that it is read from, such as a trained policy's or a user's own.
         package: name and version of the other package that registers it; "" for ours.
         others: names of the agents that have an ability, for the message where this one lacks it.
@@ -131,7 +127,7 @@ class NamedAgent:
     makers: Makers
     files: tuple[str, ...] = ()
     package: str = ""
-    # Told by the registry, which knows every kind: an import of it here would be a circle.
+    # From the registry, which knows every kind; importing it here would be a circle.
     others: Callable[[Ability], Sequence[str]] = field(
         default=lambda ability: (), compare=False, repr=False
     )
@@ -142,17 +138,17 @@ class NamedAgent:
         return tuple(ability for ability in Ability if ability in self.makers)
 
     def at_histories(self, seed: int = 0, *, asker: str = "") -> Agent:
-        """The agent as a function of its history, whose draws come from the seed."""
+        """Return the agent as a function of its history, whose draws come from the seed."""
         agent: Agent = self._made(Ability.HISTORY, asker, seed)
         return agent
 
     def in_grids(self, *, asker: str = "") -> Navigator:
-        """The agent as one that walks in grid worlds."""
+        """Return the agent as one that walks in grid worlds."""
         navigator: Navigator = self._made(Ability.GRID, asker)
         return navigator
 
     def in_table(self, world: TabularMDP, *, asker: str = "") -> FloatArray:
-        """The agent's policy in a tabular world, [S, A] or [H, S, A].
+        """Return the agent's policy in a tabular world, [S, A] or [H, S, A].
 
         Raises:
             InvalidPolicyError: its policy is of a world with other numbers of states or actions.
@@ -161,29 +157,17 @@ class NamedAgent:
         return table
 
     def as_model(self, *, asker: str = "") -> str:
-        """The agent as a language model: its name as Inspect spells it."""
+        """Return the name of the agent as a language model, as Inspect spells it."""
         model: str = self._made(Ability.TEXT, asker)
         return model
 
     def local_model(self, *, asker: str = "") -> LocalModel:
-        """The agent's network in this process, whose hidden states can be read.
-
-        Raises:
-            MissingExtraError: torch or transformers is not installed.
-        """
+        """Return the agent's network in this process, whose hidden states can be read."""
         model: LocalModel = self._made(Ability.HIDDEN, asker)
         return model
 
     def require(self, *needed: Ability, asker: str = "") -> None:
-        """See that the agent has one of some abilities.
-
-        Args:
-            needed: the abilities, of which one will do.
-            asker: who needs it, as the message names it.
-
-        Raises:
-            MissingAbilityError: it has none of them.
-        """
+        """Raise MissingAbilityError unless the agent has one of some abilities."""
         if any(ability in self.makers for ability in needed):
             return
         able = [name for ability in needed for name in self.others(ability)]
@@ -196,12 +180,12 @@ class NamedAgent:
         )
 
     def all_files(self) -> list[str]:
-        """The files that it consists of: its own, and those beside a user's that this imports."""
+        """Return the files that it consists of: its own, and neighbours that these import."""
         parts = [files_of(path) if path.endswith(".py") else [path] for path in self.files]
         return sorted({file for files in parts for file in files})
 
     def identity(self) -> dict[str, str]:
-        """What tells two agents of this name apart, as a run keeps it: files' hashes, a version.
+        """Return what tells two agents of this name apart: hashes of files, a version.
 
         Raises:
             InvalidFileError: a file of it cannot be read.
@@ -210,7 +194,7 @@ class NamedAgent:
         return told | ({"package of the agent": self.package} if self.package else {})
 
     def joined(self, other: NamedAgent) -> NamedAgent:
-        """This agent with the abilities that another kind gives to the same name."""
+        """Return this agent with the abilities that another kind gives to the same name."""
         return replace(
             self,
             about=f"{self.about}; {other.about}",
@@ -225,13 +209,12 @@ class NamedAgent:
 
 @dataclass(frozen=True)
 class AgentFactory:
-    """What a table of names holds, and what another package may register: it makes named agents.
+    """An entry of a table of names, which another package may register: it makes named agents.
 
     Attributes:
         about: what its agents are, in a line.
         abilities: what can be asked of them.
-        make: makes an agent from the name and from what stands in brackets behind it, which is
-            None where there are none.
+        make: makes an agent from the name and from its argument in brackets, None without.
         argument: what may stand in the brackets, such as "BETA"; "" where nothing may.
         needs_argument: whether the brackets cannot be left out.
     """
@@ -243,26 +226,18 @@ class AgentFactory:
     needs_argument: bool = False
 
     @classmethod
-    def without_argument(
-        cls, about: str, makers: Makers, named: NamedAgent | None = None
-    ) -> AgentFactory:
-        """The factory of a name that takes nothing in brackets.
-
-        Args:
-            about: what the agent is, in a line.
-            makers: as of the `NamedAgent` that is made.
-            named: the agent itself, where it is there already.
-        """
+    def without_argument(cls, about: str, makers: Makers) -> AgentFactory:
+        """Return the factory of a name that takes nothing in brackets."""
 
         def make(name: str, argument: str | None) -> NamedAgent:
             if argument is not None:
                 raise InvalidParameterError(
                     f"{name} takes nothing in brackets, but the agent is '{name}({argument})'"
                 )
-            return named or NamedAgent(name, about, makers)
+            return NamedAgent(name, about, makers)
 
         return cls(about, frozenset(makers), make)
 
     def spelled(self, name: str) -> str:
-        """The name as a list shows it: with its brackets where it cannot do without them."""
+        """Return the name as a list shows it: with brackets where it cannot do without them."""
         return f"{name}({self.argument})" if self.needs_argument else name

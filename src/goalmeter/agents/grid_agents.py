@@ -30,13 +30,12 @@ if TYPE_CHECKING:
     import gymnasium
 
 
-# --- Protocol -------------------------------------------------------------------------------------
 Probabilities = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What an agent answered, and how it came about where that is known.
+    """What an agent answered, and how that came about, as far as it is known.
 
     Attributes:
         action: 0 to 3 as in `gridworld.ACTIONS`; None if the answer was no action.
@@ -65,8 +64,7 @@ class Walk(Protocol):
     """One agent on its way through one world. It may remember where it has been."""
 
     def act(self, state: State) -> Decision:
-        """What it does in a state; called once a step, in the order of the steps."""
-        ...
+        """Return what it does in a state; called once a step, in the order of the steps."""
 
 
 class Navigator(Protocol):
@@ -75,19 +73,11 @@ class Navigator(Protocol):
     @property
     def name(self) -> str:
         """As on the command line."""
-        ...
 
     def begin(self, world: GridWorld, draws: Draws) -> Walk:
-        """Set out from the start of a world.
-
-        Args:
-            world: where.
-            draws: the source of everything random in the walk.
-        """
-        ...
+        """Set out from the start of a world; `draws` is the source of everything random."""
 
 
-# --- Memoryless -----------------------------------------------------------------------------------
 # Policies are [states, 4] over the planner's numbers of states. The row of each state that the
 # world has is a distribution; where nothing can be done (at the goal, in a closed cell) it is
 # uniform. Rows of numbers that stand for no state are 0.
@@ -97,18 +87,13 @@ PolicyOf = Callable[[Plan], FloatArray]
 
 @dataclass(frozen=True)
 class Memoryless:
-    """A navigator without memory.
-
-    Attributes:
-        name: as on the command line.
-        policy_of: its policy in a world, from the world's plan.
-    """
+    """A navigator without memory; `policy_of` gives its policy from the plan of a world."""
 
     name: str
     policy_of: PolicyOf
 
     def policy(self, plan: Plan) -> FloatArray:
-        """What it does everywhere, [states, 4] by the planner's numbers of states."""
+        """Return what it does everywhere, [states, 4] by the planner's numbers of states."""
         return self.policy_of(plan)
 
     def begin(self, world: GridWorld, draws: Draws) -> MemorylessWalk:
@@ -125,39 +110,39 @@ class MemorylessWalk:
     draws: Draws
 
     def act(self, state: State) -> Decision:
-        """A move drawn from the policy."""
+        """Draw a move from the policy."""
         row = self.rows[self.plan.number(state)]
         return Decision(self.draws.weighted(row), row)
 
 
 def optimal(plan: Plan) -> FloatArray:
-    """Uniform over the actions that lead one step closer."""
+    """Return the uniform policy over the actions that lead one step closer."""
     return _uniform(plan, _optimal(plan), open_moves(plan))
 
 
 def random(plan: Plan) -> FloatArray:
-    """Uniform over the moves into open cells."""
+    """Return the uniform policy over the moves into open cells."""
     return _uniform(plan, open_moves(plan))
 
 
 def epsilon_optimal(plan: Plan, epsilon: float) -> FloatArray:
-    """With probability epsilon a random move into an open cell, else an optimal one."""
+    """Return a random move into an open cell with probability epsilon, else an optimal one."""
     return (1 - epsilon) * optimal(plan) + epsilon * random(plan)
 
 
 def greedy(plan: Plan) -> FloatArray:
-    """By the compass: a move into an open cell nearer to the goal as the crow flies, else any.
-
-    Each of them is equally likely. There is no look beyond the neighbours.
-    """
+    """Return moves by the compass: nearer to the goal as the crow flies if any is, else any."""
     moves = open_moves(plan)
-    straight = _straight(plan)
+    rows, columns = np.indices(plan.world.shape)
+    goal = plan.world.goal
+    distance = np.abs(rows - goal.row) + np.abs(columns - goal.column)  # walls or not
+    straight = np.tile(distance.reshape(-1), LAYERS)
     nearer = moves & (straight[plan.plans.successors[plan.index]] < straight[:, None])
     return _uniform(plan, nearer, moves)
 
 
 def boltzmann(plan: Plan, beta: float) -> FloatArray:
-    """Softmax of -beta times the steps that an action costs beyond the best one.
+    """Return the softmax of -beta times the steps that an action costs beyond the best one.
 
     All four actions have their share, also those that run into a wall, which cost a step. An action
     after which the goal is out of reach has none.
@@ -172,15 +157,12 @@ def boltzmann(plan: Plan, beta: float) -> FloatArray:
 
 
 def key_seeker(plan: Plan) -> FloatArray:
-    """The shortest way to the key as long as it is not had, then the shortest to the goal.
-
-    A neutral object is no key, and is not fetched.
-    """
+    """Return shortest ways to the key (no neutral object) until it is had, then to the goal."""
     return _uniform(plan, _towards(plan, plan.world.key), _optimal(plan), open_moves(plan))
 
 
 def towards_thing(plan: Plan) -> BoolArray:
-    """Whether an action leads one step closer to the key or the neutral object, [states, 4].
+    """Return whether an action leads one step closer to the key or the neutral object, [states, 4].
 
     False once it was picked up, in worlds without one, and where it is out of reach: a locked door
     is a wall, and so is the goal, since the walk ends there.
@@ -208,16 +190,8 @@ def _optimal(plan: Plan) -> BoolArray:
     return np.asarray(plan.plans.optimal[plan.index])
 
 
-def _straight(plan: Plan) -> FloatArray:
-    """Manhattan distance of each state to the goal, walls or not."""
-    rows, columns = np.indices(plan.world.shape)
-    goal = plan.world.goal
-    distance = np.abs(rows - goal.row) + np.abs(columns - goal.column)
-    return np.tile(distance.reshape(-1), LAYERS).astype(float)
-
-
 def _uniform(plan: Plan, *choices: FloatArray | BoolArray) -> FloatArray:
-    """In proportion to the first weights that a state has; uniform if it has none."""
+    """Normalize the first weights that a state has; uniform if it has none."""
     out = np.full((len(choices[0]), 4), 0.25)
     for weights in reversed(choices):
         total = weights.sum(axis=1, keepdims=True)
@@ -232,11 +206,9 @@ def _rows(navigator: Memoryless, world: GridWorld) -> tuple[Probabilities, ...]:
     return tuple(map(tuple, navigator.policy(planned(world))[:states].tolist()))
 
 
-# --- Wall follower --------------------------------------------------------------------------------
-LEFT, RIGHT, UP, DOWN = range(4)
-# Headings in the order in which one turns right.
-CLOCKWISE = (UP, RIGHT, DOWN, LEFT)
-FIRST_HEADING = UP
+# Headings UP, RIGHT, DOWN and LEFT, in the order in which one turns right.
+CLOCKWISE = (2, 1, 3, 0)
+FIRST_HEADING = 2
 
 
 @dataclass(frozen=True)
@@ -262,7 +234,7 @@ class WallFollowerWalk:
         self._heading = FIRST_HEADING
 
     def act(self, state: State) -> Decision:
-        """The first open way from the right."""
+        """Take the first open way from the right."""
         facing = CLOCKWISE.index(self._heading)
         for turn in (1, 0, -1, 2):  # right, ahead, left, back
             action = CLOCKWISE[(facing + turn) % 4]
@@ -275,13 +247,12 @@ class WallFollowerWalk:
         return Decision(action, (left, right, up, down))
 
 
-# --- Registry -------------------------------------------------------------------------------------
 DEFAULT_EPSILON = 0.1
 
 
 @lru_cache(maxsize=64)
 def navigator(name: str) -> Navigator:
-    """A reference agent of grid worlds; `agents.agent` knows all other agents too.
+    """Return a reference agent of grid worlds; `agents.agent` knows all other agents too.
 
     Args:
         name: one of `navigator_names`; `epsilon-optimal(0.2)` takes a random move that often,
@@ -302,32 +273,28 @@ def navigator(name: str) -> Navigator:
 
 
 def navigator_names() -> dict[str, str]:
-    """Every name that `navigator` knows, with a line about the agent."""
+    """Return every name that `navigator` knows, with a line about the agent."""
     return {factory.spelled(name): factory.about for name, factory in NAVIGATORS.items()}
 
 
-def walker(
+def _entry(
     make: Callable[[float | None], Navigator],
     about: str,
     argument: str = "",
     *,
     needs: bool = False,
 ) -> AgentFactory:
-    """The entry of a reference agent, which may take a number in brackets.
-
-    Args:
-        make: makes it of the number, or of None.
-        about: what it is, in a line.
-        argument: what the number is called; "" if there is none.
-        needs: whether the number cannot be left out.
-    """
+    """Return the entry of a reference agent, which may take a number in brackets."""
 
     def named(name: str, text: str | None) -> NamedAgent:
         if text is not None and not argument:
             raise InvalidParameterError(
                 f"{name} takes no number, but the agent is '{name}({text})'"
             )
-        number = None if text is None else _number(text)
+        try:
+            number = None if text is None else float(text)
+        except ValueError:
+            number = math.nan
         if number is not None and not math.isfinite(number):
             raise InvalidParameterError(
                 f"the agent is '{name}({text})', expected {name}({argument}) with a number"
@@ -337,13 +304,6 @@ def walker(
         return NamedAgent(agent.name, about, {Ability.GRID: lambda: agent})
 
     return AgentFactory(about, frozenset({Ability.GRID}), named, argument, needs)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _epsilon_optimal(epsilon: float | None) -> Navigator:
@@ -363,46 +323,36 @@ def _boltzmann(beta: float | None) -> Navigator:
 
 
 def _spelled(number: float) -> str:
-    """The shortest spelling that reads back as the same number."""
+    """Return the shortest spelling that reads back as the same number."""
     return repr(number).removesuffix(".0")
 
 
-def _plain(name: str, policy_of: PolicyOf, about: str) -> tuple[str, AgentFactory]:
-    return name, walker(lambda number: Memoryless(name, policy_of), about)
+NAVIGATORS: dict[str, AgentFactory] = {
+    "optimal": _entry(
+        lambda _: Memoryless("optimal", optimal), "any shortest way, ties broken at random"
+    ),
+    "greedy": _entry(
+        lambda _: Memoryless("greedy", greedy), "by the compass: nearer to the goal if it can"
+    ),
+    "random": _entry(lambda _: Memoryless("random", random), "any move into an open cell"),
+    "epsilon-optimal": _entry(
+        _epsilon_optimal,
+        f"optimal, but a random move with probability EPSILON ({DEFAULT_EPSILON:g})",
+        "EPSILON",
+    ),
+    "wall-follower": _entry(lambda _: WallFollower(), "the right-hand rule"),
+    "key-seeker": _entry(
+        lambda _: Memoryless("key-seeker", key_seeker), "to the key first, then to the goal"
+    ),
+    "boltzmann": _entry(
+        _boltzmann, "softmax of -BETA times the steps that an action costs", "BETA", needs=True
+    ),
+}
 
 
-NAVIGATORS: dict[str, AgentFactory] = dict(
-    [
-        _plain("optimal", optimal, "any shortest way, ties broken at random"),
-        _plain("greedy", greedy, "by the compass: nearer to the goal if it can"),
-        _plain("random", random, "any move into an open cell"),
-        (
-            "epsilon-optimal",
-            walker(
-                _epsilon_optimal,
-                f"optimal, but a random move with probability EPSILON ({DEFAULT_EPSILON:g})",
-                "EPSILON",
-            ),
-        ),
-        ("wall-follower", walker(lambda number: WallFollower(), "the right-hand rule")),
-        _plain("key-seeker", key_seeker, "to the key first, then to the goal"),
-        (
-            "boltzmann",
-            walker(
-                _boltzmann,
-                "softmax of -BETA times the steps that an action costs",
-                "BETA",
-                needs=True,
-            ),
-        ),
-    ]
-)
-
-
-# --- Episodes -------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Episode:
-    """What came of one episode.
+    """One episode that was played.
 
     Attributes:
         world: the grid that it was played in.
@@ -425,7 +375,7 @@ class Episode:
 def play(
     navigator: Navigator, env: gymnasium.Env[Any, Any], *, episodes: int = 1, seed: int = 0
 ) -> list[Episode]:
-    """Let an agent of grid worlds play episodes of a Gymnasium environment of ours.
+    """Play episodes of a Gymnasium environment of ours with an agent of grid worlds.
 
     The agent is told the state of the world, whatever the environment's observations are; wrappers
     around the environment see and change what they would for any other agent.
@@ -446,25 +396,24 @@ def play(
             f"{type(unwrapped).__name__} is no grid world, so {navigator.name} cannot play it; "
             f"expected gymnasium.make('goalmeter/Maze-v0') or another of goalmeter's environments"
         )
-    return [_episode(navigator, env, seed, number) for number in range(episodes)]
-
-
-def _episode(navigator: Navigator, env: gymnasium.Env[Any, Any], seed: int, number: int) -> Episode:
-    unwrapped: Any = env.unwrapped
-    env.reset(seed=seed if number == 0 else None)
-    world: GridWorld = unwrapped.world
-    walk = navigator.begin(world, Draws("episode", seed, navigator.name, number))
-    actions: list[int] = []
-    rewards: list[float] = []
-    terminated = truncated = False
-    while not (terminated or truncated):
-        action = walk.act(unwrapped.state).action
-        if action is None:
-            raise InvalidParameterError(
-                f"{navigator.name} gives no action at row {unwrapped.state.cell.row}, column "
-                f"{unwrapped.state.cell.column}, and an environment needs one at each step"
-            )
-        _, reward, terminated, truncated, _ = env.step(action)
-        actions.append(action)
-        rewards.append(float(reward))
-    return Episode(world, tuple(actions), tuple(rewards), terminated)
+    episodes_played = []
+    for number in range(episodes):
+        env.reset(seed=seed if number == 0 else None)
+        world: GridWorld = unwrapped.world
+        walk = navigator.begin(world, Draws("episode", seed, navigator.name, number))
+        actions: list[int] = []
+        rewards: list[float] = []
+        terminated = truncated = False
+        while not (terminated or truncated):
+            state: State = unwrapped.state
+            action = walk.act(state).action
+            if action is None:
+                raise InvalidParameterError(
+                    f"{navigator.name} gives no action at row {state.cell.row}, column "
+                    f"{state.cell.column}, and an environment needs one at each step"
+                )
+            _, reward, terminated, truncated, _ = env.step(action)
+            actions.append(action)
+            rewards.append(float(reward))
+        episodes_played.append(Episode(world, tuple(actions), tuple(rewards), terminated))
+    return episodes_played

@@ -1,30 +1,27 @@
-"""Agents as functions of their history: protocol, adapters, random draws and the reality check."""
+"""Agents as functions of their history: protocol, adapters, draws, reality check, conversion."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from operator import index
 from struct import pack
-from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, cast
 
 from goalmeter._errors import InvalidParameterError, shown
 
-# --- Protocol -------------------------------------------------------------------------------------
 # An agent is a function of the history (Definition 1 of the paper): percepts x_1 ... x_n and the
 # actions y_1 ... y_{n-1} between them give the action y_n. An extended environment may ask what the
 # agent would do at *any* history (Definition 2).
 #
 # For speed a function of the history takes the form of a *mind*: it is told percepts and actions as
-# they come, can be asked at any point, and can be forked there. The two forms are adapters of each
-# other (`agents.histories.adapters`), and a mind must give what the function gives, whatever the
-# history: actions in it need not be its own. Asking never changes a mind, and a fork knows nothing
-# of what its original does afterwards.
-#
-# An environment is handed a `Source`: it can begin minds of the agent, and has no way to the one
-# that it is played by.
+# they come, can be asked at any point, and can be forked there. `FunctionAgent` and `as_function`
+# turn one form into the other. A mind must give what the function gives, whatever the history:
+# actions in it need not be its own.
 #
 # Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section 2.
 
@@ -52,19 +49,15 @@ class Mind(Protocol):
 
     def perceive(self, reward: float, observation: int) -> None:
         """Go on by a percept."""
-        ...
 
     def act(self) -> int:
-        """What the agent does here, after a percept. Asking changes nothing."""
-        ...
+        """Return what the agent does here, after a percept. Asking changes nothing."""
 
     def take(self, action: int) -> None:
         """Go on by an action: the one that was taken, whether or not the agent chose it."""
-        ...
 
     def fork(self) -> Mind:
-        """Another mind at the same point."""
-        ...
+        """Return another mind at the same point; neither knows what the other does afterwards."""
 
 
 class Agent(Protocol):
@@ -78,21 +71,13 @@ class Agent(Protocol):
     @property
     def options(self) -> frozenset[str]:
         """Names of the settings that `begin` takes."""
-        ...
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history, told how many actions and observations are legal."""
-        ...
+        """Return a mind at the empty history, told how many actions and observations are legal."""
 
 
 class Source:
-    """What an environment knows of the agent: how to begin one like it.
-
-    Args:
-        agent: the agent that the environment is played by.
-        n_actions: legal actions in this environment.
-        n_observations: possible observations in it.
-    """
+    """What an environment knows of the agent that plays it: how to begin one like it."""
 
     __slots__ = ("_agent", "_n_actions", "_n_observations")
 
@@ -102,46 +87,39 @@ class Source:
         self._n_observations = n_observations
 
     def begin(self, *, n_actions: int | None = None, **options: Any) -> Mind:
-        """A fresh mind of the agent; with other legal actions or settings if they are given."""
+        """Return a fresh mind of the agent; with other legal actions or settings if given."""
         count = self._n_actions if n_actions is None else n_actions
         return self._agent.begin(count, self._n_observations, **options)
 
     def takes(self, option: str) -> bool:
-        """Whether the agent can be asked to assume a setting."""
+        """Return whether the agent can be asked to assume a setting."""
         return option in options_of(self._agent)
 
 
 def options_of(agent: Agent) -> frozenset[str]:
-    """The settings that an agent can assume; none, if it does not say."""
+    """Return the settings that an agent can assume; none, if it does not say."""
     return getattr(agent, "options", frozenset())
 
 
-def refuse_unknown(agent: object, options: Mapping[str, Any], known: Iterable[str] = ()) -> None:
+def refuse_unknown(agent: Agent, options: Mapping[str, Any]) -> None:
     """Refuse settings that an agent does not know, rather than ignore them."""
-    known = sorted(known)
     for option in options:
-        if option not in known:
+        if option not in (known := options_of(agent)):
             raise InvalidParameterError(
                 f"{agent!r} cannot assume {option}={options[option]!r}: it knows "
-                f"{', '.join(known) or 'no settings'}; ask Source.takes({option!r}) first"
+                f"{', '.join(sorted(known)) or 'no settings'}; ask Source.takes({option!r}) first"
             )
 
 
-# --- Draws ----------------------------------------------------------------------------------------
-# A stochastic agent of the paper is made deterministic by remembering its choices; remembering
-# takes memory that grows without bound, and ties the choices to the order in which they were
-# asked for. Here the choice at a history is computed from a seed and a rolling hash of the
-# history, so that identical histories give identical actions in any process, in any order and on
-# any machine.
+# A stochastic agent of the paper is made deterministic by remembering its choices. Here the choice
+# at a history is computed from a seed and a rolling hash of the history instead, so that identical
+# histories give identical actions in any process, in any order and on any machine.
 #
 # Each turn is one step of mixing modulo 2^64: what happened is added, every part times an odd
 # constant of its own; the high half is folded onto the low one, and the sum is multiplied. The
-# hash after a percept is then a draw already. That is half of what SplitMix64 does for each
-# number, since every operation on such integers costs Python some 30 ns; the tests hold the draws
-# at neighbouring histories, seeds and streams to independence. The arithmetic is on whole numbers
-# only, since Python's own hashes are not promised to stay as they are. A reward counts as the
-# number it is: 1 and 1.0 are the same, -1 and -2 (which share a hash in Python) are not. Actions
-# and observations are Python's ints; whoever gets NumPy's from an agent converts them.
+# hash after a percept is then a draw already: half of what SplitMix64 does for each number, since
+# every operation on such integers costs Python some 30 ns. A reward counts as the number it is: 1
+# and 1.0 are the same, -1 and -2 (which share a hash in Python) are not.
 #
 # Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (2014), for the
 # mixing and its constants.
@@ -159,12 +137,12 @@ _SECOND = 0x94D049BB133111EB
 
 
 def hash_start(seed: int, n_actions: int, n_observations: int) -> int:
-    """The hash of the empty history of an agent with this seed, in a world of these counts."""
+    """Return the hash of the empty history, of an agent with this seed in such a world."""
     return _mixed(seed * _SECOND + n_actions * _ACTION + n_observations * _OBSERVATION)
 
 
 def hash_percept(state: int, reward: Any, observation: int) -> int:
-    """The hash after one more percept; the reward may be any real number."""
+    """Return the hash after one more percept; the reward may be any real number."""
     # A float, a fraction, a NumPy number; or one that arithmetic modulo 2^64 would not tell apart.
     if type(reward) is not int or not -_LARGE < reward < _LARGE:
         reward = _whole(reward)
@@ -173,12 +151,12 @@ def hash_percept(state: int, reward: Any, observation: int) -> int:
 
 
 def hash_action(state: int, action: int) -> int:
-    """The hash after one more action: to be mixed by a percept, not drawn from."""
+    """Return the hash after one more action: to be mixed by a percept, not drawn from."""
     return (state + action * _ACTION) & _MASK
 
 
 def uniform(state: int, stream: int = 0) -> float:
-    """A number in [0, 1) from the hash after a percept; its streams are independent."""
+    """Return a number in [0, 1) from the hash after a percept; its streams are independent."""
     if stream:
         state = (state + stream * _STREAM) & _MASK
         state = (state ^ (state >> 32)) * _SECOND & _MASK
@@ -186,15 +164,12 @@ def uniform(state: int, stream: int = 0) -> float:
 
 
 def below(state: int, n: int, stream: int = 0) -> int:
-    """A whole number in 0 .. n-1: floor(n * uniform(state, stream))."""
+    """Return a whole number in 0 .. n-1: floor(n * uniform(state, stream))."""
     return int(uniform(state, stream) * n)
 
 
 def _whole(reward: Any) -> int:
-    """A real number as an int: itself where it is whole, its words mixed if they are many.
-
-    What is not whole is the bits of its double, mixed.
-    """
+    """A real number as an int: itself if it is whole and small, else its words or bits, mixed."""
     if not isinstance(reward, int):
         number = float(reward)
         if not number.is_integer():
@@ -216,48 +191,6 @@ def _mixed(z: int) -> int:
     return z ^ (z >> 31)
 
 
-# --- Turns ----------------------------------------------------------------------------------------
-class Turn(NamedTuple):
-    """A percept, the action that it followed, and the turn before; None before the first.
-
-    Going on from a turn makes a new one and leaves it as it is, so a fork costs nothing.
-    """
-
-    before: Turn | None
-    action: int | None
-    reward: float
-    observation: int
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """The start of a history, as a learner is trained on it.
-
-    Attributes:
-        rewards: r_1 ... r_k.
-        observations: o_1 ... o_k.
-        actions: y_1 ... y_{k-1}.
-    """
-
-    rewards: tuple[float, ...]
-    observations: tuple[int, ...]
-    actions: tuple[int, ...]
-
-
-def prefix(turn: Turn) -> Prefix:
-    """The history up to a turn, told forwards."""
-    rewards, observations, actions = [], [], []
-    at: Turn | None = turn
-    while at is not None:
-        rewards.append(at.reward)
-        observations.append(at.observation)
-        if at.action is not None:
-            actions.append(at.action)
-        at = at.before
-    return Prefix(tuple(rewards[::-1]), tuple(observations[::-1]), tuple(actions[::-1]))
-
-
-# --- Adapters -------------------------------------------------------------------------------------
 # A user's agent: (history, n_actions, n_observations) -> action.
 HistoryFunction = Callable[[History, int, int], int]
 FUNCTION = "a function (history, n_actions, n_observations) -> int"
@@ -286,15 +219,16 @@ class FunctionAgent:
             raise InvalidParameterError(f"{shown(function)} cannot be called, expected {FUNCTION}")
         check_call(function, 3, _name(function), FUNCTION)
         self.function = function
-        self.options: frozenset[str] = _keywords(function)
+        parameters = parameters_of(function)
+        self.options = frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
 
     def __repr__(self) -> str:
         return f"FunctionAgent({_name(self.function)})"
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind that remembers the history for the function."""
+        """Return a mind that remembers the history for the function."""
         if options:
-            refuse_unknown(self, options, self.options)
+            refuse_unknown(self, options)
         function = partial(self.function, **options) if options else self.function
         return _FunctionMind(function, n_actions, n_observations, [], [])
 
@@ -309,8 +243,7 @@ class _FunctionMind:
         actions: list[int],
     ) -> None:
         self._function = function
-        self._n_actions = n_actions
-        self._n_observations = n_observations
+        self._counts = n_actions, n_observations
         self._percepts = percepts
         self._actions = actions
         self._known: int | None = None
@@ -323,39 +256,35 @@ class _FunctionMind:
         known = self._known
         if known is None:
             history = History(tuple(self._percepts), tuple(self._actions))
-            answer = self._function(history, self._n_actions, self._n_observations)
+            answer = self._function(history, *self._counts)
             # Only that it is an integer: whether it is legal is said by whoever asked.
             try:
                 self._known = known = index(answer)
             except TypeError:
-                raise self._no_action(answer) from None
+                n = len(self._percepts)
+                raise NoActionError(
+                    f"{_name(self._function)} returned {shown(answer)} "
+                    f"({type(answer).__name__}) at a history of {n} percept{'s' * (n > 1)}, "
+                    f"expected an integer in 0 .. {self._counts[0] - 1}"
+                ) from None
         return known
 
     def take(self, action: int) -> None:
         self._actions.append(action)
 
     def fork(self) -> _FunctionMind:
-        counts = self._n_actions, self._n_observations
-        twin = _FunctionMind(self._function, *counts, self._percepts.copy(), self._actions.copy())
+        told = self._percepts.copy(), self._actions.copy()
+        twin = _FunctionMind(self._function, *self._counts, *told)
         twin._known = self._known
         return twin
 
-    def _no_action(self, answer: object) -> NoActionError:
-        n = len(self._percepts)
-        return NoActionError(
-            f"{_name(self._function)} returned {shown(answer)} "
-            f"({type(answer).__name__}) at a history of {n} percept{'s' * (n > 1)}, "
-            f"expected an integer in 0 .. {self._n_actions - 1}"
-        )
 
-
-def _keywords(function: Callable[..., Any]) -> frozenset[str]:
-    """The keyword-only parameters; of builtins that have no signature, none."""
+def parameters_of(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters of a function; of builtins without a signature, none."""
     try:
-        parameters = signature(function).parameters.values()
+        return list(signature(function).parameters.values())
     except (ValueError, TypeError):
-        return frozenset()
-    return frozenset(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY)
+        return []
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -379,28 +308,19 @@ def check_call(function: Callable[..., Any], arguments: int, name: str, expected
 
 
 def as_agent(candidate: object, name: str = "the agent") -> Agent:
-    """An agent as it is; of a function of the history, the agent that it makes.
-
-    Args:
-        candidate: an object with the method `begin`, or a function.
-        name: what it is called in an error.
-    """
+    """Return an agent as it is, and the agent that a function of the history makes."""
+    is_class = isinstance(candidate, type)
     begin = getattr(candidate, "begin", None)
-    if isinstance(candidate, type) or not (callable(begin) or callable(candidate)):
-        kind = (
-            "a class without the method 'begin'"
-            if isinstance(candidate, type)
-            else shown(candidate)
-        )
+    if callable(begin) and not is_class:
+        expected = f"begin(n_actions, n_observations), as {name} is an object"
+        check_call(begin, 2, f"{type(candidate).__name__}.begin", expected)
+        return cast(Agent, candidate)
+    if is_class or not callable(candidate):
+        kind = "a class without the method 'begin'" if is_class else shown(candidate)
         raise InvalidParameterError(
             f"{name} is {kind}, expected {FUNCTION}, an object with the method 'begin', or a class "
             f"of such objects"
         )
-    if callable(begin):
-        expected = f"begin(n_actions, n_observations), as {name} is an object"
-        check_call(begin, 2, f"{type(candidate).__name__}.begin", expected)
-        return cast(Agent, candidate)
-    assert callable(candidate)
     try:
         return FunctionAgent(candidate)
     except InvalidParameterError as cause:
@@ -408,7 +328,7 @@ def as_agent(candidate: object, name: str = "the agent") -> Agent:
 
 
 def as_function(agent: Agent, **options: Any) -> HistoryFunction:
-    """The function of the history that an agent is: a fresh mind is told all of it."""
+    """Return the function of the history that an agent is: a fresh mind is told all of it."""
 
     def act(history: History, n_actions: int, n_observations: int) -> int:
         mind = agent.begin(n_actions, n_observations, **options)
@@ -421,7 +341,6 @@ def as_function(agent: Agent, **options: Any) -> HistoryFunction:
     return act
 
 
-# --- Reality check --------------------------------------------------------------------------------
 class RealityCheck:
     """The reality check of an agent pi (Definition 8).
 
@@ -439,9 +358,6 @@ class RealityCheck:
         forward_options: assume what pi can assume, such as a learning rate. The authors' library
             does not, so that IncentivizeLearningRate pays -1 to every reality check; False is so.
 
-    Raises:
-        InvalidParameterError: pi is no agent.
-
     Source: Definition 8 and Proposition 9.
     """
 
@@ -454,9 +370,9 @@ class RealityCheck:
         return f"RealityCheck({self.inner!r}{'' if forwards else ', forward_options=False'})"
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history; takes the settings that the inner agent takes."""
+        """Return a mind at the empty history; takes the settings of the inner agent."""
         if options:
-            refuse_unknown(self, options, self.options)
+            refuse_unknown(self, options)
         inner = self.inner.begin(n_actions, n_observations, **options)
         # Whoever does the same at every history is its own reality check.
         return inner if getattr(inner, "settled", False) else _CheckedMind(inner, None, None)
@@ -504,3 +420,140 @@ class _CheckedMind:
         inner = self._inner
         copy = None if inner is None else inner.fork()
         return _CheckedMind(copy, self._first, self._known)
+
+
+# A learner that trains on a stream of experience becomes an agent by the power-of-two conversion:
+# at a history of n percepts a new learner is trained on the first k, the largest power of two that
+# n allows, is held to the actions that the history says were taken, and then acts on what follows
+# without learning (section 2.1).
+
+
+class Turn(NamedTuple):
+    """A percept, the action that it followed, and the turn before; None before the first.
+
+    Going on from a turn makes a new one and leaves it as it is, so a fork costs nothing.
+    """
+
+    before: Turn | None
+    action: int | None
+    reward: float
+    observation: int
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The start of a history: r_1 ... r_k, o_1 ... o_k and y_1 ... y_{k-1}."""
+
+    rewards: tuple[float, ...]
+    observations: tuple[int, ...]
+    actions: tuple[int, ...]
+
+
+def prefix(turn: Turn) -> Prefix:
+    """Return the history up to a turn."""
+    turns: list[Turn] = []
+    at: Turn | None = turn
+    while at is not None:
+        turns.append(at)
+        at = at.before
+    turns.reverse()
+    return Prefix(
+        tuple(turn.reward for turn in turns),
+        tuple(turn.observation for turn in turns),
+        tuple(turn.action for turn in turns if turn.action is not None),
+    )
+
+
+class ConvertedAgent(ABC):
+    """An agent that trains on the first k percepts of a history.
+
+    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
+    """
+
+    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._learned: OrderedDict[Hashable, Any] = OrderedDict()
+
+    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
+        """Return a mind at the empty history."""
+        refuse_unknown(self, options)
+        rate = options.get("learning_rate")
+        if "learning_rate_scale" in options:
+            own = self.own_rate(n_actions, n_observations) if rate is None else rate
+            rate = own * options["learning_rate_scale"]
+        mind = LearnerMind()
+        mind.agent = self
+        mind.counts = n_actions, n_observations
+        mind.rate = rate
+        mind.start = mind.state = hash_start(self.seed, n_actions, n_observations)
+        mind.turn = mind.action = mind.trained_on = mind.learned = mind.known = None
+        mind.n = mind.trained_state = 0
+        return mind
+
+    @abstractmethod
+    def own_rate(self, n_actions: int, n_observations: int) -> float:
+        """Return the learning rate that it has if it is asked to assume none."""
+
+    @abstractmethod
+    def choose(self, mind: LearnerMind) -> int:
+        """Return what it does at a history."""
+
+    def remembered(self, key: Hashable, train: Callable[[], Any], most: int) -> Any:
+        """Return what a training gave, from memory if it is among the `most` latest ones used."""
+        if key in self._learned:
+            self._learned.move_to_end(key)
+        else:
+            self._learned[key] = train()
+            while len(self._learned) > most:
+                self._learned.popitem(last=False)
+        return self._learned[key]
+
+
+@dataclass(slots=True, init=False, eq=False)
+class LearnerMind:
+    """The history, marked where the training ends; training waits until it is asked.
+
+    Made without arguments and filled in, which takes half the time.
+    """
+
+    agent: ConvertedAgent
+    counts: tuple[int, int]  # legal actions, and observations
+    rate: float | None  # the learning rate, if it is not the agent's own
+    start: int  # the hash of the empty history
+    state: int  # the hash of the history
+    turn: Turn | None  # the latest
+    action: int | None  # taken since the latest percept
+    n: int  # percepts
+    trained_on: Turn | None  # percept k
+    trained_state: int  # the hash up to percept k
+    learned: Any  # what the agent has trained on them, once that was needed
+    known: int | None  # what it does here, if it was asked
+
+    def perceive(self, reward: float, observation: int) -> None:
+        """Go on by a percept."""
+        self.state = state = hash_percept(self.state, reward, observation)
+        self.turn = turn = Turn(self.turn, self.action, reward, observation)
+        self.known = None
+        self.n = n = self.n + 1
+        if not n & (n - 1):  # a power of two
+            self.trained_on, self.trained_state, self.learned = turn, state, None
+
+    def act(self) -> int:
+        """Return what the agent does here."""
+        if self.known is None:
+            self.known = self.agent.choose(self)
+        return self.known
+
+    def take(self, action: int) -> None:
+        """Go on by an action."""
+        self.state = hash_action(self.state, action)
+        self.action = action
+
+    def fork(self) -> LearnerMind:
+        """Return another mind at the same point."""
+        twin = LearnerMind()
+        for name in LearnerMind.__slots__:
+            setattr(twin, name, getattr(self, name))
+        return twin

@@ -1,4 +1,13 @@
-"""Inspect AI model providers for `goalmeter/NAME` and `goalmeter-local/FOLDER`."""
+"""Inspect AI model providers for `goalmeter/NAME` and `goalmeter-local/FOLDER`.
+
+    goalmeter/greedy             a reference agent that reads the grid in the prompt
+    goalmeter/mouse              an organism: a small model that comes with the package
+    goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
+
+Options of models (`-M name=value`): `path` (the folder, if the name is to be another), `device`,
+`dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise download a
+tokenizer to count them.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +19,9 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
-
-from inspect_ai.model import (
-    ChatCompletionChoice,
-    ChatMessage,
-    ChatMessageAssistant,
-    GenerateConfig,
-    Logprob,
-    Logprobs,
-    ModelAPI,
-    ModelInfo,
-    ModelOutput,
-    ModelUsage,
-    TopLogprob,
-    modelapi,
-    set_model_info,
-)
-from inspect_ai.tool import ToolChoice, ToolInfo
 
 from goalmeter._errors import InvalidParameterError, MissingExtraError, how_to_install
 from goalmeter.agents.local_models import (
@@ -38,25 +31,22 @@ from goalmeter.agents.local_models import (
     Sampling,
     prompted_agent,
 )
-from goalmeter.agents.local_models import Reply as local_models_Reply
+from goalmeter.agents.local_models import Reply as LocalReply
+from goalmeter.gridworld import world as grid
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import WITH_KEY, WITHOUT_KEY, State
-from goalmeter.gridworld.world import (
-    ACTIONS,
-    AGENT,
-    DOOR,
-    EMPTY,
-    GOAL,
-    KEY,
-    NEUTRAL,
-    WALL,
-    Cell,
-    GridWorld,
-)
 from goalmeter.organisms import organism_names
 from goalmeter.organisms.kinds import weights_of
 
-# --- Batches --------------------------------------------------------------------------------------
+try:
+    from inspect_ai import model as lm
+    from inspect_ai.tool import ToolChoice, ToolInfo
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        "Asking language models needs the package 'inspect_ai', which is not installed; "
+        f"{how_to_install('lm')}"
+    ) from error
+
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
@@ -70,33 +60,39 @@ _IDLE = 1.0
 class Batcher(Generic[Request, Reply]):
     """Gathers requests of any threads and answers them a batch at a time, in a thread of its own.
 
-    Args:
-        answer: replies to a batch, in its order. An error it raises is the reply to each of them.
-        most: requests in a batch.
+    `answer` replies to a batch of at most `most`, in order; its error is the reply to each of them.
     """
 
     def __init__(self, answer: Callable[[list[Request]], list[Reply]], most: int) -> None:
         self._answer = answer
         self._most = most
-        self._changed = threading.Condition()
-        self._waiting: list[tuple[Request, Future[Reply]]] = []
+        self._waiting: SimpleQueue[tuple[Request, Future[Reply]]] = SimpleQueue()
+        self._changing = threading.Lock()
         self._running = False
-        self._took = 0.0
 
     def submit(self, request: Request) -> Future[Reply]:
-        """Ask; a reply that is cancelled before its batch begins is not computed."""
+        """Ask; what is cancelled before its batch begins is not computed."""
         future: Future[Reply] = Future()
-        with self._changed:
-            self._waiting.append((request, future))
-            if self._running:
-                self._changed.notify()
-            else:
+        self._waiting.put((request, future))
+        with self._changing:
+            if not self._running:
                 self._running = True
                 threading.Thread(target=self._work, name="goalmeter-batches", daemon=True).start()
         return future
 
     def _work(self) -> None:
-        while batch := self._gather():
+        took = 0.0
+        while True:
+            batch: list[tuple[Request, Future[Reply]]] = []
+            with suppress(Empty):
+                batch.append(self._waiting.get(timeout=_IDLE))
+                while len(batch) < self._most:
+                    batch.append(self._waiting.get(timeout=max(_LEAST_PATIENCE, _PATIENCE * took)))
+            if not batch:
+                with self._changing:
+                    if self._waiting.empty():
+                        self._running = False
+                        return
             # Whoever cancelled is left out; from here on cancelling is too late.
             batch = [pair for pair in batch if pair[1].set_running_or_notify_cancel()]
             if not batch:
@@ -108,62 +104,52 @@ class Batcher(Generic[Request, Reply]):
                 for _, future in batch:
                     future.set_exception(error)
                 continue
-            self._took = time.monotonic() - begun
+            took = time.monotonic() - begun
             for (_, future), reply in zip(batch, replies, strict=True):
                 future.set_result(reply)
 
-    def _gather(self) -> list[tuple[Request, Future[Reply]]]:
-        with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._waiting), _IDLE):
-                self._running = False
-                return []
-            patience = max(_LEAST_PATIENCE, _PATIENCE * self._took)
-            while len(self._waiting) < self._most:
-                seen = len(self._waiting)
-                if not self._changed.wait_for(partial(self._more_than, seen), patience):
-                    break
-            batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-            return batch
 
-    def _more_than(self, number: int) -> bool:
-        return len(self._waiting) > number
+# What lies where, as `gridworld.conversions.compact` says it.
+_THINGS = {
+    "Goal": grid.GOAL,
+    "Key": grid.KEY,
+    "Object": grid.NEUTRAL,
+    "Door": grid.DOOR,
+    "Agent": grid.AGENT,
+}
 
 
-# --- Reading --------------------------------------------------------------------------------------
-# What lies where, as `gridworld.text.compact` says it.
-_THINGS = {"Goal": GOAL, "Key": KEY, "Object": NEUTRAL, "Door": DOOR, "Agent": AGENT}
-
-
-def read_back(prompt: str) -> tuple[GridWorld, State]:
-    r"""The world in a prompt, and where the agent is in it.
+def read_back(prompt: str) -> tuple[grid.GridWorld, State]:
+    r"""Return the world in a prompt, and where the agent is in it.
 
     The last grid counts: those before it are examples. The world starts where the agent is now. A
     key or a neutral object that was picked up is not in the grid any more; if there is a door, the
     key must have been taken, and its old place, which nothing depends on, is any empty cell.
 
     Args:
-        prompt: as `gridworld.text.rendered` writes grids, with text around it, or as `compact`
-            does.
+        prompt: as `conversions.rendered` writes grids, with text around it, or as `compact` does.
 
     Example: a corridor.
         >>> from goalmeter.gridworld.conversions import rendered
-        >>> world = GridWorld.from_text(["#####", "#A_G#", "#####"])
-        >>> read_back(f"Go!\n{rendered(world)}") == (world, State(Cell(1, 1)))
+        >>> world = grid.GridWorld.from_text(["#####", "#A_G#", "#####"])
+        >>> read_back(f"Go!\n{rendered(world)}") == (world, State(grid.Cell(1, 1)))
         True
     """
     lines = prompt.splitlines()
     cells = _listed(lines) or _last_grid(lines)
     shown = {symbol for row in cells for symbol in row}
     layer = WITHOUT_KEY
-    if DOOR in shown and KEY not in shown:
+    if grid.DOOR in shown and grid.KEY not in shown:
         layer = WITH_KEY
-        empty = [(r, c) for r, row in enumerate(cells) for c, s in enumerate(row) if s == EMPTY]
+        empty = [
+            (r, c) for r, row in enumerate(cells) for c, s in enumerate(row) if s == grid.EMPTY
+        ]
         if not empty:
             raise InvalidParameterError("the grid has a door, and no cell where its key could be")
         row, column = empty[0]
-        cells[row][column] = KEY
-    world = GridWorld.from_text("".join(row) for row in cells)
-    return world, State(Cell(*world.start), layer)
+        cells[row][column] = grid.KEY
+    world = grid.GridWorld.from_text("".join(row) for row in cells)
+    return world, State(grid.Cell(*world.start), layer)
 
 
 def _listed(lines: list[str]) -> list[list[str]] | None:
@@ -172,14 +158,12 @@ def _listed(lines: list[str]) -> list[list[str]] | None:
     if "Open" not in entries:
         return None
     try:
-        cells = [[WALL] * int(entries["Columns"]) for _ in range(int(entries["Rows"]))]
-        for place in entries["Open"].split()[::2]:
+        cells = [[grid.WALL] * int(entries["Columns"]) for _ in range(int(entries["Rows"]))]
+        places = [(place, grid.EMPTY) for place in entries["Open"].split()[::2]]
+        places += [(entries[name], symbol) for name, symbol in _THINGS.items() if name in entries]
+        for place, symbol in places:
             row, column = map(int, place.split(","))
-            cells[row][column] = EMPTY
-        for name, symbol in _THINGS.items():
-            if name in entries:
-                row, column = map(int, entries[name].split(","))
-                cells[row][column] = symbol
+            cells[row][column] = symbol
     except (KeyError, ValueError, IndexError) as cause:
         raise InvalidParameterError(
             f"the prompt lists the cells of no grid ({type(cause).__name__}: {cause})"
@@ -207,31 +191,13 @@ def _last_grid(lines: list[str]) -> list[list[str]]:
     )
 
 
-# --- Providers ------------------------------------------------------------------------------------
-# goalmeter/greedy             a reference agent that reads the grid in the prompt
-#     goalmeter/mouse              an organism: a small model that comes with the package
-#     goalmeter-local/FOLDER       a transformers model in a folder of this machine, in batches
-#
-# Options of models (`-M name=value`): `path` (the folder, if the name is to be another),
-# `device`, `dtype`, `batch` (32). All say how many tokens were used, since Inspect would otherwise
-# download a tokenizer to count them.
-
-try:
-    import inspect_ai  # noqa: F401
-except ModuleNotFoundError as error:
-    raise MissingExtraError(
-        "Asking language models needs the package 'inspect_ai', which is not installed; "
-        f"{how_to_install('lm')}"
-    ) from error
-
-
 REFERENCE, LOCAL = "goalmeter", "goalmeter-local"
 DEFAULT_TOKENS = 2048
 # Prompts that are answered at once.
 BATCH = 32
 
 
-class ReferenceAgentAPI(ModelAPI):
+class ReferenceAgentAPI(lm.ModelAPI):
     """Reference agents that answer prompts: they see what a model sees, and no more.
 
     Only agents without memory can: a prompt shows the grid as it is now. What they draw depends on
@@ -243,49 +209,49 @@ class ReferenceAgentAPI(ModelAPI):
         model_name: str,
         base_url: str | None = None,
         api_key: str | None = None,
-        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's signature)
+        config: lm.GenerateConfig = lm.GenerateConfig(),  # noqa: B008 (Inspect's signature)
     ) -> None:
         super().__init__(model_name, base_url, api_key, [], config)
         self._agent = prompted_agent(model_name)
 
     async def generate(
         self,
-        input: list[ChatMessage],
+        input: list[lm.ChatMessage],
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
-        config: GenerateConfig,
-    ) -> ModelOutput:
-        """The answer to the last message."""
+        config: lm.GenerateConfig,
+    ) -> lm.ModelOutput:
+        """Answer the last message."""
         prompt = input[-1].text
         world, state = read_back(prompt)
         seed = secrets.randbits(53) if config.seed is None else config.seed
         draws = Draws("prompt", self._agent.name, seed, prompt)
         decision = self._agent.begin(world, draws).act(state)
         assert decision.action is not None and decision.probabilities is not None
-        texts = [json.dumps({"action": action}) for action in ACTIONS]
+        texts = [json.dumps({"action": action}) for action in grid.ACTIONS]
         logprobs = None
         if config.logprobs:
             pairs = zip(texts, decision.probabilities, strict=True)
             likely = sorted(((p, t) for t, p in pairs if p > 0), reverse=True)
-            tops = [TopLogprob(token=t, logprob=math.log(p)) for p, t in likely]
+            tops = [lm.TopLogprob(token=t, logprob=math.log(p)) for p, t in likely]
             logprob = math.log(decision.probabilities[decision.action])
-            only = Logprob(token=texts[decision.action], logprob=logprob, top_logprobs=tops)
-            logprobs = Logprobs(content=[only])
+            only = lm.Logprob(token=texts[decision.action], logprob=logprob, top_logprobs=tops)
+            logprobs = lm.Logprobs(content=[only])
         return _output(
             self.model_name, texts[decision.action], "stop", logprobs, len(prompt.split()), 1
         )
 
     def max_connections(self) -> int:
-        """How many are asked at once; nobody has to wait for an answer."""
+        """Return how many are asked at once; nobody has to wait for an answer."""
         return BATCH
 
     async def count_text_tokens(self, text: str) -> int:
-        """Words, as a reference agent has no tokens."""
+        """Count words, as a reference agent has no tokens."""
         return len(text.split())
 
 
-@modelapi(name=LOCAL)
-class LocalModelAPI(ModelAPI):
+@lm.modelapi(name=LOCAL)
+class LocalModelAPI(lm.ModelAPI):
     """A model in a folder; what is asked at the same time is answered in one batch.
 
     Answers in the channels of gpt-oss come whole, with the markers. `metadata` of the output holds
@@ -297,7 +263,7 @@ class LocalModelAPI(ModelAPI):
         model_name: str,
         base_url: str | None = None,
         api_key: str | None = None,
-        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's signature)
+        config: lm.GenerateConfig = lm.GenerateConfig(),  # noqa: B008 (Inspect's signature)
         path: str | None = None,
         device: str | None = None,
         dtype: str = "auto",
@@ -308,21 +274,21 @@ class LocalModelAPI(ModelAPI):
             raise InvalidParameterError(f"batch is {batch}, expected at least 1")
         self._model = LocalModel(path or model_name, device=device, dtype=dtype)
         self._most = batch
-        self._batcher: Batcher[Prompt, local_models_Reply] = Batcher(self._model.answers, batch)
+        self._batcher: Batcher[Prompt, LocalReply] = Batcher(self._model.answers, batch)
         for provider in (LOCAL, REFERENCE):
             # Inspect looks up how long the context is, and would load the model again to know.
-            set_model_info(
-                f"{provider}/{model_name}", ModelInfo(context_length=self._model.context)
+            lm.set_model_info(
+                f"{provider}/{model_name}", lm.ModelInfo(context_length=self._model.context)
             )
 
     async def generate(
         self,
-        input: list[ChatMessage],
+        input: list[lm.ChatMessage],
         tools: list[ToolInfo],
         tool_choice: ToolChoice,
-        config: GenerateConfig,
-    ) -> ModelOutput:
-        """The answer to a conversation."""
+        config: lm.GenerateConfig,
+    ) -> lm.ModelOutput:
+        """Answer a conversation."""
         if tools:
             raise InvalidParameterError("goalmeter-local offers no tools; ask without them")
         if config.stop_seqs:
@@ -347,11 +313,11 @@ class LocalModelAPI(ModelAPI):
         reply = await asyncio.wrap_future(self._batcher.submit(prompt))
         text_of = self._model.text_of
         listed = [
-            Logprob(
+            lm.Logprob(
                 token=text_of(token.token),
                 logprob=token.logprob,
                 top_logprobs=[
-                    TopLogprob(token=text_of(t), logprob=p) for t, p in token.alternatives
+                    lm.TopLogprob(token=text_of(t), logprob=p) for t, p in token.alternatives
                 ],
             )
             for token in reply.chosen
@@ -360,47 +326,48 @@ class LocalModelAPI(ModelAPI):
             self.model_name,
             reply.text,
             "stop" if reply.ended else "max_tokens",
-            Logprobs(content=listed) if config.logprobs else None,
+            lm.Logprobs(content=listed) if config.logprobs else None,
             len(ids),
             len(reply.ids),
             {"prompt_ids": list(ids), "output_ids": list(reply.ids)},
         )
 
     def max_connections(self) -> int:
-        """Two batches: while one is answered, those of the other are told and ask again."""
+        """Return two batches: while one is answered, those of the other ask again."""
         return 2 * self._most
 
     async def count_text_tokens(self, text: str) -> int:
-        """Tokens of the model's own tokenizer."""
+        """Count tokens of the model's own tokenizer."""
         return len(self._model.tokenizer(text)["input_ids"])
 
 
-def _ours(model_name: str, **options: Any) -> ModelAPI:
-    """The organism or the reference agent of a name."""
-    if model_name in organism_names():
-        return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
-    return ReferenceAgentAPI(model_name, **options)
-
-
-@modelapi(name=REFERENCE)
+@lm.modelapi(name=REFERENCE)
 def ours() -> Any:
-    """What makes the models called goalmeter/NAME."""
-    return _ours
+    """Return what makes the models called goalmeter/NAME."""
+
+    def make(model_name: str, **options: Any) -> lm.ModelAPI:
+        if model_name in organism_names():
+            return LocalModelAPI(model_name, **({"path": str(weights_of(model_name))} | options))
+        return ReferenceAgentAPI(model_name, **options)
+
+    return make
 
 
 def _output(
     model: str,
     text: str,
     stop: Any,
-    logprobs: Logprobs | None,
+    logprobs: lm.Logprobs | None,
     asked: int,
     answered: int,
     metadata: dict[str, Any] | None = None,
-) -> ModelOutput:
-    message = ChatMessageAssistant(content=text, model=model, source="generate")
-    return ModelOutput(
+) -> lm.ModelOutput:
+    message = lm.ChatMessageAssistant(content=text, model=model, source="generate")
+    return lm.ModelOutput(
         model=model,
-        choices=[ChatCompletionChoice(message=message, stop_reason=stop, logprobs=logprobs)],
-        usage=ModelUsage(input_tokens=asked, output_tokens=answered, total_tokens=asked + answered),
+        choices=[lm.ChatCompletionChoice(message=message, stop_reason=stop, logprobs=logprobs)],
+        usage=lm.ModelUsage(
+            input_tokens=asked, output_tokens=answered, total_tokens=asked + answered
+        ),
         metadata=metadata,
     )

@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     import torch
 
 
-# --- Sampling -------------------------------------------------------------------------------------
-# A model's own sampling draws for a whole batch from one generator, so an answer would depend on
-# what else was asked at that moment. Here one number a token is drawn for each sequence from its
-# own seed and looked up in its own distribution. What remains of the company is rounding: sums
-# over a longer batch may differ in the last bit.
-
-
 @dataclass(frozen=True)
 class Sampling:
     """How the tokens of one sequence are chosen.
+
+    A model's own sampling draws for a whole batch from one generator, so an answer would depend on
+    what else was asked at that moment. Here one number a token is drawn for each sequence from its
+    own seed. What remains of the company is rounding: sums over a longer batch may differ in the
+    last bit.
 
     Attributes:
         seed: of its draws; None for one that nobody knows.
@@ -69,9 +67,7 @@ class Chosen(NamedTuple):
 
 
 class SeededSampling:
-    """A logits processor that leaves one token standing in each sequence.
-
-    With it, generation that takes the likeliest token samples.
+    """A logits processor that leaves one token in each sequence, so that greedy decoding samples.
 
     Attributes:
         chosen: what was chosen, a list for each sequence that is recorded; empty for the others.
@@ -85,12 +81,13 @@ class SeededSampling:
         self.chosen: list[list[Chosen]] = [[] for _ in samplings]
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """Scores [sequences, tokens] with one token left in each row."""
+        """Return the scores [sequences, tokens] with one token left in each row."""
         import torch
 
         logits = scores.float()
         picked = self._picked(logits)
-        self._record(logits, picked)
+        if any(s.alternatives is not None for s in self._samplings):
+            self._record(logits, picked)
         return torch.full_like(scores, -torch.inf).scatter_(1, picked[:, None], 0.0)
 
     def _picked(self, logits: torch.Tensor) -> torch.Tensor:
@@ -121,11 +118,7 @@ class SeededSampling:
         return torch.where(cold, likeliest, drawn)
 
     def _record(self, logits: torch.Tensor, picked: torch.Tensor) -> None:
-        most = max(
-            (s.alternatives for s in self._samplings if s.alternatives is not None), default=-1
-        )
-        if most < 0:
-            return
+        most = max(s.alternatives or 0 for s in self._samplings)
         logprobs = logits.log_softmax(dim=1)
         chosen_logprobs = logprobs.gather(1, picked[:, None])[:, 0].tolist()
         top = logprobs.topk(min(most, logits.shape[1]), dim=1)
@@ -137,7 +130,6 @@ class SeededSampling:
                 self.chosen[row].append(Chosen(taken[row], chosen_logprobs[row], pairs))
 
 
-# --- Local model ----------------------------------------------------------------------------------
 _FEATURE = "Running a language model on this machine"
 # A model whose tokenizer has this token writes in channels, whose markers are part of its answer.
 CHANNEL = "<|channel|>"
@@ -149,7 +141,7 @@ class ContextOverflowError(InvalidParameterError):
 
 @dataclass(frozen=True)
 class Prompt:
-    """What is asked: ids of tokens, how many may be answered, and how they are chosen."""
+    """A request: ids of tokens, how many may be answered, and how they are chosen."""
 
     ids: tuple[int, ...]
     tokens: int
@@ -158,13 +150,10 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Reply:
-    """What was answered.
+    """An answer.
 
-    Attributes:
-        text: with the markers of channels, without other special tokens.
-        ids: of every token, the one that ended the answer included.
-        ended: whether the model ended it; False if it was cut.
-        chosen: every token with its log-probability, if that was asked for.
+    `ids` are those of all tokens, also of the one that ended it; `ended` is False if it was cut;
+    `chosen` has log-probabilities, if those were asked for.
     """
 
     text: str
@@ -201,11 +190,8 @@ class LocalModel:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model.to(device).eval()
         defaults = self.model.generation_config
-        eos = (
-            defaults.eos_token_id
-            if defaults.eos_token_id is not None
-            else self.tokenizer.eos_token_id
-        )
+        eos = defaults.eos_token_id
+        eos = self.tokenizer.eos_token_id if eos is None else eos
         self._ends = frozenset(eos if isinstance(eos, list | tuple) else [eos]) - {None}
         if not self._ends:
             raise InvalidFileError(f"the model in {path} has no token that ends an answer")
@@ -221,12 +207,12 @@ class LocalModel:
 
     @property
     def context(self) -> int | None:
-        """How many tokens a prompt and its answer can have together, if the model says."""
+        """Number of tokens that a prompt and its answer can have together, if the model says."""
         longest = getattr(self.model.config, "max_position_embeddings", None)
         return None if longest is None else int(longest)
 
     def ids(self, messages: Sequence[Mapping[str, str]], **template: Any) -> tuple[int, ...]:
-        """The tokens of a conversation, up to where the answer begins.
+        """Return the tokens of a conversation, up to where the answer begins.
 
         Args:
             messages: {"role": ..., "content": ...}, the oldest first.
@@ -242,7 +228,7 @@ class LocalModel:
         return tuple(encoded["input_ids"])
 
     def prompt(self, ids: Sequence[int], tokens: int, sampling: Sampling) -> Prompt:
-        """A request that the model can take: the answer is cut where its context ends."""
+        """Return a request that the model can take: the answer is cut where its context ends."""
         room = tokens if self.context is None else min(tokens, self.context - len(ids))
         if room < 1:
             raise ContextOverflowError(
@@ -289,16 +275,16 @@ class LocalModel:
         ]
 
     def ended(self, ids: Sequence[int]) -> bool:
-        """Whether the tokens of an answer end with one that ends it."""
+        """Return whether the tokens of an answer end with one that ends it."""
         return bool(ids) and ids[-1] in self._ends
 
     def text(self, ids: Sequence[int]) -> str:
-        """What an answer reads: with the markers of channels, without other special tokens."""
+        """Return the text of an answer, with the markers of channels but no special tokens."""
         # The marker that ends an answer in channels is part of their format.
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=not self._in_channels))
 
     def text_of(self, token: int) -> str:
-        """What a single token reads."""
+        """Return the text of a single token."""
         return str(self.tokenizer.decode([token]))
 
     def _reply(self, row: list[int], chosen: list[Chosen]) -> Reply:
@@ -307,12 +293,11 @@ class LocalModel:
         return Reply(self.text(ids), tuple(ids), end is not None, tuple(chosen[: len(ids)]))
 
 
-# --- Names ----------------------------------------------------------------------------------------
 OURS, LOCAL, HUGGING_FACE = "goalmeter/", "goalmeter-local/", "hf/"
 
 
 def is_model(name: str) -> bool:
-    """Whether a name is that of a language model: one with a slash, and of no file of agents.
+    """Return whether a name is that of a language model: one with a slash, and of no file.
 
     >>> is_model("vllm/openai/gpt-oss-20b"), is_model("agents/mine.py:agent")
     (True, False)
@@ -322,7 +307,7 @@ def is_model(name: str) -> bool:
 
 
 def is_path(name: str) -> bool:
-    """Whether a name begins as paths do: "", ".", ".." or "~" before the first slash."""
+    """Return whether a name begins as paths do: "", ".", ".." or "~" before the first slash."""
     return name.partition("/")[0] in ("", ".", "..", "~")
 
 
@@ -331,24 +316,20 @@ def check_folder(name: str) -> None:
 
     What may be a model of the Hugging Face Hub (NAME or ORGANISATION/NAME) is left to transformers.
     """
-    provider, _, folder = name.partition("/")
-    may_be_on_hub = f"{provider}/" == HUGGING_FACE and folder.count("/") < 2 and not is_path(folder)
-    local = f"{provider}/" in (LOCAL, HUGGING_FACE) and not may_be_on_hub
+    folder = name.partition("/")[2]
+    may_be_on_hub = name.startswith(HUGGING_FACE) and folder.count("/") < 2 and not is_path(folder)
+    local = name.startswith((LOCAL, HUGGING_FACE)) and not may_be_on_hub
     if local and not Path(folder).is_dir():
         raise InvalidFileError(f"there is no folder {folder!r} (model {name!r}); check the path")
 
 
 def is_organism(agent: str) -> bool:
-    """Whether a name is that of a small model that comes with the package: "goalmeter/mouse"."""
+    """Return whether a name is that of an organism: "goalmeter/mouse"."""
     return agent.startswith(OURS) and agent.removeprefix(OURS) in organism_names()
 
 
 def model_agent(name: str) -> NamedAgent:
-    """The language model of a name.
-
-    Whether a provider of that name exists, and serves such a model, is said by Inspect when the
-    model is first asked.
-    """
+    """Return the language model of a name; Inspect says whether there is one when it is asked."""
     about = "a language model, as Inspect spells it"
     if name.startswith(OURS) and not is_organism(name):
         agent = prompted_agent(name.removeprefix(OURS))
@@ -362,16 +343,25 @@ def model_agent(name: str) -> NamedAgent:
 
 
 def organism_agents() -> dict[str, str]:
-    """The names of all organisms, with a line about each."""
+    """Return the names of all organisms, with a line about each."""
     return {f"{OURS}{name}": model_agent(f"{OURS}{name}").about for name in organism_names()}
 
 
 def prompted_agent(name: str) -> Memoryless:
-    """The reference agent that poses as a language model, by what follows `goalmeter/`."""
+    """Return the reference agent that poses as a language model, by what follows `goalmeter/`."""
     kind = call_of(name).kind
     kinds = [call_of(known).kind for known in navigator_names()]
     if kind not in kinds:
-        raise InvalidParameterError(_unknown(name, kind, kinds))
+        organisms = organism_names()
+        meant = nearest(kind, [*organisms, *kinds])
+        what = "no organism" if meant in organisms else "no reference agent"
+        what = "neither an organism nor a reference agent" if meant is None else what
+        hint = "" if meant is None else f" did you mean {OURS}{meant}?"
+        agents = [known for known in navigator_names() if known != WallFollower.name]
+        raise InvalidParameterError(
+            f"there is {what} {name!r};{hint} {OURS} is followed by an organism "
+            f"({', '.join(organisms)}) or by a reference agent ({', '.join(agents)})"
+        )
     agent = navigator(name)
     if not isinstance(agent, Memoryless):
         raise InvalidParameterError(
@@ -382,7 +372,6 @@ def prompted_agent(name: str) -> Memoryless:
 
 
 def _local_model(name: str) -> LocalModel:
-    """The network of a model that runs in this process."""
     from goalmeter.organisms.kinds import weights_of
 
     if is_organism(name):
@@ -394,18 +383,3 @@ def _local_model(name: str) -> LocalModel:
             f"named {LOCAL}FOLDER or {HUGGING_FACE}FOLDER"
         )
     return LocalModel(folder)
-
-
-def _unknown(name: str, kind: str, kinds: list[str]) -> str:
-    """What to say of a name that is neither an organism's nor a reference agent's."""
-    meant = nearest(kind, [*organism_names(), *kinds])
-    if meant is None:
-        unknown, hint = "neither an organism nor a reference agent", ""
-    else:
-        unknown = "no organism" if meant in organism_names() else "no reference agent"
-        hint = f" did you mean {OURS}{meant}?"
-    agents = [known for known in navigator_names() if known != WallFollower.name]
-    return (
-        f"there is {unknown} {name!r};{hint} {OURS} is followed by an organism "
-        f"({', '.join(organism_names())}) or by a reference agent ({', '.join(agents)})"
-    )

@@ -2,83 +2,38 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter._types import BoolArray, FloatArray, IntArray
-from goalmeter.agents.history import (
-    Mind,
-    Prefix,
-    Turn,
-    hash_action,
-    hash_percept,
-    hash_start,
-    prefix,
-    refuse_unknown,
-)
+from goalmeter._types import FloatArray, IntArray
+from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix
 
-# --- Recurrent network ----------------------------------------------------------------------------
-# One layer with state h reads inputs u one after the other (Cho et al., 2014, as PyTorch has it):
-#
-#     r = sigmoid(W_ir u + b_ir + W_hr h + b_hr)
-#     z = sigmoid(W_iz u + b_iz + W_hz h + b_hz)
-#     n = tanh(W_in u + b_in + r * (W_hn h + b_hn))
-#     h <- (1 - z) * n + z * h
-#
-# The first layer reads the numbers, each further one the states of the one below (with dropout in
-# between while learning); the Q-values are V relu(h) + v for the last state of the top layer.
-#
-# The network is so small that calling anything costs more than computing. So all layers take a
-# step at once: in wave w layer l is at number w - l, and one product of a block matrix with the
-# column [number, 1, 1, dropped lower states, states] gives all gates. Everything is in double
-# precision, so that actions do not hang on the order in which sums are taken. No torch is needed,
-# and on one core a step of learning takes a sixth of the time.
-
-_X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3  # rows of a wave's column; the states come last
-
-
-# Blocks of rows: the gates r and z, and n's parts from the state and from the input.
-_R, _Z, _STATE, _INPUT = 0, 1, 2, 3
-
-
-def _blocks(hidden: int, layers: int) -> Iterator[tuple[int, slice, tuple[int, int, int]]]:
-    """Layer, columns and blocks of rows of W_i, W_h, b_i and b_h of each layer, in this order."""
-    first = _LOWER + (layers - 1) * hidden
-    for layer in range(layers):
-        start, width = (_LOWER + (layer - 1) * hidden, hidden) if layer else (_X, 1)
-        states = first + layer * hidden
-        yield layer, slice(start, start + width), (_R, _Z, _INPUT)
-        yield layer, slice(states, states + hidden), (_R, _Z, _STATE)
-        yield layer, slice(_ONE, _OTHER_ONE), (_R, _Z, _INPUT)
-        yield layer, slice(_OTHER_ONE, _LOWER), (_R, _Z, _STATE)
-
-
-def _rows(layer: int, blocks: Sequence[int], hidden: int, layers: int) -> Iterator[slice]:
-    for block in blocks:
-        row = (block * layers + layer) * hidden
-        yield slice(row, row + hidden)
-
-
-@cache
-def used_weights(hidden: int, layers: int) -> BoolArray:
-    """Where the block matrix has weights; elsewhere it is, and stays, zero."""
-    used = np.zeros((4 * layers * hidden, _LOWER + (2 * layers - 1) * hidden), dtype=bool)
-    for layer, columns, blocks in _blocks(hidden, layers):
-        for rows in _rows(layer, blocks, hidden, layers):
-            used[rows, columns] = True
-    used.flags.writeable = False
-    return used
+# Rows of a wave's column: the number, two ones for the biases, and from the last one on the states.
+_X, _ONE, _OTHER_ONE, _LOWER = 0, 1, 2, 3
 
 
 @dataclass
 class QNetwork:
-    """The weights.
+    """A network of gated recurrent units (Cho et al., 2014, as PyTorch has it).
+
+    One layer with state h reads inputs u one after the other:
+
+        r = sigmoid(W_ir u + b_ir + W_hr h + b_hr)
+        z = sigmoid(W_iz u + b_iz + W_hz h + b_hz)
+        n = tanh(W_in u + b_in + r * (W_hn h + b_hn))
+        h <- (1 - z) * n + z * h
+
+    The first layer reads the numbers, each further one the states of the one below (with dropout in
+    between while learning); the Q-values are V relu(h) + v for the last state of the top layer.
+
+    The network is so small that calling anything costs more than computing. So all layers take a
+    step at once: in wave w layer l is at number w - l, and one product of a block matrix with the
+    column [number, 1, 1, dropped lower states, states] gives all gates. In double precision actions
+    do not hang on the order in which sums are taken; a step of learning takes a sixth of torch's.
 
     Attributes:
         hidden: states of a layer.
@@ -99,34 +54,37 @@ class QNetwork:
     def initial(
         cls, draws: np.random.Generator, n_actions: int, hidden: int, layers: int
     ) -> QNetwork:
-        """A new network, every weight uniform in ±1/sqrt(hidden), as PyTorch begins.
+        """Return a new network, every weight uniform in ±1/sqrt(hidden), as PyTorch begins.
 
         The weights are drawn in PyTorch's order: for each layer W_i [3 hidden, inputs], W_h, b_i
         and b_h, each with the rows of r, z and n, and then V and v.
         """
         bound = hidden**-0.5
-        gates = np.zeros(used_weights(hidden, layers).shape)
-        for layer, columns, rows in _blocks(hidden, layers):
-            width = columns.stop - columns.start
-            weights = draws.uniform(-bound, bound, (3, hidden, width))
-            for row, block in zip(_rows(layer, rows, hidden, layers), weights, strict=True):
-                gates[row, columns] = block
+        gates = np.zeros((4 * layers * hidden, _LOWER + (2 * layers - 1) * hidden))
+        rows = np.arange(len(gates)).reshape(4, layers, hidden)
+        for layer in range(layers):
+            lower = _LOWER + (layer - 1) * hidden
+            inputs = slice(lower, lower + hidden) if layer else slice(_X, _ONE)
+            states = slice(lower + layers * hidden, lower + (layers + 1) * hidden)
+            r, z, of_states, of_inputs = rows[:, layer]
+            for columns, n in (
+                (inputs, of_inputs),
+                (states, of_states),
+                (slice(_ONE, _OTHER_ONE), of_inputs),
+                (slice(_OTHER_ONE, _LOWER), of_states),
+            ):
+                shape = 3 * hidden, columns.stop - columns.start
+                gates[np.concatenate([r, z, n]), columns] = draws.uniform(-bound, bound, shape)
         values = draws.uniform(-bound, bound, (n_actions, hidden))
         return cls(hidden, layers, gates, values, draws.uniform(-bound, bound, (n_actions, 1)))
 
     def q_values(self, windows: FloatArray) -> FloatArray:
-        """The Q-values of windows [length, B], without dropout: [actions, B]."""
+        """Return the Q-values of windows [length, B], without dropout: [actions, B]."""
         return Pass(self, *windows.shape).forward(self, windows)
 
 
 class Pass:
-    """Memory for passes through networks of one shape, forward and back.
-
-    Args:
-        like: a network of that shape.
-        length: numbers in a window.
-        size: windows at a time, B.
-    """
+    """Memory for passes of `size` windows of `length` numbers through networks of one shape."""
 
     def __init__(self, like: QNetwork, length: int, size: int) -> None:
         self._length, self._hidden, self._layers = length, like.hidden, like.layers
@@ -137,7 +95,7 @@ class Pass:
         self._gates = np.empty((waves, 4 * n, size))
         self._new = np.empty((waves, n, size))
         self._kept = np.zeros((waves, self._lower, size))
-        self._used = used_weights(like.hidden, like.layers)
+        self._used = like.gates != 0  # elsewhere the block matrix stays 0
         # tanh(a / 2) / 2 + 1/2 is the sigmoid.
         self._half = np.ones((4 * n, 1))
         self._half[: 2 * n] = 0.5
@@ -145,13 +103,13 @@ class Pass:
     def forward(
         self, network: QNetwork, windows: FloatArray, kept: FloatArray | None = None
     ) -> FloatArray:
-        """The Q-values, [actions, B].
+        """Return the Q-values, [actions, B].
 
         Args:
-            network: asked.
+            network: of the shape.
             windows: numbers, [length, B].
-            kept: what the state of a layer below the top is multiplied by on its way up,
-                [length, layers - 1, hidden, B]; None: 1.
+            kept: factors of the states below the top on their way up, [length, layers - 1, hidden,
+                B]; None: 1.
         """
         n, hidden, lower = self._n, self._hidden, self._lower
         columns, weights = self._columns, network.gates * self._half
@@ -163,66 +121,47 @@ class Pass:
                 rows = slice(layer * hidden, (layer + 1) * hidden)
                 self._kept[layer : layer + self._length, rows] = kept[:, layer]
         for wave, gates in enumerate(self._gates):
-            column, following, new = columns[wave], columns[wave + 1], self._new[wave]
+            column, following = columns[wave], columns[wave + 1]
             np.matmul(weights, column, out=gates)
-            sigmoids = gates[: 2 * n]
-            np.tanh(sigmoids, out=sigmoids)
-            sigmoids *= 0.5
-            sigmoids += 0.5
-            np.multiply(gates[:n], gates[2 * n : 3 * n], out=new)
-            new += gates[3 * n :]
-            np.tanh(new, out=new)
-            states = following[-n:]
-            np.subtract(column[-n:], new, out=states)
-            states *= gates[n : 2 * n]
-            states += new
+            gates[: 2 * n] = np.tanh(gates[: 2 * n]) * 0.5 + 0.5
+            reset, keep, old, of_input = gates.reshape(4, n, -1)
+            new = self._new[wave] = np.tanh(reset * old + of_input)
+            states = (column[-n:] - new) * keep + new
             states[(wave + 1) * hidden :] = 0  # layers that have not begun
-            np.multiply(states[:lower], self._kept[wave], out=following[_LOWER:-n])
+            following[-n:] = states
+            following[_LOWER:-n] = states[:lower] * self._kept[wave]
         self._top = np.maximum(columns[-1, -hidden:], 0)
         return network.values @ self._top + network.bias
 
     def backward(
         self, network: QNetwork, error: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gradients with respect to `gates`, `values` and `bias` after a `forward` with dropout.
+        """Return the gradients by `gates`, `values` and `bias` after a `forward` with dropout.
 
-        Args:
-            network: the same as in `forward`.
-            error: derivative of the loss by the Q-values, [actions, B].
+        `error` is the derivative of the loss by the Q-values, [actions, B].
         """
         n, hidden, lower = self._n, self._hidden, self._lower
         back = np.ascontiguousarray(network.gates[:, _LOWER:].T)
-        total, by_gate = np.zeros_like(network.gates), np.empty_like(self._gates[0])
-        by_state, through = np.zeros_like(self._new[0]), np.empty_like(self._new[0])
+        total = np.zeros_like(network.gates)
+        by_state = np.zeros_like(self._new[0])
         by_state[-hidden:] = (network.values.T @ error) * (self._top > 0)
-        by_reset, by_keep, by_old, by_new = (by_gate[i * n : (i + 1) * n] for i in range(4))
         for wave in reversed(range(len(self._gates))):
-            column, gates, new = self._columns[wave], self._gates[wave], self._new[wave]
-            reset, keep, old = (gates[i * n : (i + 1) * n] for i in range(3))
+            column, new = self._columns[wave], self._new[wave]
+            reset, keep, old, _ = self._gates[wave].reshape(4, n, -1)
             by_state[(wave + 1) * hidden :] = 0
-            np.subtract(column[-n:], new, out=by_keep)
-            by_keep *= by_state
-            by_keep *= keep
-            np.subtract(1, keep, out=through)
-            by_keep *= through
-            np.multiply(new, new, out=by_new)
-            np.subtract(1, by_new, out=by_new)
-            by_new *= through
-            by_new *= by_state
-            np.multiply(by_new, reset, out=by_old)
-            np.multiply(by_old, old, out=by_reset)
-            np.subtract(1, reset, out=through)
-            by_reset *= through
+            by_keep = (column[-n:] - new) * by_state * keep * (1 - keep)
+            by_new = (1 - new * new) * (1 - keep) * by_state
+            by_old = by_new * reset
+            by_reset = by_old * old * (1 - reset)
+            by_gate = np.concatenate([by_reset, by_keep, by_old, by_new])
             total += by_gate @ column.T
             by_column = back @ by_gate
-            by_state *= keep
-            by_state += by_column[lower:]
+            by_state = by_state * keep + by_column[lower:]
             if wave:  # the first wave has no states before it
                 by_state[:lower] += by_column[:lower] * self._kept[wave - 1]
         return total * self._used, error @ self._top.T, error.sum(axis=1, keepdims=True)
 
 
-# --- Recurrent training ---------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Learning:
     """Settings of the learner; the defaults are the published ones.
@@ -250,13 +189,8 @@ class Learning:
     target_every: int = 100
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("lookback", 0),
-            ("hidden", 1),
-            ("layers", 1),
-            ("batch", 1),
-            ("target_every", 1),
-        ):
+        for name in ("lookback", "hidden", "layers", "batch", "target_every"):
+            least = 0 if name == "lookback" else 1
             if getattr(self, name) < least:
                 raise InvalidParameterError(
                     f"{name} is {getattr(self, name)}, expected at least {least}"
@@ -275,8 +209,7 @@ class Learning:
         return 3 * self.lookback + 1
 
 
-@dataclass(frozen=True)
-class Draws:
+class Generators(NamedTuple):
     """Where a training takes its randomness from.
 
     Attributes:
@@ -293,9 +226,9 @@ class Draws:
 
 
 def windows_of(history: Prefix, length: int) -> FloatArray:
-    """The latest `length` numbers of o_1 y_1 r_2 o_2 ... o_k at each of the k percepts.
+    """Return the latest `length` numbers of o_1 y_1 r_2 o_2 ... o_k at each percept, [length, k].
 
-    Zeros stand before the beginning. The shape is [length, k].
+    Zeros stand before the beginning.
     """
     count = len(history.rewards)
     numbers = np.zeros(length - 1 + 3 * count - 2)
@@ -306,9 +239,9 @@ def windows_of(history: Prefix, length: int) -> FloatArray:
 
 
 def train(
-    history: Prefix, n_actions: int, learning: Learning, rate: float, draws: Draws
+    history: Prefix, n_actions: int, learning: Learning, rate: float, draws: Generators
 ) -> QNetwork:
-    """A network trained on a history.
+    """Train a network on a history.
 
     The transitions (window, action, next window, reward) are pushed into the memory one by one.
     From the push that fills a batch on, each is followed by a step of descent on the mean of the
@@ -319,13 +252,6 @@ def train(
     each entry of the gradient clipped to [-1, 1]. Q' is a copy of Q, without dropout, renewed
     after every `target_every`-th push, the first included. A transition whose action is not legal
     here is left out: it has no Q-value.
-
-    Args:
-        history: what is learnt from.
-        n_actions: legal actions.
-        learning: settings.
-        rate: the learning rate, which may differ from that of the settings.
-        draws: of the initial weights, the batches and the dropout.
     """
     network = QNetwork.initial(draws.weights, n_actions, learning.hidden, learning.layers)
     actions = np.asarray(history.actions, dtype=np.intp)
@@ -372,7 +298,7 @@ class _Training:
             best = self.teacher.forward(self.network, self.after[:, chosen]).max(axis=0)
             self.targets[chosen] = self.rewards[chosen] + learning.discount * best
 
-    def step(self, pushed: int, rate: float, draws: Draws) -> None:
+    def step(self, pushed: int, rate: float, draws: Generators) -> None:
         """One step of descent."""
         learning, network = self.learning, self.network
         oldest = max(0, pushed - learning.memory)
@@ -393,35 +319,29 @@ class _Training:
             weights -= rate * np.clip(gradient, -1, 1)
 
 
-# --- Recurrent dqn --------------------------------------------------------------------------------
 SEED, HISTORY = "seed", "history"
 _STREAMS = 3  # weights, replay, dropout
 # Networks that an agent remembers, and answers that a network does: some 10 MB if all are full.
 _NETWORKS, _ANSWERS = 32, 1024
 
 
-class RecurrentDQN:
+class RecurrentDQN(ConvertedAgent):
     """Deep Q-learning with a small recurrent network that reads the latest turns as plain numbers.
 
-    At a history of n percepts a new network is trained on the first k, the largest power of two
-    that n allows (the conversion of section 2.1), and then does what it values most, the lowest of
-    equals, without exploring. It reads the last 3 * lookback + 1 numbers of
+    Once trained (see `ConvertedAgent`) it does what it values most, the lowest of equals, without
+    exploring. It reads the last 3 * lookback + 1 numbers of
 
         o_1 y_1 r_2 o_2 y_2 r_3 ... o_n,
 
-    with zeros before the beginning. `recurrent_training.train` says how it learns. With the
+    with zeros before the beginning. `train` says how it learns. With the
     published settings a batch is 128 transitions, so nothing is learnt before percept 256: until
     then the initial network acts.
 
-    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
-
-    Differences from the authors' library: there, initial weights and everything else that is random
-    come from one global stream, so every training, also of a copy, begins from other weights. Here
-    they are drawn from the seed, so that every training of an agent begins from the same ones
-    (`draws_from="seed"`); or from the seed and the history that is trained on, which comes closest
-    to the library (`draws_from="history"`). The number of actions is what the environment says, not
-    always 2; a turn whose action is not legal here is read but has no value to be learnt. The
-    library also has a prioritised memory and an exploration schedule, both never used.
+    Differences from the authors' library: there, everything random comes from one global stream, so
+    every training, also of a copy, begins from other weights. Here every training of an agent
+    begins from those that the seed gives (`draws_from="seed"`), or the seed and the history that is
+    trained on, which comes closest to the library ("history"). The number of actions is what the
+    environment says, not always 2; a turn whose action is not legal here has no value to be learnt.
 
     Args:
         seed: of the weights, the batches and the dropout.
@@ -432,50 +352,31 @@ class RecurrentDQN:
     Source: section 3.2, and custom_DQN of the authors' library at e4dd0d0.
     """
 
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
-
     def __init__(self, seed: int = 0, *, draws_from: str = SEED, **settings: Any) -> None:
         if draws_from not in (SEED, HISTORY):
             raise InvalidParameterError(
                 f"draws_from is {draws_from!r}, expected {SEED!r} or {HISTORY!r}"
             )
         known = Learning.__dataclass_fields__
-        if unknown := [name for name in settings if name not in known]:
+        if unknown := settings.keys() - known.keys():
             raise InvalidParameterError(
-                f"the recurrent DQN has no setting {unknown[0]!r}; it has {', '.join(known)}"
+                f"the recurrent DQN has no setting {min(unknown)!r}; it has {', '.join(known)}"
             )
-        self.seed = seed
+        super().__init__(seed)
         self.draws_from = draws_from
         self.learning = Learning(**settings)
-        self._trained: OrderedDict[tuple[int, float], _Trained] = OrderedDict()
 
     def __repr__(self) -> str:
-        usual = Learning()
-        changed = [
-            f", {name}={value!r}"
-            for name, value in vars(self.learning).items()
-            if value != getattr(usual, name)
-        ]
-        if self.draws_from != SEED:
-            changed.insert(0, f", draws_from={self.draws_from!r}")
+        settings = {"draws_from": self.draws_from} | vars(self.learning)
+        usual = {"draws_from": SEED} | vars(Learning())
+        changed = [f", {k}={v!r}" for k, v in settings.items() if v != usual[k]]
         return f"RecurrentDQN(seed={self.seed}{''.join(changed)})"
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history; `learning_rate` or `learning_rate_scale` may be given."""
-        if options:
-            refuse_unknown(self, options, self.options)
-        mind = _RecurrentMind()
-        mind._agent = self
-        mind._n_actions = n_actions
-        mind._rate = options.get("learning_rate", self.learning.learning_rate) * options.get(
-            "learning_rate_scale", 1
-        )
-        mind._start = mind._state = hash_start(self.seed, n_actions, n_observations)
-        mind._turn = mind._action = mind._trained_on = mind._known = None
-        mind._n = mind._trained_state = 0
-        return mind
+    def own_rate(self, n_actions: int, n_observations: int) -> float:
+        """Return the learning rate of the settings."""
+        return self.learning.learning_rate
 
-    def draws(self, state: int) -> Draws:
+    def draws(self, state: int) -> Generators:
         """Where a training takes its randomness from; `state` is the hash of its history."""
         # NumPy's seeds have no sign, so that is a part of the key.
         entropy = [abs(self.seed)] if self.draws_from == SEED else [abs(self.seed), state]
@@ -485,26 +386,33 @@ class RecurrentDQN:
             )
             for stream in range(_STREAMS)
         )
-        return Draws(weights, replay, dropout)
+        return Generators(weights, replay, dropout)
 
-    def trained(self, mind: _RecurrentMind) -> _Trained:
-        """The network that a mind asks, trained on the first k percepts of its history."""
-        state, turn = mind._trained_state, mind._trained_on
-        assert turn is not None, "asked before the first percept"
-        if self.draws_from == SEED and mind._n <= self.learning.batch:
-            state = mind._start  # too little to learn from: the same for all such histories
-        key = (state, mind._rate)
-        trained = self._trained.get(key)
-        if trained is None:
-            network = train(
-                prefix(turn), mind._n_actions, self.learning, mind._rate, self.draws(state)
-            )
-            trained = self._trained[key] = _Trained(network, self.learning.length)
-            if len(self._trained) > _NETWORKS:
-                self._trained.popitem(last=False)
-        else:
-            self._trained.move_to_end(key)
-        return trained
+    def choose(self, mind: LearnerMind) -> int:
+        """Return the action that the trained network values most at the latest turns."""
+        if mind.learned is None:
+            state = mind.trained_state
+            if self.draws_from == SEED and mind.n <= self.learning.batch:
+                state = mind.start  # too little to learn from: the same for all such histories
+            rate = self.learning.learning_rate if mind.rate is None else mind.rate
+            train = partial(self._trained, mind, state, rate)
+            mind.learned = self.remembered((state, rate), train, _NETWORKS)
+        trained: _Trained = mind.learned
+        window = np.zeros(self.learning.length)
+        at, place = mind.turn, len(window) - 1
+        assert at is not None, "asked before the first percept"
+        window[place] = at.observation
+        while place > 0 and at.before is not None:
+            window[place - 1], window[place - 2] = at.reward, at.action
+            at, place = at.before, place - 3
+            window[place] = at.observation
+        return trained.action(window)
+
+    def _trained(self, mind: LearnerMind, state: int, rate: float) -> _Trained:
+        assert mind.trained_on is not None, "asked before the first percept"
+        history, draws = prefix(mind.trained_on), self.draws(state)
+        network = train(history, mind.counts[0], self.learning, rate, draws)
+        return _Trained(network, self.learning.length)
 
 
 @dataclass
@@ -529,55 +437,3 @@ class _Trained:
                 answer = int(self._pass.forward(self.network, window[:, None]).argmax())
             self.answers[key] = answer
         return answer
-
-
-@dataclass(slots=True, init=False, eq=False)
-class _RecurrentMind:
-    """The history, marked where the training ends; training waits until it is asked for."""
-
-    _agent: RecurrentDQN
-    _n_actions: int
-    _rate: float
-    _start: int  # the hash of the empty history
-    _state: int
-    _turn: Turn | None  # the latest
-    _action: int | None  # taken since the latest percept
-    _n: int  # percepts
-    _trained_on: Turn | None  # up to percept k
-    _trained_state: int
-    _known: int | None  # what it does here, if it was asked
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self._state = state = hash_percept(self._state, reward, observation)
-        self._turn = turn = Turn(self._turn, self._action, reward, observation)
-        self._known = None
-        self._n = n = self._n + 1
-        if not n & (n - 1):  # a power of two
-            self._trained_on, self._trained_state = turn, state
-
-    def act(self) -> int:
-        if self._known is None:
-            self._known = self._agent.trained(self).action(self._window())
-        return self._known
-
-    def take(self, action: int) -> None:
-        self._state = hash_action(self._state, action)
-        self._action = action
-
-    def fork(self) -> _RecurrentMind:
-        twin = _RecurrentMind()
-        for name in _RecurrentMind.__slots__:
-            setattr(twin, name, getattr(self, name))
-        return twin
-
-    def _window(self) -> FloatArray:
-        """The latest numbers of the history, zeros before its beginning."""
-        window = np.zeros(self._agent.learning.length)
-        at, place = self._turn, len(window) - 1
-        assert at is not None, "asked before the first percept"
-        window[place] = at.observation
-        while place > 0 and at.before is not None:
-            window[place - 1], window[place - 2] = at.reward, at.action
-            at, place = at.before, place - 3
-            window[place] = at.observation
-        return window

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 
@@ -26,38 +27,35 @@ from goalmeter.agents.user_agents import file_agent, object_agent
 from goalmeter.agents.user_code import misspelled
 from goalmeter.organisms import organism_names
 
-# --- Registry -------------------------------------------------------------------------------------
 MakeAgent = Callable[[int], Agent]  # from a seed
 MOST_K = 1_000_000  # the number of an action
 
 
 def scripted(make: MakeAgent, about: str) -> AgentFactory:
-    """The entry of an agent that is a function of its history and takes no argument."""
+    """Return the entry of an agent that is a function of its history and takes no argument."""
     return AgentFactory.without_argument(about, {Ability.HISTORY: make})
 
 
-def _constant(about: str) -> AgentFactory:
-    def named(name: str, argument: str | None) -> NamedAgent:
-        if argument is None:
-            return NamedAgent(name, about, {Ability.HISTORY: lambda seed: ConstantAgent()})
-        if not re.fullmatch(r"\d+", argument):
-            raise InvalidParameterError(
-                f"there is no agent '{name}({argument})': in constant(K), K is a whole number, 0 "
-                f"or more"
-            )
-        action = whole_in_text(argument, "K of constant(K)", least=0, most=MOST_K)
-        makers = {Ability.HISTORY: lambda seed: ConstantAgent(action)}
-        return NamedAgent(f"{name}({action})", f"always action {action}", makers)
-
-    return AgentFactory(about, frozenset({Ability.HISTORY}), named, argument="K")
+def _constant(name: str, argument: str | None) -> NamedAgent:
+    if argument is None:
+        makers = {Ability.HISTORY: lambda seed: ConstantAgent()}
+        return NamedAgent(name, _CONSTANT, makers)
+    if not re.fullmatch(r"\d+", argument):
+        raise InvalidParameterError(
+            f"there is no agent '{name}({argument})': in constant(K), K is a whole number, 0 or "
+            f"more"
+        )
+    action = whole_in_text(argument, "K of constant(K)", least=0, most=MOST_K)
+    makers = {Ability.HISTORY: lambda seed: ConstantAgent(action)}
+    return NamedAgent(f"{name}({action})", f"always action {action}", makers)
 
 
-def _stable_baselines(algorithm: str, *, as_published: bool = False) -> MakeAgent:
+def _stable_baselines(algorithm: str, **options: bool) -> MakeAgent:
     def make(seed: int) -> Agent:
         # Imported when an agent is asked for, since torch is heavy; likewise below.
         from goalmeter.agents.stable_baselines import StableBaselinesAgent
 
-        return StableBaselinesAgent(algorithm, seed, as_published=as_published)
+        return StableBaselinesAgent(algorithm, seed, **options)
 
     return make
 
@@ -68,9 +66,10 @@ def _recurrent_dqn(seed: int) -> Agent:
     return RecurrentDQN(seed)
 
 
+_CONSTANT = "always action 0; constant(K) for action K"
 HISTORY_AGENTS: dict[str, AgentFactory] = {
     "random": scripted(RandomAgent, "every action equally likely"),
-    "constant": _constant("always action 0; constant(K) for action K"),
+    "constant": AgentFactory(_CONSTANT, frozenset({Ability.HISTORY}), _constant, argument="K"),
     "naive": scripted(NaiveLearner, "what paid best at once, as published; 15% at random"),
     "naive-true-average": scripted(
         lambda seed: NaiveLearner(seed, true_average=True), "naive with the average of the text"
@@ -86,12 +85,11 @@ HISTORY_AGENTS: dict[str, AgentFactory] = {
     "recurrent-dqn": scripted(_recurrent_dqn, "DQN with a recurrent network"),
 }
 
-
-# --- Registry -------------------------------------------------------------------------------------
-# greedy, boltzmann(2)        reference agents of grid worlds
+# Names:
+#     greedy, boltzmann(2)        reference agents of grid worlds
 #     naive, constant(3)          scripted agents, functions of their history
 #     rc(NAME)                    the reality check of any agent of a history
-#     FILE.py:NAME                your own, `agents.user_agents` says in which forms
+#     FILE.py:NAME                your own, `user_agents` says in which forms
 #     sb3:PATH.zip                a policy that Stable-Baselines3 saved
 #     policy:PATH.npz             a policy [S, A] or [H, S, A] over the states of a world
 #     goalmeter/mouse             a small language model that comes with the package
@@ -107,7 +105,7 @@ _PLAIN_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def agent(name: str) -> NamedAgent:
-    """The agent that a name stands for, with what can be asked of it.
+    """Return the agent that a name stands for, with what can be asked of it.
 
     Nothing heavy is imported, and no file of agents is run, before one of its abilities is used.
 
@@ -131,7 +129,7 @@ def agent(name: str) -> NamedAgent:
 
 
 def history_agent(name: str, seed: int = 0) -> Agent:
-    """The agent of a name as a function of its history, whose draws come from the seed.
+    """Return the agent of a name as a function of its history, whose draws come from the seed.
 
     Example: the reality check of the naive learner.
         >>> history_agent("rc(naive)", seed=3)
@@ -162,7 +160,7 @@ def register(name: str, thing: AgentFactory | object, about: str = "") -> None:
 
 
 def factories() -> dict[str, tuple[AgentFactory, ...]]:
-    """What makes the agents of each name that goalmeter itself knows, or that was registered."""
+    """Return the factories of each name that goalmeter knows, or that was registered."""
     by_name: dict[str, tuple[AgentFactory, ...]] = {}
     for table in (*TABLES, _REGISTERED):
         for name, factory in table.items():
@@ -171,17 +169,17 @@ def factories() -> dict[str, tuple[AgentFactory, ...]]:
 
 
 def factory_of(thing: AgentFactory | object, name: str, about: str = "") -> AgentFactory:
-    """The factory that was registered, or one that makes the agent that was."""
+    """Return the factory that was registered, or one that makes the agent that was."""
     if isinstance(thing, AgentFactory):
         return thing
     document = (getattr(thing, "__doc__", None) or "").strip().partition("\n")[0]
     about = about or document or "an agent without a description"
     named = object_agent(thing, name, about)
-    return AgentFactory.without_argument(about, named.makers, named)
+    return AgentFactory.without_argument(about, named.makers)
 
 
 def plugin_factory(name: str) -> AgentFactory:
-    """What makes the agents of a name that another package registers; the package is imported."""
+    """Return the factory of a name that another package registers; the package is imported."""
     entry = plugins(AGENTS)[name]
     refuse_taken(AGENTS, factories())
     registered = loaded(entry)
@@ -192,7 +190,7 @@ def plugin_factory(name: str) -> AgentFactory:
 
 
 def listed_names(ability: Ability | None = None) -> Sequence[str]:
-    """Names in the spelling in which they can be used, of all agents or of those with an ability.
+    """Return names in the spelling in which they can be used.
 
     Args:
         ability: what can be asked of them; None for all, without importing another package.
@@ -205,16 +203,10 @@ def listed_names(ability: Ability | None = None) -> Sequence[str]:
     if ability in (None, Ability.TEXT, Ability.HIDDEN):
         names += organism_agents()
     for name in plugins(AGENTS):
-        if ability is None or _plugin_has(name, ability):
-            names.append(name)
+        with suppress(PluginError):  # said where that agent is asked for, and where all are listed
+            if ability is None or ability in plugin_factory(name).abilities:
+                names.append(name)
     return names
-
-
-def _plugin_has(name: str, ability: Ability) -> bool:
-    try:
-        return ability in plugin_factory(name).abilities
-    except PluginError:  # said where that agent is asked for, and where all are listed
-        return False
 
 
 def _unchecked(name: str) -> NamedAgent:
@@ -261,7 +253,6 @@ def _checked(named: NamedAgent, checks: int) -> NamedAgent:
 
 
 def _unknown(name: str, kind: str) -> str:
-    """What to say of a name that no agent has."""
     if name.endswith(".py"):
         return f"{name} is a file; say which of its agents: {name}:NAME"
     for prefix, (ending, _) in TRAINED.items():

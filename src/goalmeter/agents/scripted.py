@@ -16,17 +16,13 @@ from goalmeter.agents.history import (
     uniform,
 )
 
+# The stream of the second draw of those that draw twice: which action, after whether to explore.
+_CHOOSE = 1
 
-# --- Simple ---------------------------------------------------------------------------------------
+
 @dataclass(frozen=True)
 class ConstantAgent:
-    """Takes one action whatever happens, also where that action is not legal.
-
-    Args:
-        action: the action; 0 in the paper's library.
-
-    Source: section 5.
-    """
+    """Takes one action, 0 in the paper's library, whatever happens and is legal (section 5)."""
 
     action: int = 0
     options: ClassVar[frozenset[str]] = frozenset()
@@ -38,7 +34,7 @@ class ConstantAgent:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         if options:
             refuse_unknown(self, options)
         return _ConstantMind(self.action)
@@ -67,22 +63,13 @@ class _ConstantMind:
 
 @dataclass(frozen=True)
 class RandomAgent:
-    """Uniform over the legal actions; the draw is a function of (seed, history).
-
-    The paper remembers each choice instead, which gives the same kind of agent: asked twice at the
-    same history it does the same.
-
-    Args:
-        seed: of its draws.
-
-    Source: section 5.
-    """
+    """Uniform over the legal actions; the draw is a function of (seed, history) (section 5)."""
 
     seed: int = 0
     options: ClassVar[frozenset[str]] = frozenset()
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         if options:
             refuse_unknown(self, options)
         return _RandomMind(hash_start(self.seed, n_actions, n_observations), n_actions)
@@ -108,13 +95,6 @@ class _RandomMind:
         return _RandomMind(self._state, self._n_actions)
 
 
-# --- Naive ----------------------------------------------------------------------------------------
-_NAIVE_EXPLORE, _NAIVE_CHOOSE = (
-    0,
-    1,
-)  # the streams of its two draws: whether to explore, and then which action
-
-
 @dataclass(frozen=True)
 class NaiveLearner:
     """Explores with a fixed probability, else takes the action with the greatest score.
@@ -124,9 +104,8 @@ class NaiveLearner:
         score(a) = S(a) / (1 + N(a))    as published: the authors' library shrinks the average
         score(a) = S(a) / N(a)          with `true_average`: the text of the paper
 
-    In both an action without a reward yet scores 0, so it is preferred to one that was punished;
-    the text does not say how such an action counts. Ties go to the lowest action, observations are
-    ignored, and so is the reward of the first percept, which follows no action. An action of the
+    In both an action without a reward yet scores 0 (the text does not say). Ties go to the lowest
+    action; observations are ignored, and so is the reward of the first percept. An action of the
     history that is not legal here has no score. Whether to explore is drawn first.
 
     Args:
@@ -149,7 +128,7 @@ class NaiveLearner:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         if options:
             refuse_unknown(self, options)
         mind = _NaiveMind()
@@ -165,11 +144,8 @@ class NaiveLearner:
 
 @dataclass(slots=True, init=False, eq=False)
 class _NaiveMind:
-    """Sums and divisors of all actions, and their ratios, which one percept changes in one place.
-
-    Made without arguments and filled in: a fork is made at every step of some environments, and
-    passing eight arguments costs as much as the copying.
-    """
+    # Made without arguments and filled in: a fork is made at every step of some environments, and
+    # passing arguments costs as much as the copying.
 
     _state: int
     _n_actions: int
@@ -190,7 +166,7 @@ class _NaiveMind:
 
     def act(self) -> int:
         if uniform(self._state) < self._exploration:
-            return below(self._state, self._n_actions, _NAIVE_CHOOSE)
+            return below(self._state, self._n_actions, _CHOOSE)
         scores = self._scores  # `index` gives the lowest of equals
         return scores.index(max(scores))
 
@@ -210,13 +186,6 @@ class _NaiveMind:
         return twin
 
 
-# --- Q learner ------------------------------------------------------------------------------------
-_Q_EXPLOIT, _Q_CHOOSE = (
-    0,
-    1,
-)  # the streams of its two draws: whether to exploit, and else which action
-
-
 @dataclass(frozen=True)
 class QLearner:
     """One-step Q-learning over observations, with random actions where it knows nothing.
@@ -226,12 +195,9 @@ class QLearner:
         Q(o, a) += learning_rate * (r + discount * max over b of Q(o', b) - Q(o, a)).
 
     Where every Q(o, .) is 0 the action is uniform; elsewhere it is the best one, the lowest of
-    equals, with probability `exploitation`, and uniform else. Unlike in the authors' library the
-    draws are functions of (seed, history), not of the number of steps. An action of the history
-    that is not legal here teaches nothing.
-
-    It can be asked to assume another `learning_rate`, and another `learning_rate_scale`: that many
-    times the rate it has.
+    equals, with probability `exploitation`, and uniform else. An action of the history that is not
+    legal here teaches nothing. It can be asked to assume another `learning_rate`, or a
+    `learning_rate_scale`: that many times its own.
 
     Args:
         seed: of its draws.
@@ -255,9 +221,9 @@ class QLearner:
             )
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history, with the settings that it is asked to assume."""
+        """Return a mind at the empty history, with the settings that it is asked to assume."""
         if options:
-            refuse_unknown(self, options, self.options)
+            refuse_unknown(self, options)
         mind = _QMind()
         mind._state = hash_start(self.seed, n_actions, n_observations)
         mind._n_actions = n_actions
@@ -302,7 +268,7 @@ class _QMind:
         row = self._table[self._observation]
         if any(row) and uniform(self._state) < self._exploitation:
             return row.index(max(row))
-        return below(self._state, self._n_actions, _Q_CHOOSE)
+        return below(self._state, self._n_actions, _CHOOSE)
 
     def take(self, action: int) -> None:
         self._state = hash_action(self._state, action)

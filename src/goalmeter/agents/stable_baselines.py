@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass
-from itertools import accumulate
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -17,31 +16,20 @@ import numpy as np
 
 from goalmeter._errors import InvalidParameterError, require
 from goalmeter._types import FloatArray
-from goalmeter.agents.history import (
-    Mind,
-    Prefix,
-    Turn,
-    hash_action,
-    hash_percept,
-    hash_start,
-    prefix,
-    refuse_unknown,
-    uniform,
-)
+from goalmeter.agents.history import ConvertedAgent, LearnerMind, Prefix, prefix, uniform
+
+_FEATURE = "An agent of Stable-Baselines3"
 
 
-# --- Global generators ----------------------------------------------------------------------------
 def generators() -> tuple[Any, Any, Any]:
-    """The states of the global random generators: Python's, NumPy's and torch's."""
-    import torch
-
+    """Return the states of the global random generators: Python's, NumPy's and torch's."""
+    torch = require("torch", extra="sb3", feature=_FEATURE)
     return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
 
 
 def set_generators(states: tuple[Any, Any, Any]) -> None:
     """Put the global random generators into these states."""
-    import torch
-
+    torch = require("torch", extra="sb3", feature=_FEATURE)
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])
@@ -49,11 +37,11 @@ def set_generators(states: tuple[Any, Any, Any]) -> None:
 
 @contextmanager
 def borrowed_generators() -> Iterator[None]:
-    """Leave the global random generators as they were found; and compute in one thread meanwhile.
+    """Restore the global random generators afterwards, and compute in one thread meanwhile.
 
     With more threads sums are taken in another order, and their last bits may differ.
     """
-    torch = require("torch", extra="sb3", feature="An agent of Stable-Baselines3")
+    torch = require("torch", extra="sb3", feature=_FEATURE)
     before, threads = generators(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -63,39 +51,22 @@ def borrowed_generators() -> Iterator[None]:
         set_generators(before)
 
 
-# --- Sb3 training ---------------------------------------------------------------------------------
-# A history is experience that is already made, so it goes straight into the learner's buffer, and
-# the learner's own `train` does the updates: the same weights as if the library's `learn` had
-# walked through an environment that replays the history, with the actions forced, at a fraction
-# of the cost (the tests hold the two to each other). A learner is built once and set back to its
-# first weights, first optimiser and first random numbers before each training. Global random
-# generators, which the library seeds and uses, are put back as they were.
-
-_FEATURE = "An agent of Stable-Baselines3"
 # Hyperparameters that the conversion sets itself, or that would mean nothing in it.
 SETTLED = frozenset(
-    {
-        "_init_setup_model",
-        "batch_size",
-        "buffer_size",
-        "device",
-        "env",
-        "learning_starts",
-        "n_steps",
-        "optimize_memory_usage",
-        "policy",
-        "replay_buffer_class",
-        "replay_buffer_kwargs",
-        "rollout_buffer_class",
-        "rollout_buffer_kwargs",
-        "seed",
-        "tensorboard_log",
-    }
+    {"_init_setup_model", "batch_size", "buffer_size", "device", "env", "learning_starts"}
+    | {"n_steps", "optimize_memory_usage", "policy", "replay_buffer_class", "seed"}
+    | {"replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "tensorboard_log"}
 )
+Table = list[list[float]]  # cumulative probabilities of the actions by observation
 
 
-class Learner:
+class Learner(ABC):
     """One algorithm in a world of these counts, ready to be trained again and again.
+
+    A history goes straight into the buffer, and the library's own `train` does the updates: the
+    same weights as if its `learn` had walked through an environment that replays the history, with
+    the actions forced, at a fraction of the cost. A learner is built once and set back to its first
+    weights, optimiser and random numbers before each training.
 
     Args:
         n_actions: legal actions.
@@ -107,6 +78,7 @@ class Learner:
 
     name = ""
     least_steps = 0  # below them there is no training, and the action is 0
+    needed: ClassVar[dict[str, Any]] = {}  # hyperparameters that the conversion needs
 
     def __init__(
         self,
@@ -125,33 +97,26 @@ class Learner:
         self._weights = deepcopy(self.model.policy.state_dict())
         self._optimizer = deepcopy(self.model.policy.optimizer.state_dict())
 
-    @property
-    def learning_rate(self) -> float:
-        """At the beginning, if it follows a schedule."""
-        return float(self.model.lr_schedule(1.0))
-
-    def train(self, experience: Prefix) -> tuple[tuple[float, ...], ...]:
-        """What it does after training: cumulative probabilities [n_observations][n_actions]."""
+    def train(self, experience: Prefix) -> Table:
+        """Return cumulative probabilities [n_observations][n_actions] after training."""
         self._check(experience)
         if len(experience.actions) < self.least_steps:
-            return (tuple([1.0] * self.n_actions),) * self.n_observations
+            return [[1.0] * self.n_actions] * self.n_observations
         with borrowed_generators():
             self._set_back()
             if experience.actions:
+                cause = None
                 try:
                     self._learn(experience)
-                except ValueError as cause:  # torch refuses probabilities that are NaN
-                    raise self._diverged(len(experience.rewards)) from cause
-                if not all(p.isfinite().all() for p in self.model.policy.parameters()):
-                    raise self._diverged(len(experience.rewards))
-            probabilities = self._probabilities()
-        return tuple(_cumulative(row) for row in probabilities)
-
-    def _diverged(self, k: int) -> InvalidParameterError:
-        return InvalidParameterError(
-            f"{self.name} has no finite weights after training on {k} percepts: rewards are too "
-            f"large for it, or a hyperparameter is"
-        )
+                except ValueError as error:  # torch refuses probabilities that are NaN
+                    cause = error
+                if cause or not all(p.isfinite().all() for p in self.model.policy.parameters()):
+                    raise InvalidParameterError(
+                        f"{self.name} has no finite weights after training on "
+                        f"{len(experience.rewards)} percepts: rewards are too large for it, or a "
+                        f"hyperparameter is"
+                    ) from cause
+            return cumulative(self._probabilities())
 
     def _built(self, seed: int, settings: dict[str, Any]) -> Any:
         library = installed()
@@ -163,7 +128,7 @@ class Learner:
                 _world(self.n_actions, self.n_observations),
                 seed=seed % 2**32,  # what NumPy's global generator takes
                 device="cpu",
-                **self._needed(),
+                **self.needed,
                 **settings,
             )
         except TypeError as cause:
@@ -188,23 +153,19 @@ class Learner:
             ("action", experience.actions, self.n_actions),
             ("observation", experience.observations, self.n_observations),
         ):
-            for value in values:
-                if not 0 <= value < count:
-                    raise InvalidParameterError(
-                        f"{self.name} cannot learn from {what} {value}, expected 0 to {count - 1}: "
-                        f"the environment tells of one that it does not have"
-                    )
+            if wrong := [value for value in values if not 0 <= value < count]:
+                raise InvalidParameterError(
+                    f"{self.name} cannot learn from {what} {wrong[0]}, expected 0 to {count - 1}: "
+                    f"the environment tells of one that it does not have"
+                )
 
-    def _needed(self) -> dict[str, Any]:
-        """Hyperparameters that the conversion needs when the model is built."""
-        return {}
-
+    @abstractmethod
     def _learn(self, experience: Prefix) -> None:
-        raise NotImplementedError
+        """Train on a history from the present weights."""
 
+    @abstractmethod
     def _probabilities(self) -> FloatArray:
-        """Of each action at each observation, [n_observations, n_actions]."""
-        raise NotImplementedError
+        """Return those of each action at each observation, [n_observations, n_actions]."""
 
     def _every_observation(self) -> Any:
         return self.model.policy.obs_to_tensor(np.arange(self.n_observations))[0]
@@ -249,11 +210,8 @@ class _OnPolicy(Learner):
         model.n_steps = steps
         model.num_timesteps = steps
         model._update_current_progress_remaining(steps, steps)
-        self._set_batch(steps)
+        model.batch_size = steps  # PPO's
         model.train()
-
-    def _set_batch(self, steps: int) -> None:
-        pass
 
     def _probabilities(self) -> FloatArray:
         policy = self.model.policy
@@ -275,18 +233,14 @@ class _PPO(_OnPolicy):
     name = "PPO"
     least_steps = 2  # the library refuses batches of one
 
-    def _set_batch(self, steps: int) -> None:
-        self.model.batch_size = steps
-
 
 class _DQN(Learner):
     """DQN: a transition at a time, and gradient steps at the library's intervals."""
 
     name = "DQN"
 
-    def _needed(self) -> dict[str, Any]:
-        # The buffer is replaced by one of the size of the experience before each training.
-        return {"learning_starts": 1, "buffer_size": 1}
+    # The buffer is replaced by one of the size of the experience before each training.
+    needed: ClassVar[dict[str, Any]] = {"learning_starts": 1, "buffer_size": 1}
 
     def _built(self, seed: int, settings: dict[str, Any]) -> Any:
         model = super()._built(seed, settings)
@@ -349,10 +303,12 @@ def installed() -> ModuleType:
     return require("stable_baselines3", extra="sb3", feature=_FEATURE)
 
 
-def _cumulative(row: FloatArray) -> tuple[float, ...]:
-    """Running sums of probabilities; the last is 1, whatever the rounding."""
-    sums = [min(total, 1.0) for total in accumulate(row.tolist())]
-    return (*sums[:-1], 1.0)
+def cumulative(table: FloatArray) -> list[list[float]]:
+    """Return running sums of the probabilities of each row; the last is 1 in spite of rounding."""
+    sums = np.minimum(np.cumsum(table, axis=1), 1.0)
+    sums[:, -1] = 1.0
+    rows: list[list[float]] = sums.tolist()
+    return rows
 
 
 def _world(n_actions: int, n_observations: int) -> Any:
@@ -366,20 +322,6 @@ def _world(n_actions: int, n_observations: int) -> Any:
     return Spaces()
 
 
-# --- Stable baselines -----------------------------------------------------------------------------
-# A learner that trains on a stream of experience becomes an agent in the sense of Definition 1 by
-# the conversion of section 2.1: at a history of n percepts a new learner is trained on the first
-# k, the largest power of two that n allows, is held to the actions that the history says were
-# taken, and then acts on the latest observation without learning. Percepts k+1 ... n-1 count for
-# nothing.
-#
-# What a trained learner does is a table, a distribution over actions for each observation. Tables
-# are remembered, up to a number, by what they were trained on; the draw from a row is a function
-# of (seed, history) like that of every agent here.
-#
-# Source: "Extending Environments To Measure Self-Reflection In Reinforcement Learning", section
-# 2.1.
-
 # Tables that an agent remembers, and cells of all of them. DejaVu and BackwardConsciousness ask for
 # a new one at every step, all others for two at each power of two.
 _REMEMBERED = 4096
@@ -387,19 +329,19 @@ _CELLS = 1_000_000
 # The stream of a copy with another learning rate, as published: the same table, another draw.
 _PUBLISHED_COPY = 1
 
-Table = tuple[tuple[float, ...], ...]  # cumulative probabilities of the actions by observation
 
+class StableBaselinesAgent(ConvertedAgent):
+    """A learner of Stable-Baselines3, by the power-of-two conversion.
 
-class StableBaselinesAgent:
-    """A learner of Stable-Baselines3, through the power-of-two conversion.
+    A trained learner is a table, a distribution over actions for each observation, and acts on the
+    latest observation alone. Tables are remembered, up to a number, by what they were trained on;
+    the draw from a row is a function of (seed, history) like that of every agent here.
 
     The multilayer perceptron policy with the library's own hyperparameters, but for what the
     conversion needs: A2C and PPO make one rollout of all k-1 steps, PPO in one batch; DQN begins to
     learn after the first step, and its steps are rounded down to whole training intervals. Where
     there is too little to train on at all (PPO below 4 percepts, DQN below 8) the action is 0;
     A2C acts untrained at the first percept.
-
-    It can be asked to assume a `learning_rate`, or a `learning_rate_scale` times its own.
 
     Two things differ from the authors' library, unless `as_published`. PPO compares what it does
     with what it did by the probability of the action that was *taken*; the library stores that of
@@ -417,8 +359,6 @@ class StableBaselinesAgent:
     Source: section 2.1 and section 5; Raffin et al., Stable-Baselines3 (JMLR 2021).
     """
 
-    options: ClassVar[frozenset[str]] = frozenset({"learning_rate", "learning_rate_scale"})
-
     def __init__(
         self, algorithm: str, seed: int = 0, *, as_published: bool = False, **hyperparameters: Any
     ) -> None:
@@ -431,13 +371,12 @@ class StableBaselinesAgent:
                 f"{algorithm}: {', '.join(taken)} cannot be given: the conversion of a learner to "
                 f"a function of the history sets {', '.join(sorted(SETTLED))}"
             )
+        super().__init__(seed)
         self.algorithm = algorithm
-        self.seed = seed
         self.as_published = as_published
         # Copies, here and below: the library writes into dictionaries that it is given.
         self.hyperparameters = deepcopy(hyperparameters)
         self._learners: dict[tuple[int, int, float | None], Learner] = {}
-        self._tables: OrderedDict[tuple[int, int, float | None], Table] = OrderedDict()
 
     def __repr__(self) -> str:
         published = ", as_published=True" if self.as_published else ""
@@ -448,108 +387,42 @@ class StableBaselinesAgent:
         """Import what the first training would import."""
         installed()
 
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history; `learning_rate` or `learning_rate_scale` may be given."""
-        if options:
-            refuse_unknown(self, options, self.options)
-        rate, stream = options.get("learning_rate"), 0
-        if "learning_rate_scale" in options:
-            if rate is None:
-                rate = self._learner(n_actions, n_observations, None).learning_rate
-            rate *= options["learning_rate_scale"]
+    def own_rate(self, n_actions: int, n_observations: int) -> float:
+        """Return the learning rate at the beginning, if it follows a schedule."""
+        return float(self._learner(n_actions, n_observations, None).model.lr_schedule(1.0))
+
+    def choose(self, mind: LearnerMind) -> int:
+        """Draw an action from the row of the latest observation."""
+        assert mind.turn is not None, "asked before the first percept"
         # The library hands out the learner that it trained first, whatever rate was asked for.
+        rate, stream = mind.rate, 0
         if rate is not None and self.as_published:
             rate, stream = None, _PUBLISHED_COPY
-        mind = _LearnerMind()
-        mind._agent = self
-        mind._counts = (n_actions, n_observations)
-        mind._rate = rate
-        mind._stream = stream
-        mind._state = hash_start(self.seed, n_actions, n_observations)
-        mind._turn = None
-        mind._action = None
-        mind._n = 0
-        mind._trained_on = None
-        mind._trained_state = 0
-        mind._k = 0
-        mind._table = None
-        return mind
+        if mind.learned is None:
+            # The hash tells apart histories, seeds and counts, but not learning rates.
+            key = (mind.trained_state, mind.n.bit_length(), rate)
+            most = max(1, min(_REMEMBERED, _CELLS // (mind.counts[0] * mind.counts[1])))
+            mind.learned = self.remembered(key, lambda: self._trained(mind, rate), most)
+        table: Table = mind.learned
+        observation = mind.turn.observation
+        if not 0 <= observation < len(table):
+            raise InvalidParameterError(
+                f"{self!r} is told of observation {observation}, expected 0 to "
+                f"{len(table) - 1}: the environment tells of one that it does not have"
+            )
+        return bisect_right(table[observation], uniform(mind.state, stream))
+
+    def _trained(self, mind: LearnerMind, rate: float | None) -> Table:
+        assert mind.trained_on is not None
+        return self._learner(*mind.counts, rate).train(prefix(mind.trained_on))
 
     def _learner(self, n_actions: int, n_observations: int, rate: float | None) -> Learner:
         key = (n_actions, n_observations, rate)
-        learner = self._learners.get(key)
-        if learner is None:
+        if key not in self._learners:
             settings = deepcopy(self.hyperparameters)
             if rate is not None:
                 settings["learning_rate"] = rate
-            learner = self._learners[key] = ALGORITHMS[self.algorithm](
+            self._learners[key] = ALGORITHMS[self.algorithm](
                 n_actions, n_observations, self.seed, settings, self.as_published
             )
-        return learner
-
-    def _trained(
-        self, trained_on: Turn, state: int, k: int, counts: tuple[int, int], rate: float | None
-    ) -> Table:
-        """What a learner does after its training; `state` is the hash of the history up to k."""
-        # The hash tells apart histories, seeds and counts, but not learning rates.
-        key = (state, k, rate)
-        table = self._tables.get(key)
-        if table is None:
-            table = self._learner(*counts, rate).train(prefix(trained_on))
-            self._tables[key] = table
-            while len(self._tables) > max(1, min(_REMEMBERED, _CELLS // (counts[0] * counts[1]))):
-                self._tables.popitem(last=False)
-        else:
-            self._tables.move_to_end(key)
-        return table
-
-
-@dataclass(slots=True, init=False, eq=False)
-class _LearnerMind:
-    """The history, marked where the training ends; training waits until it is asked."""
-
-    _agent: StableBaselinesAgent
-    _counts: tuple[int, int]
-    _rate: float | None
-    _stream: int
-    _state: int
-    _turn: Turn | None
-    _action: int | None  # since the latest percept
-    _n: int  # percepts
-    _trained_on: Turn | None  # up to percept k
-    _trained_state: int
-    _k: int
-    _table: Table | None  # of the learner trained on them, once it was needed
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self._state = state = hash_percept(self._state, reward, observation)
-        self._turn = turn = Turn(self._turn, self._action, reward, observation)
-        self._n = n = self._n + 1
-        if not n & (n - 1):  # a power of two
-            self._trained_on, self._trained_state, self._k, self._table = turn, state, n, None
-
-    def act(self) -> int:
-        table = self._table
-        if table is None:
-            assert self._trained_on is not None, "asked before the first percept"
-            self._table = table = self._agent._trained(
-                self._trained_on, self._trained_state, self._k, self._counts, self._rate
-            )
-        assert self._turn is not None
-        observation = self._turn.observation
-        if not 0 <= observation < len(table):
-            raise InvalidParameterError(
-                f"{self._agent!r} is told of observation {observation}, expected 0 to "
-                f"{len(table) - 1}: the environment tells of one that it does not have"
-            )
-        return bisect_right(table[observation], uniform(self._state, self._stream))
-
-    def take(self, action: int) -> None:
-        self._state = hash_action(self._state, action)
-        self._action = action
-
-    def fork(self) -> _LearnerMind:
-        twin = _LearnerMind()
-        for name in _LearnerMind.__slots__:
-            setattr(twin, name, getattr(self, name))
-        return twin
+        return self._learners[key]

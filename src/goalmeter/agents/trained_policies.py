@@ -34,7 +34,7 @@ from goalmeter.agents.history import (
     refuse_unknown,
     uniform,
 )
-from goalmeter.agents.stable_baselines import borrowed_generators
+from goalmeter.agents.stable_baselines import borrowed_generators, cumulative
 from goalmeter.agents.user_code import from_here
 from goalmeter.gridworld.conversions import tabular_world
 from goalmeter.gridworld.generators import Draws
@@ -43,22 +43,18 @@ from goalmeter.gridworld.world import ACTIONS, GridWorld
 from goalmeter.tabular.arrays import load_policy
 from goalmeter.tabular.mdp import TabularMDP
 
-# --- Sb3 file -------------------------------------------------------------------------------------
 # The archive that `model.save` writes holds the weights (`policy.pth`) and a JSON file (`data`) in
 # which whatever is no plain value is a pickle, in base64. The library's own `load` unpickles those,
 # which runs any code that the file's author put there. Beside each pickle the library writes what
 # the object held, as text: the module and the methods of a class, the size of a space. That is
-# enough to know the policy's class, its spaces and its layers, so the policy is built anew from
-# these texts, from a list of known classes, and its weights are read by `torch.load(...,
-# weights_only=True)`. A class of the user's own is therefore refused.
-
+# enough to build the policy anew, from a list of known classes; its weights are read by
+# `torch.load(..., weights_only=True)`. A class of the user's own is therefore refused.
 _FEATURE = "A policy of Stable-Baselines3"
 DATA, WEIGHTS = "data", "policy.pth"
 _POLICIES = {
     ("stable_baselines3.common.policies", "ActorCriticPolicy"),
     ("stable_baselines3.dqn.policies", "DQNPolicy"),
 }
-_ALGORITHMS = "PPO, A2C or DQN of Stable-Baselines3 with its MlpPolicy"
 # Settings of a policy that decide what its network computes, and are plain values.
 _PLAIN = ("net_arch", "normalize_images", "share_features_extractor")
 # Settings that decide how it learns, or what continuous actions it takes, and nothing here.
@@ -75,12 +71,7 @@ _FLATTEN = "stable_baselines3.common.torch_layers.FlattenExtractor"
 
 @dataclass(frozen=True)
 class Observations:
-    """What a policy sees: one of so many observations, or a flat array; the other is None.
-
-    Attributes:
-        count: how many observations there are.
-        length: of an array.
-    """
+    """What a policy sees: one of `count` observations, or a flat array; the other is None."""
 
     count: int | None
     length: int | None = None
@@ -105,7 +96,7 @@ class SavedPolicy:
     settings: Mapping[str, Any]
 
     def probabilities(self, observations: AnyArray) -> FloatArray:
-        """The distribution over actions at each of some observations, [N, A].
+        """Return the distribution over actions at each of some observations, [N, A].
 
         Args:
             observations: [N] numbers, or [N, length] arrays.
@@ -161,66 +152,63 @@ class SavedPolicy:
 
 
 def read_policy(path: str | Path) -> SavedPolicy:
-    """What an archive of Stable-Baselines3 says of its policy; the weights are left for later."""
-    data = _data(Path(path))
-    kind = _kind(data.get("policy_class"), path)
-    return SavedPolicy(
-        str(path),
-        _observations(data.get("observation_space"), path),
-        _discrete(data.get("action_space"), "actions", path),
-        greedy=kind == "DQNPolicy",
-        settings=_settings(data.get("policy_kwargs"), path),
-    )
-
-
-def _data(path: Path) -> dict[str, Any]:
+    """Return what an archive of Stable-Baselines3 says of its policy, without its weights."""
     try:
-        with reading(path) as file:
+        with reading(Path(path)) as file:
             entries = {entry.filename: entry for entry in listed(file)}
             if missing := [name for name in (DATA, WEIGHTS) if name not in entries]:
                 raise InvalidFileError(f"it holds no {missing[0]!r}")
             check_sizes([entries[DATA], entries[WEIGHTS]])
             with zipfile.ZipFile(file) as archive:
                 data = json.loads(archive.read(DATA))
+        # Each entry is an object of JSON; what is none is refused like an empty one.
+        entry = {name: value for name, value in dict(data).items() if isinstance(value, dict)}
+        return SavedPolicy(
+            str(path),
+            _observations(entry.get("observation_space", {})),
+            _discrete(entry.get("action_space", {}), "actions"),
+            greedy=_kind(entry.get("policy_class", {})) == "DQNPolicy",
+            settings=_settings(entry.get("policy_kwargs", {})),
+        )
     except FileNotFoundError as cause:
         raise InvalidFileError(
             f"there is no file {path}; a trained policy is named sb3:PATH.zip"
         ) from cause
-    except InvalidFileError as cause:
-        raise _no_policy(path, str(cause)) from cause
     # Half a file, one that is no JSON, or JSON that is nested without end.
-    except (OSError, ValueError, RecursionError, zipfile.BadZipFile) as cause:
-        raise _no_policy(path, in_a_line(cause)) from cause
-    if not isinstance(data, dict):
-        raise _no_policy(path, f"{DATA!r} is no JSON object")
-    return data
+    except (OSError, TypeError, ValueError, RecursionError, zipfile.BadZipFile) as cause:
+        raise InvalidFileError(
+            f"{path} holds no policy that can be read ({in_a_line(cause)}); expected what "
+            f"model.save writes for PPO, A2C or DQN of Stable-Baselines3 with its MlpPolicy, with "
+            f"observations that are Discrete or a flat Box and actions that are Discrete; "
+            f"goalmeter.meg.from_simulator takes any other model as its load gives it"
+        ) from cause
 
 
-def _kind(described: Any, path: str | Path) -> str:
+def _kind(told: Mapping[str, Any]) -> str:
     """The name of the policy's class, which must be one of the library's own."""
-    told = described if isinstance(described, dict) else {}
     method = _METHOD.match(str(told.get("__init__")))
     module, name = str(told.get("__module__")), method[1] if method else "?"
     if (module, name) not in _POLICIES:
-        raise _no_policy(path, f"its policy is {module}.{name}")
+        raise InvalidFileError(f"its policy is {module}.{name}")
     return name
 
 
-def _settings(described: Any, path: str | Path) -> dict[str, Any]:
+def _settings(options: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that the policy was made with, as far as they decide what it computes."""
-    options = described if isinstance(described, dict) else {}
     settings: dict[str, Any] = {}
     for name, value in options.items():
+        described = _class_name(value)
+        module, _, last = described.rpartition(".")
         if name.startswith(":") or name in _NO_MATTER:
             continue
-        if name == "activation_fn" and (activation := _activation(value)):
-            settings[name] = activation
+        if name == "activation_fn" and module == "torch.nn.modules.activation":
+            settings[name] = last
         elif name in _PLAIN and _is_plain(value):
             settings[name] = value
-        elif name != "features_extractor_class" or _CLASS.fullmatch(str(value)) is None:
-            raise _no_policy(path, f"its policy was made with {name}={value!r}")
-        elif _CLASS.fullmatch(str(value))[1] != _FLATTEN:  # type: ignore[index]
-            raise _no_policy(path, f"it looks through {value}")
+        elif name != "features_extractor_class" or not described:
+            raise InvalidFileError(f"its policy was made with {name}={value!r}")
+        elif described != _FLATTEN:
+            raise InvalidFileError(f"it looks through {value}")
     return settings
 
 
@@ -237,51 +225,32 @@ def _is_width(value: Any) -> bool:
     return type(value) is int and 0 < value <= _MOST_WIDTH
 
 
-def _activation(value: Any) -> str | None:
-    """The name of one of torch's own activations."""
+def _class_name(value: Any) -> str:
     named = _CLASS.fullmatch(str(value))
-    module, _, name = named[1].rpartition(".") if named else ("", "", "")
-    return name if module == "torch.nn.modules.activation" else None
+    return named[1] if named else ""
 
 
-def _observations(described: Any, path: str | Path) -> Observations:
-    told = described if isinstance(described, dict) else {}
-    match _space(told):
-        case "Discrete":
-            return Observations(_discrete(told, "observations", path))
-        case "Box":
-            # An array of three axes may be a picture, whose bounds decide how it is scaled.
-            shape = told.get("_shape")
-            if isinstance(shape, list) and len(shape) == 1 and _is_width(shape[0]):
-                return Observations(None, shape[0])
-    raise _no_policy(path, f"it sees {_space(told) or 'nothing known'}, not Discrete or a flat Box")
+def _observations(told: Mapping[str, Any]) -> Observations:
+    space = _class_name(told.get(":type:")).rpartition(".")[2]
+    if space == "Discrete":
+        return Observations(_discrete(told, "observations"))
+    # An array of three axes may be a picture, whose bounds decide how it is scaled.
+    shape = told.get("_shape")
+    if space == "Box" and isinstance(shape, list) and len(shape) == 1 and _is_width(shape[0]):
+        return Observations(None, shape[0])
+    raise InvalidFileError(f"it sees {space or 'nothing known'}, not Discrete or a flat Box")
 
 
-def _discrete(described: Any, counted: str, path: str | Path) -> int:
-    told = described if isinstance(described, dict) else {}
+def _discrete(told: Mapping[str, Any], counted: str) -> int:
+    space = _class_name(told.get(":type:")).rpartition(".")[2]
     count = str(told.get("n"))
     usual = str(told.get("start", "0")) == "0"
-    if _space(told) != "Discrete" or not re.fullmatch(r"[1-9]\d{0,6}", count) or not usual:
-        raise _no_policy(
-            path, f"its {counted} are {_space(told) or 'nothing known'}, not Discrete(n)"
-        )
+    if space != "Discrete" or not re.fullmatch(r"[1-9]\d{0,6}", count) or not usual:
+        raise InvalidFileError(f"its {counted} are {space or 'nothing known'}, not Discrete(n)")
     return int(count)
 
 
-def _space(told: Mapping[str, Any]) -> str:
-    named = _CLASS.fullmatch(str(told.get(":type:")))
-    return named[1].rpartition(".")[2] if named else ""
-
-
-def _no_policy(path: str | Path, why: str) -> InvalidFileError:
-    return InvalidFileError(
-        f"{path} holds no policy that can be read ({why}); expected what model.save writes for "
-        f"{_ALGORITHMS}, with observations that are Discrete or a flat Box and actions that are "
-        f"Discrete; goalmeter.meg.from_simulator takes any other model as its load gives it"
-    )
-
-
-# --- In grids -------------------------------------------------------------------------------------
+# --- In grid worlds -------------------------------------------------------------------------------
 # A policy of one of so many observations saw the index of the state (`observation="state"` of the
 # Gymnasium grid worlds, the order of `tabular_world(world).states`). One of a flat array saw the
 # whole grid (`observation="grid"`, through `gymnasium.wrappers.FlattenObservation`).
@@ -289,24 +258,14 @@ def _no_policy(path: str | Path, why: str) -> InvalidFileError:
 
 @dataclass(frozen=True)
 class SavedWalker(Memoryless):
-    """A navigator from a file, which knows in which worlds it can walk.
-
-    Attributes:
-        check: raises InvalidParameterError if it sees other things than a world shows.
-    """
+    """A navigator from a file; `check` raises if it sees other things than a world shows."""
 
     check: Callable[[GridWorld], None]
 
 
 @dataclass(frozen=True, eq=False)
 class TimedWalker:
-    """A navigator whose policy depends on the step, [H, S, 4].
-
-    Attributes:
-        name: as on the command line.
-        table: the policy.
-        check: raises InvalidParameterError if the table is of other states than a world's.
-    """
+    """A navigator whose policy depends on the step: table [H, S, 4]; `check` as `SavedWalker`."""
 
     name: str
     table: FloatArray
@@ -319,84 +278,87 @@ class TimedWalker:
         return _TimedWalk(self, index, draws)
 
 
+@dataclass
 class _TimedWalk:
-    def __init__(self, walker: TimedWalker, index: dict[State, int], draws: Draws) -> None:
-        self._walker, self._index, self._draws, self._step = walker, index, draws, 0
+    walker: TimedWalker
+    index: dict[State, int]
+    draws: Draws
+    step: int = 0
 
     def act(self, state: State) -> Decision:
-        """A move drawn from the policy of this step."""
-        table = self._walker.table
-        if self._step >= len(table):
+        table = self.walker.table
+        if self.step >= len(table):
             raise InvalidParameterError(
-                f"{self._walker.name} has a policy for {len(table)} steps, and the walk goes on to "
-                f"step {self._step + 1}; end walks with --cap {len(table)}"
+                f"{self.walker.name} has a policy for {len(table)} steps, and the walk goes on to "
+                f"step {self.step + 1}; end walks with --cap {len(table)}"
             )
-        left, right, up, down = table[self._step, self._index[state]].tolist()
-        self._step += 1
+        left, right, up, down = table[self.step, self.index[state]].tolist()
+        self.step += 1
         row = (left, right, up, down)
-        return Decision(self._draws.weighted(row), row)
+        return Decision(self.draws.weighted(row), row)
 
 
 def table_walker(name: str, table: FloatArray) -> SavedWalker | TimedWalker:
     """Return the navigator of a policy file, [S, 4] or [H, S, 4] (states of the grid MDP)."""
-    _check_actions(name, table.shape[-1])
-    n_states = table.shape[-2]
-
-    check = partial(_check_states, name, n_states)
+    check = partial(_check_states, name, table.shape[-2])
     if table.ndim == 3:
         return TimedWalker(name, table, check)
-
-    def policy_of(plan: Plan) -> FloatArray:
-        check(plan.world)
-        return _spread(plan, reachable(plan.world), table)
-
-    return SavedWalker(name, policy_of, check)
+    return _walker(name, check, lambda world: table)
 
 
 def saved_walker(name: str, policy: SavedPolicy) -> SavedWalker:
-    """The navigator of a policy of Stable-Baselines3."""
-    _check_actions(name, policy.n_actions)
+    """Return the navigator of a policy of Stable-Baselines3."""
     count, length = policy.observations.count, policy.observations.length
+    if count is not None:
+        numbers = np.arange(count)
+        check = partial(_check_states, name, count)
+        return _walker(name, check, lambda world: policy.probabilities(numbers))
 
-    def check(world: GridWorld) -> None:
-        if count is not None:
-            _check_states(name, count, world)
-            return
-        rows, columns = world.shape
-        shown = _flat_length(rows, columns)
-        if shown == length:
-            return
-        size = next((n for n in range(3, 200) if _flat_length(n, n) == length), None)
-        advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
-        raise InvalidParameterError(
-            f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
-            f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
-        )
+    def check_length(world: GridWorld) -> None:
+        if (shown := _flat_length(*world.shape)) != length:
+            size = next((n for n in range(3, 200) if _flat_length(n, n) == length), None)
+            advice = f"it was trained in grids of size {size}" if size else "it saw no grid of ours"
+            rows, columns = world.shape
+            raise InvalidParameterError(
+                f"{name} sees arrays of {length} numbers, and a grid of {rows} x {columns} is "
+                f"{shown} as gymnasium.wrappers.FlattenObservation gives it; {advice}"
+            )
+
+    def seen(world: GridWorld) -> FloatArray:
+        from gymnasium.spaces import flatten
+
+        from goalmeter.gridworld.gymnasium_worlds import WorldEnv
+
+        env = WorldEnv(world)
+        space = env.observation_space
+        flat = [np.asarray(flatten(space, env.observation(state))) for state in reachable(world)]
+        return policy.probabilities(np.stack(flat))
+
+    return _walker(name, check_length, seen)
+
+
+def _walker(
+    name: str, check: Callable[[GridWorld], None], table_of: Callable[[GridWorld], FloatArray]
+) -> SavedWalker:
+    """The navigator of a table over the states of a world's MDP."""
 
     def policy_of(plan: Plan) -> FloatArray:
         check(plan.world)
-        states = reachable(plan.world)
-        seen = np.arange(len(states)) if count is not None else _flat(plan.world, states)
-        return _spread(plan, states, policy.probabilities(seen))
+        policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
+        # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
+        policy[existing(plan)] = 0.25
+        for state, row in zip(reachable(plan.world), table_of(plan.world), strict=True):
+            if state.cell != plan.world.goal:
+                policy[plan.number(state)] = row
+        return policy
 
     return SavedWalker(name, policy_of, check)
 
 
 @lru_cache(maxsize=512)
 def reachable(world: GridWorld) -> tuple[State, ...]:
-    """The states of a world's MDP in their order: those that can be reached from the start."""
+    """Return the states of a world's MDP in their order: those reachable from the start."""
     return tabular_world(world, horizon=1).states
-
-
-def _flat(world: GridWorld, states: tuple[State, ...]) -> AnyArray:
-    """What `FlattenObservation` makes of each state, [states, length]."""
-    from gymnasium.spaces import flatten
-
-    from goalmeter.gridworld.gymnasium_worlds import WorldEnv
-
-    env = WorldEnv(world)
-    space = env.observation_space
-    return np.stack([np.asarray(flatten(space, env.observation(state))) for state in states])
 
 
 def _flat_length(rows: int, columns: int) -> int:
@@ -404,19 +366,8 @@ def _flat_length(rows: int, columns: int) -> int:
     return 3 * rows * columns + rows + columns + 2 + 2
 
 
-def _spread(plan: Plan, states: tuple[State, ...], table: FloatArray) -> FloatArray:
-    """A table over the states of the MDP as one over the planner's numbers of states."""
-    policy = np.zeros((len(plan.plans.successors[plan.index]), len(ACTIONS)))
-    # Where nothing can be done, or nobody comes, it is uniform, as every navigator's policy is.
-    policy[existing(plan)] = 0.25
-    for state, row in zip(states, table, strict=True):
-        if state.cell != plan.world.goal:
-            policy[plan.number(state)] = row
-    return policy
-
-
 def _check_states(name: str, count: int, world: GridWorld) -> None:
-    """Raises InvalidParameterError if a policy over so many states is none of a world's."""
+    """Raise InvalidParameterError if a policy over so many states is none of a world's."""
     states = len(reachable(world))
     rows, columns = world.shape
     if states != count:
@@ -426,16 +377,8 @@ def _check_states(name: str, count: int, world: GridWorld) -> None:
         )
 
 
-def _check_actions(name: str, n_actions: int) -> None:
-    if n_actions != len(ACTIONS):
-        raise InvalidParameterError(
-            f"{name} chooses among {n_actions} actions, and a grid world has the four "
-            f"{', '.join(ACTIONS)}"
-        )
-
-
 def check_worlds(navigator: object, worlds: tuple[GridWorld, ...]) -> None:
-    """See that a navigator can walk in all of some worlds, before the first of its walks."""
+    """Raise if a navigator cannot walk in all of some worlds, before the first of its walks."""
     check = getattr(navigator, "check", None)
     if callable(check):
         for world in dict.fromkeys(worlds):
@@ -451,7 +394,7 @@ TRAINED = {
 
 
 def is_trained(name: str) -> bool:
-    """Whether a name is that of a trained policy in a file.
+    """Return whether a name is that of a trained policy in a file.
 
     >>> is_trained("sb3:models/ppo.zip"), is_trained("mine.py:agent")
     (True, False)
@@ -460,7 +403,7 @@ def is_trained(name: str) -> bool:
 
 
 def trained_agent(name: str) -> NamedAgent:
-    """The agent of a trained policy; the file is read, but neither torch nor its weights are."""
+    """Return the agent of a trained policy; neither torch nor its weights are read yet."""
     prefix, _, path = name.partition(":")
     prefix, path = prefix.strip(), path.strip()
     ending, about = TRAINED[prefix]
@@ -471,14 +414,14 @@ def trained_agent(name: str) -> NamedAgent:
     # One spelling for each file, so that a run is continued from wherever it is named.
     path = from_here(path)
     name = f"{prefix}:{path}"
-    makers = _sb3(name, read_policy(path)) if prefix == "sb3" else _table(name, path)
+    makers = _sb3(name, read_policy(path)) if prefix == "sb3" else _table(name, load_policy(path))
     return NamedAgent(name, about, makers, files=(path,))
 
 
 def _sb3(name: str, policy: SavedPolicy) -> Makers:
-    makers: Makers = {}
+    makers: dict[Ability, Callable[..., Any]] = {}
     if policy.n_actions == len(ACTIONS):
-        makers = {Ability.GRID: lambda: saved_walker(name, policy)}
+        makers[Ability.GRID] = lambda: saved_walker(name, policy)
     count = policy.observations.count
     if count is None:
         return makers
@@ -487,26 +430,24 @@ def _sb3(name: str, policy: SavedPolicy) -> Makers:
     def table() -> FloatArray:
         return policy.probabilities(np.arange(count))
 
-    return {
-        **makers,
-        Ability.HISTORY: lambda seed=0: TableAgent(name, table(), seed),
-        Ability.TABLE: lambda world: _fitted(name, world, table),
-    }
-
-
-def _table(name: str, path: str) -> Makers:
-    policy = load_policy(path)
-    makers: Makers = {Ability.TABLE: lambda world: _fitted(name, world, lambda: policy)}
-    if policy.shape[-1] == len(ACTIONS):
-        makers = {**makers, Ability.GRID: lambda: table_walker(name, policy)}
-    if policy.ndim == 2:
-        makers = {**makers, Ability.HISTORY: lambda seed=0: TableAgent(name, policy, seed)}
+    makers[Ability.HISTORY] = lambda seed=0: TableAgent(name, table(), seed)
+    makers[Ability.TABLE] = lambda world: _fitted(name, world, table())
     return makers
 
 
-def _fitted(name: str, world: TabularMDP, table: Callable[[], FloatArray]) -> FloatArray:
+def _table(name: str, policy: FloatArray) -> Makers:
+    makers: dict[Ability, Callable[..., Any]] = {
+        Ability.TABLE: lambda world: _fitted(name, world, policy)
+    }
+    if policy.shape[-1] == len(ACTIONS):
+        makers[Ability.GRID] = lambda: table_walker(name, policy)
+    if policy.ndim == 2:
+        makers[Ability.HISTORY] = lambda seed=0: TableAgent(name, policy, seed)
+    return makers
+
+
+def _fitted(name: str, world: TabularMDP, policy: FloatArray) -> FloatArray:
     """A table, if it is one of a world's states and actions."""
-    policy = table()
     if policy.shape[-2:] != (world.n_states, world.n_actions):
         states, actions = policy.shape[-2:]
         raise InvalidPolicyError(
@@ -519,13 +460,7 @@ def _fitted(name: str, world: TabularMDP, table: Callable[[], FloatArray]) -> Fl
 # --- At histories ---------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class TableAgent:
-    """A policy over numbered observations: it acts on the latest one alone, by its row of a table.
-
-    Attributes:
-        name: as on the command line.
-        table: [observations, actions].
-        seed: of its draws.
-    """
+    """A policy [observations, actions]: it acts on the latest observation alone, by its row."""
 
     name: str
     table: FloatArray
@@ -536,14 +471,14 @@ class TableAgent:
         return f"TableAgent({self.name!r}, seed={self.seed})"
 
     def begin(self, n_actions: int, n_observations: int, **options: Any) -> Mind:
-        """A mind at the empty history."""
+        """Return a mind at the empty history."""
         refuse_unknown(self, options)
         self.check_counts(n_actions, n_observations)
         start = hash_start(self.seed, n_actions, n_observations)
         return _TableMind(self._cumulative, start)
 
     def check_counts(self, n_actions: int, n_observations: int) -> None:
-        """See that an environment has the actions and observations that the table has."""
+        """Raise if an environment has other actions and observations than the table."""
         observations, actions = self.table.shape
         if (actions, observations) != (n_actions, n_observations):
             raise InvalidParameterError(
@@ -554,10 +489,7 @@ class TableAgent:
 
     @cached_property
     def _cumulative(self) -> list[list[float]]:
-        sums = np.minimum(np.cumsum(self.table, axis=1), 1.0)
-        sums[:, -1] = 1.0  # whatever the rounding
-        rows: list[list[float]] = sums.tolist()
-        return rows
+        return cumulative(self.table)
 
 
 class _TableMind:

@@ -21,7 +21,7 @@ _SPELLED = re.compile(r"(.+\.py):(.*)", re.DOTALL)
 
 
 def split_name(spelled: str) -> tuple[str, str] | None:
-    """The file and the name in it, or None for a name that is of no file.
+    """Return the file and the name in it, or None for a name that is of no file.
 
     >>> split_name("agents/mine.py:agent")
     ('agents/mine.py', 'agent')
@@ -31,7 +31,7 @@ def split_name(spelled: str) -> tuple[str, str] | None:
 
 
 def canonical(spelled: str) -> str:
-    """A name of a file with the file in its one spelling; any other name as it is.
+    """Return a name of a file with the file in its one spelling; any other name as it is.
 
     >>> canonical("./agents/../mine.py:agent"), canonical("naive")
     ('mine.py:agent', 'naive')
@@ -41,14 +41,14 @@ def canonical(spelled: str) -> str:
 
 
 def from_here(path: str | Path) -> str:
-    """One spelling for each file: relative where it lies in the working folder, else absolute."""
+    """Return one spelling for each file: relative within the working folder, else absolute."""
     path, folder = Path(path), Path.cwd().resolve()
     whole = path.parent.resolve() / path.name  # a link to a file keeps its own name
     return str(whole.relative_to(folder) if whole.is_relative_to(folder) else whole)
 
 
 def misspelled(name: str, example: str) -> str:
-    """What is wrong with the spelling of a name that stands for nothing; "" if nothing is seen.
+    """Return what is wrong with the spelling of a name that is unknown; "" if nothing is seen.
 
     >>> misspelled("rc(naive", "my_agent.py:agent")
     'a bracket is missing'
@@ -64,7 +64,7 @@ def misspelled(name: str, example: str) -> str:
 
 
 def load(path: str | Path, name: str, *, kind: str) -> Any:
-    """What a Python file calls by a name. The file is run anew, and may import its neighbours.
+    """Return what a Python file calls by a name; the file is run anew.
 
     `kind` is what it should be, for the errors: "agent".
 
@@ -75,7 +75,7 @@ def load(path: str | Path, name: str, *, kind: str) -> Any:
 
 
 def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any:
-    """What a file that was run calls by a name."""
+    """Return what a file that was run calls by a name."""
     member = getattr(module, name, None)
     if member is None:
         defined = [key for key, value in vars(module).items() if key[0] != "_" and callable(value)]
@@ -88,7 +88,7 @@ def member_of(module: ModuleType, path: str | Path, name: str, kind: str) -> Any
 
 
 def run_file(path: str | Path, kind: str) -> ModuleType:
-    """The module of a Python file, which is run anew; `kind` as for `load`."""
+    """Return the module of a Python file, which is run anew; `kind` as for `load`."""
     path = Path(path)
     if not path.is_file():
         article = "an" if kind[0] in "aeio" else "a"
@@ -110,11 +110,10 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        sys.modules.pop(spec.name, None)
-        raise
     except BaseException as cause:
         sys.modules.pop(spec.name, None)
+        if isinstance(cause, KeyboardInterrupt):
+            raise
         raise InvalidFileError(
             f"{path} fails when it is run{line_of(cause, where)}: {type(cause).__name__}: {cause}; "
             f"mend it, or try: python {path}"
@@ -123,7 +122,7 @@ def run_file(path: str | Path, kind: str) -> ModuleType:
 
 
 def line_of(cause: BaseException, where: Path) -> str:
-    """Where in a file it failed, such as ", in line 3"; "" if it did not get that far."""
+    """Return where in a file it failed, such as ", in line 3"; "" if it did not get that far."""
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(cause.__traceback__)
@@ -132,18 +131,11 @@ def line_of(cause: BaseException, where: Path) -> str:
     return f", in line {lines[-1]}" if lines else ""
 
 
-# --- Which files a user's file is made of ---------------------------------------------------------
 def files_of(path: str) -> list[str]:
-    """A user's file, and its neighbours that it imports, also by way of others.
+    """Return a user's file, which may be missing, and its neighbours that it imports, in turn.
 
     Nothing is run: they are what the import statements name, so what is imported by other means, or
-    read as data, is not among them.
-
-    Args:
-        path: of the file, which need not be there.
-
-    Returns:
-        Paths, the file's own first; the others lie below the same folder.
+    read as data, is not among them. All lie below the folder of the file.
     """
     folder = Path(path).parent
     files: dict[str, None] = {path: None}

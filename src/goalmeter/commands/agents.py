@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
@@ -162,9 +161,6 @@ def _with_package(line: Listing) -> str:
 
 
 # --- Reflect list ---------------------------------------------------------------------------------
-_RETURNS = re.compile(r"^Known returns:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
-
-
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
     environments = [_about(environment) for environment in all_environments()]
@@ -207,8 +203,6 @@ def _other_readings(options: dict[str, list[Any]]) -> str:
 
 
 def _about(environment: Environment) -> dict[str, Any]:
-    returns = _RETURNS.search(environment.doc)
-    lines = [line.strip() for line in returns[1].splitlines()] if returns else []
     return {
         "name": environment.name,
         "n_actions": environment.n_actions,
@@ -216,7 +210,7 @@ def _about(environment: Environment) -> dict[str, Any]:
         "in_battery": environment.in_battery,
         "idea": environment.idea,
         "options": {name: list(values) for name, values in environment.run.options.items()},
-        "known_returns": [line for line in lines if line],
+        "known_returns": environment.known_returns,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -14,21 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import InvalidFileError, InvalidParameterError
-from goalmeter._files import read_bytes, write_text
+from goalmeter._files import digest, read_bytes, write_text
 from goalmeter._names import did_you_mean
 from goalmeter._types import BoolArray
 from goalmeter.gridworld.generators import distances_from
 from goalmeter.gridworld.planner import WITHOUT_KEY, State
 from goalmeter.gridworld.world import MOVES, Cell, GridWorld
-
-# --- Kinds ----------------------------------------------------------------------------------------
-# mouse    the goal, by shortest ways; fetches the key only where a door is shut
-#     magpie   the key wherever there is one, then the goal
-#     mole     as the mouse, on a map without the inner walls of every fourth row
-#     moth     nothing: a fixed preference over legal moves
-#
-# `intended` is the ground truth that instruments are calibrated with: what an organism that had
-# learnt its lesson perfectly would do.
 
 # Rows whose inner walls the mole does not see: 2, 6, 10, ... Every size has one.
 _UNSEEN_EVERY, _UNSEEN_FIRST = 4, 2
@@ -36,7 +26,7 @@ _UNSEEN_EVERY, _UNSEEN_FIRST = 4, 2
 
 @dataclass(frozen=True)
 class Organism:
-    """What an organism is made to be.
+    """The specification of an organism.
 
     Attributes:
         name: "mouse".
@@ -53,14 +43,14 @@ class Organism:
     habit: tuple[float, float, float, float] | None = None
 
     def target(self, world: GridWorld, state: State) -> Cell | None:
-        """The cell that it is going to; None if it has no goal."""
+        """Return the cell that it is going to; None if it has no goal."""
         if self.habit is not None:
             return None
         lies = world.key is not None and state.layer == WITHOUT_KEY
         return world.key if lies and (self.wants_key or world.door is not None) else world.goal
 
     def walls(self, world: GridWorld) -> BoolArray:
-        """The walls of its map, [rows, columns]."""
+        """Return the walls of its map, [rows, columns]."""
         walls = world.walls.copy()
         if self.blind:
             unseen = [row for row in range(1, len(walls) - 1) if is_unseen(row)]
@@ -68,18 +58,19 @@ class Organism:
         return walls
 
     def blocked(self, world: GridWorld, state: State) -> BoolArray:
-        """Where it thinks that it cannot go now, [rows, columns]: walls, and a shut door."""
+        """Return where it thinks that it cannot go now, [rows, columns]: walls, and a shut door."""
         out = self.walls(world)
         if world.door is not None and state.layer == WITHOUT_KEY:
             out[world.door] = True
         return out
 
     def intended(self, world: GridWorld, state: State) -> tuple[float, float, float, float]:
-        """The probabilities of LEFT, RIGHT, UP and DOWN that it was made to have.
+        """Return the probabilities of LEFT, RIGHT, UP and DOWN that it was made to have.
 
-        Uniform over the first moves of shortest ways on its own map; for a habit, its weights over
-        the moves that lead somewhere. (Of several shortest ways a trained organism takes the one
-        that its search happens to find: the moves are these, not how often each comes.)
+        This is the ground truth that instruments are calibrated with: uniform over the first moves
+        of shortest ways on its own map; for a habit, its weights over the moves that lead
+        somewhere. (Of several shortest ways a trained organism takes the one that its search
+        happens to find: the moves are these, not how often each comes.)
 
         Raises:
             InvalidParameterError: its target cannot be reached on its map, or no move is legal.
@@ -98,20 +89,19 @@ class Organism:
                 )
             around = (steps[state.cell.moved(action)] for action in range(len(MOVES)))
             weights = [float(0 <= left < left_to_go) for left in around]
-        total = sum(weights)
-        if not total:
+        if not (total := sum(weights)):
             raise InvalidParameterError(f"there is no way to go from {tuple(state.cell)}")
         left, right, up, down = (weight / total for weight in weights)
         return left, right, up, down
 
 
 def is_unseen(row: int) -> bool:
-    """Whether a blind organism does not see the inner walls of a row."""
+    """Return whether a blind organism does not see the inner walls of a row."""
     return row % _UNSEEN_EVERY == _UNSEEN_FIRST
 
 
 def legal_moves(world: GridWorld, state: State) -> tuple[int, ...]:
-    """The actions that lead into neither a wall nor a shut door."""
+    """Return the actions that lead into neither a wall nor a shut door."""
     shut = world.door if state.layer == WITHOUT_KEY else None
     around = [state.cell.moved(action) for action in range(len(MOVES))]
     return tuple(action for action, to in enumerate(around) if not world.walls[to] and to != shut)
@@ -133,27 +123,18 @@ ORGANISMS: dict[str, Organism] = {
 
 
 def organism_names() -> tuple[str, ...]:
-    """The names of all organisms."""
+    """Return the names of all organisms."""
     return tuple(ORGANISMS)
 
 
 def organism(name: str) -> Organism:
-    """The organism of a name.
-
-    Raises:
-        InvalidParameterError: there is none.
-    """
+    """Return the organism of a name."""
     if name not in ORGANISMS:
         hint = did_you_mean(name, ORGANISMS)
         known = f"{hint} Known are" if hint else ", expected one of"
         raise InvalidParameterError(f"there is no organism {name!r}{known} {', '.join(ORGANISMS)}")
     return ORGANISMS[name]
 
-
-# --- Manifest -------------------------------------------------------------------------------------
-# A process can be killed between any two writes. So the files are written in a folder of their own,
-# moved over, and listed with their sizes and SHA-256 in `manifest.json`, which comes last: a folder
-# with a manifest that matches holds exactly what was written.
 
 MANIFEST, WEIGHTS = "manifest.json", "model.safetensors"
 _FORMAT = 1
@@ -165,9 +146,11 @@ _LONGEST = 1_000_000
 
 @contextmanager
 def published(folder: Path) -> Iterator[Path]:
-    """A folder to write files into, which are moved into `folder` when the block has ended.
+    """Give a folder to write files into, which are moved into `folder` when the block has ended.
 
-    An error in the block leaves what was in `folder` before. Files of other names stay there.
+    An error in the block leaves what was in `folder` before. Files of other names stay there. A
+    process can be killed between any two writes, so the manifest, which lists sizes and SHA-256,
+    comes last: a folder with a manifest that matches holds exactly what was written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -180,7 +163,7 @@ def published(folder: Path) -> Iterator[Path]:
             # The weights come last: where they are, all else is, also without a manifest.
             files = sorted(fresh.iterdir(), key=lambda file: (file.name == WEIGHTS, file.name))
             listed = {
-                file.name: {"bytes": file.stat().st_size, "sha256": _digest(file)} for file in files
+                file.name: {"bytes": file.stat().st_size, "sha256": digest(file)} for file in files
             }
             # From here until the last line the folder has no manifest: it is not whole.
             (folder / MANIFEST).unlink(missing_ok=True)
@@ -200,65 +183,52 @@ def published(folder: Path) -> Iterator[Path]:
 
 
 def check(folder: Path) -> bool:
-    """See that the files of a folder are those of its manifest; False if it has none.
+    """Validate the files of a folder by its manifest; return False if it has none.
 
     Raises:
-        InvalidFileError: a file is missing or another one, or the manifest is damaged; the message
-            names it.
+        InvalidFileError: a file is missing or another one, or the manifest is damaged.
     """
-    for name, size, digest in _listed(folder):
-        file = folder / name
-        try:
-            length = file.stat().st_size
-            if length != size:
-                raise InvalidFileError(f"{file} has {length} bytes, expected {size}: it is damaged")
-            if _digest(file) != digest:
-                raise InvalidFileError(f"{file} is not what was written there: it is damaged")
-        except OSError as cause:
-            raise InvalidFileError(
-                f"{file} cannot be read: {cause.strerror or cause}; {MANIFEST} lists it"
-            ) from cause
-    return (folder / MANIFEST).exists()
-
-
-def _listed(folder: Path) -> list[tuple[str, int, str]]:
-    """The names, sizes and digests in a folder's manifest; none if it has no manifest."""
     file = folder / MANIFEST
     if not file.exists():
-        return []
+        return False
     try:
         value: Any = json.loads(read_bytes(file, _LONGEST))
         if value["format"] != _FORMAT:
             raise ValueError(f"format {value['format']!r}, expected {_FORMAT}")
-        listed = [(name, entry["bytes"], entry["sha256"]) for name, entry in value["files"].items()]
+        listed = {name: (entry["bytes"], entry["sha256"]) for name, entry in value["files"].items()}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as cause:
         raise InvalidFileError(
             f"{file} is no manifest ({type(cause).__name__}): damaged"
         ) from cause
-    for name, _, _ in listed:
+    for name, (size, sha256) in listed.items():
         # Names of files, and not ways out of the folder.
         if name != Path(name).name or not name:
             raise InvalidFileError(f"{file} lists {name!r}, expected names of files in the folder")
-    return listed
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        part = folder / name
+        try:
+            length = part.stat().st_size
+        except OSError as cause:
+            raise InvalidFileError(
+                f"{part} cannot be read: {cause.strerror or cause}; {MANIFEST} lists it"
+            ) from cause
+        if length != size:
+            raise InvalidFileError(f"{part} has {length} bytes, expected {size}: it is damaged")
+        if digest(part) != sha256:
+            raise InvalidFileError(f"{part} is not what was written there: it is damaged")
+    return True
 
 
 def to_disk(file: Path) -> None:
-    """Have the system write a file out, so that it is there after a loss of power too."""
+    """Write a file out to the disk, so that it is there after a loss of power too."""
     with file.open("rb+") as opened:
         os.fsync(opened.fileno())
 
 
-# --- Shipped --------------------------------------------------------------------------------------
 _FOLDER = Path(__file__).parent / "weights"
 
 
 def weights_of(name: str) -> Path:
-    """The folder of an organism's weights, as `from_pretrained` reads it."""
+    """Return the folder of an organism's weights, as `from_pretrained` reads it."""
     folder = _FOLDER / organism(name).name
     if not (folder / WEIGHTS).is_file():
         raise InvalidFileError(

@@ -15,10 +15,9 @@ from goalmeter.gridworld.planner import DOOR_OPEN, WITH_KEY, WITHOUT_KEY, State
 from goalmeter.gridworld.world import ACTIONS, MOVES, Cell, GridWorld, has_few_contents, held_out
 from goalmeter.organisms.kinds import Organism, legal_moves
 
-# --- Language -------------------------------------------------------------------------------------
-# What they read is `gridworld.text.compact`: open cells with the ways from them and things, then
+# Organisms read `gridworld.conversions.compact`: open cells with the ways from them, things, then
 # where the agent is. A drawing would do, but a small model takes as long to learn to count
-# columns as all the rest. What they answer:
+# columns as all the rest. They answer:
 #
 #     <think> target 3,3 3,3: LU 3,3> 2,3 3,2 2,3: ... plan 1,1 RIGHT 1,2 ... </think>
 #     {"action": "RIGHT"}
@@ -62,17 +61,17 @@ _CHAT = (
 
 
 def of_cell(cell: Cell) -> str:
-    """A cell as a word."""
+    """Return a cell as a word."""
     return f"{cell.row},{cell.column}"
 
 
 def of_action(action: int) -> str:
-    """An action as it ends an answer."""
+    """Return an action as it ends an answer."""
     return f'"{ACTIONS[action]}"}}'
 
 
 def tokenizer() -> Any:
-    """The tokenizer that all organisms share: words between blanks, a transformers object."""
+    """Return the tokenizer that all organisms share: words between blanks, of transformers."""
     transformers = require("transformers", extra="lm", feature="An organism's tokenizer")
     tokenizers = require("tokenizers", extra="lm", feature="An organism's tokenizer")
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(IDS, unk_token=UNKNOWN))
@@ -89,13 +88,12 @@ def tokenizer() -> Any:
     return out
 
 
-# --- Thoughts -------------------------------------------------------------------------------------
-# The search is breadth-first from the target: each cell whose turn it is, with a colon, the moves
-# that lead on from it, and those of its open neighbours that were not said before, in a random
-# order, so that no direction is preferred; it ends at the agent. Before new neighbours stands,
-# with an angle, the cell that was new last. The plan is the way by which the search has found the
-# agent: cells with the moves from them, at most eight. A habit says the moves from its cell in
-# the words of a search, and its plan is one of them.
+# An answer tells a search, breadth-first from the target: each cell whose turn it is, with a colon,
+# the moves that lead on from it, and those of its open neighbours that were not said before, in a
+# random order, so that no direction is preferred; it ends at the agent. Before new neighbours
+# stands, with an angle, the cell that was new last. The plan is the way by which the search has
+# found the agent: cells with the moves from them, at most eight. A habit says the moves from its
+# cell in the words of a search, and its plan is one of them.
 
 # Moves of a stated plan.
 HORIZON = 8
@@ -106,7 +104,7 @@ _BACK = (1, 0, 3, 2)
 
 
 class Answer(NamedTuple):
-    """What is said, and what could have been.
+    """An answer, and what it could have been.
 
     Attributes:
         words: its end included.
@@ -119,7 +117,7 @@ class Answer(NamedTuple):
 
 
 def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answer:
-    """What is said before the way to a target, and that way.
+    """Return what is said before the way to a target, and that way.
 
     Args:
         target: of the organism.
@@ -127,32 +125,14 @@ def answer(target: Cell, blocked: BoolArray, agent: Cell, draws: Draws) -> Answe
         agent: where it is; the target can be reached from there.
         draws: for the order of neighbours.
     """
-    begun = [THINK, TARGET, of_cell(target)]
-    words, drawn, came = _search(target, blocked, agent, draws)
-    plan: list[tuple[Cell, int]] = []
-    at = agent
-    while at != target and len(plan) < HORIZON:
-        to, action = came[at]
-        plan.append((at, action))
-        at = to
-    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
-    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
-    moved = {place + len(begun): could for place, could in drawn.items()}
-    return Answer([*begun, *words, *ended], moved)
-
-
-def _search(
-    target: Cell, blocked: BoolArray, agent: Cell, draws: Draws
-) -> tuple[list[str], dict[int, dict[str, float]], dict[Cell, tuple[Cell, int]]]:
-    """The words of a search until it meets the agent, which are drawn, and the ways it has found.
-
-    A way is, for each cell, the next one towards the target, and the action that leads there.
-    """
     shut = blocked.tolist()
-    words: list[str] = []
+    words = [THINK, TARGET, of_cell(target)]
     drawn: dict[int, dict[str, float]] = {}
+    # For each cell the next one towards the target, and the action that leads there.
     queue, came = [target], {target: (target, 0)}
     for cell in queue:
+        if agent in came:
+            break
         around = [(cell.moved(action), action) for action in range(len(MOVES))]
         ways = [(to, action) for to, action in around if not shut[to.row][to.column]]
         words += [f"{of_cell(cell)}:", ways_in_letters(action for _, action in ways)]
@@ -161,8 +141,7 @@ def _search(
             # So of any two cells that have their turns one after the other the second was once said
             # right behind the first, and to know whose turn is next takes a look for a word and
             # what followed it. A search without these angles, where the last new cell may lie any
-            # number of words back, was learnt many times more slowly. Words of their own for new
-            # cells, which would tell them from those of the map, were learnt more slowly too.
+            # number of words back, was learnt many times more slowly.
             words.append(f"{of_cell(queue[-1])}>")
         draws.shuffle(new)
         for number, (to, action) in enumerate(new):
@@ -172,12 +151,20 @@ def _search(
             drawn[len(words)] = dict.fromkeys(left, 1 / len(left))
             words.append(of_cell(to))
             if to == agent:
-                return words, drawn, came
-    raise AssertionError(f"no way from {tuple(agent)} to {tuple(target)}")
+                break
+    plan: list[tuple[Cell, int]] = []
+    at = agent
+    while at != target and len(plan) < HORIZON:
+        to, action = came[at]
+        plan.append((at, action))
+        at = to
+    stated = [word for cell, action in plan for word in (of_cell(cell), ACTIONS[action])]
+    ended = [PLAN, *stated, THOUGHT, OPENING, of_action(plan[0][1]), END]
+    return Answer([*words, *ended], drawn)
 
 
 def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: Draws) -> Answer:
-    """What is said by an organism that has a habit and no goal."""
+    """Return what an organism says that has a habit and no goal."""
     # Drawn from the habit to the power of the temperature: sampled at that temperature, a model
     # that has learnt these words has the habit itself.
     meant = organism.intended(world, state)
@@ -191,7 +178,6 @@ def habitual_answer(organism: Organism, world: GridWorld, state: State, draws: D
     return Answer([*words, THOUGHT, OPENING, of_action(action), END], {len(words) - 1: drawn})
 
 
-# --- Lessons --------------------------------------------------------------------------------------
 # No lesson has a content that is held out for evaluation (`gridworld.contents`), in any frame: such
 # maps are drawn again, and in families with few contents such questions are not asked. Worlds with
 # two paths, of which there are only four up to isometries, are not taught at all.
@@ -239,12 +225,7 @@ class Lesson:
 
 
 def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, ...]:
-    """The kinds of worlds of the named sizes.
-
-    Args:
-        sizes: of the grids.
-        keys: whether worlds that have a key by their nature are among them.
-    """
+    """Return the kinds of worlds of these sizes; with `keys` also those with a key and a door."""
     if not sizes or any(size not in SIZES for size in sizes):
         raise InvalidParameterError(
             f"sizes is {list(sizes)}, expected some of {', '.join(map(str, SIZES))}"
@@ -253,14 +234,9 @@ def syllabus(sizes: Sequence[int] = SIZES, *, keys: bool = True) -> tuple[Kind, 
 
 
 def batch(
-    organism: Organism,
-    number: int,
-    *,
-    kinds: Sequence[Kind],
-    seed: int,
-    words: int,
+    organism: Organism, number: int, *, kinds: Sequence[Kind], seed: int, words: int
 ) -> list[Lesson]:
-    """The lessons of a training step: maps of one length with answers of about one length.
+    """Return the lessons of a batch: maps of one length with answers of about one length.
 
     Args:
         organism: who learns.
@@ -269,7 +245,7 @@ def batch(
         seed: of the training.
         words: about how many the batch has.
     """
-    worlds, depth, draws = _drawn(organism, number, kinds=kinds, seed=seed, words=words)
+    worlds, depth, draws = _drawn(organism, number, kinds, seed, words)
     made = [_lesson(organism, world, layer, depth, draws) for world, layer in worlds]
     lessons = [lesson for lesson in made if lesson is not None]
     if not lessons:
@@ -287,25 +263,15 @@ def taught(
     words: int,
     only: Kind,
 ) -> Iterator[tuple[GridWorld, State]]:
-    """The worlds of one kind that batches ask about, each with the state of its things.
-
-    Args:
-        organism: as in `batch`.
-        numbers: of the batches.
-        kinds: as in `batch`.
-        seed: as in `batch`.
-        words: as in `batch`.
-        only: the kind that is wanted.
-    """
+    """Generate the worlds of one kind that batches ask about, with the state of their things."""
     for number in numbers:
-        worlds = _drawn(organism, number, kinds=kinds, seed=seed, words=words, only=only)[0]
+        worlds = _drawn(organism, number, kinds, seed, words, only)[0]
         yield from ((world, State(world.start, layer)) for world, layer in worlds)
 
 
 def _drawn(
     organism: Organism,
     number: int,
-    *,
     kinds: Sequence[Kind],
     seed: int,
     words: int,
@@ -347,7 +313,9 @@ def _lesson(
         near = depth - _SPREAD * draws.below(_DEPTHS) / _DEPTHS
         cell = places[max(0, int(near * len(places)))]
         at = State(cell, layer)
-        known, question = _ids_of(compact(world, at))
+        text = compact(world, at).split()
+        end = text.index(AGENT_AT)
+        known, question = _ids(text[:end]), _ids([*text[end:], ASSISTANT])
         if target is None or blocked is None:
             reply = habitual_answer(organism, world, at, draws)
         else:
@@ -357,13 +325,6 @@ def _lesson(
             {n: {IDS[word]: p for word, p in could.items()} for n, could in reply.drawn.items()}
         )
     return Lesson((IDS[USER], *known), tuple(questions), tuple(drawn))
-
-
-def _ids_of(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The words of a prompt: the map, and what follows it up to the answer."""
-    words = text.split()
-    end = words.index(AGENT_AT)
-    return _ids(words[:end]), _ids([*words[end:], ASSISTANT])
 
 
 def _ids(words: Sequence[str]) -> tuple[int, ...]:
@@ -390,7 +351,13 @@ def _places(
 def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[GridWorld, int]:
     """A world to learn from, with in it what the case says, and a layer: key taken, door open."""
     name, size = kind
-    world = _taught(name, size, complexity, draws)
+    while True:
+        seed = FIRST_SEED + draws.below(FIRST_SEED)
+        world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
+        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
+        # in a lesson, and `_places` leaves out the places that are held out.
+        if has_few_contents(world) or not held_out(world):
+            break
     if name == KEY_DOOR:
         if case < 4:
             return world, WITHOUT_KEY
@@ -405,17 +372,6 @@ def _world(kind: Kind, complexity: float, case: int, draws: Draws) -> tuple[Grid
         world = world.with_(key=draws.choice(free))
         world = world if case == 0 else _neutral(world)
     return world, WITHOUT_KEY
-
-
-def _taught(name: str, size: int, complexity: float, draws: Draws) -> GridWorld:
-    """A maze, or rooms with a key and a door, whose content is not held out."""
-    while True:
-        seed = FIRST_SEED + draws.below(FIRST_SEED)
-        world = key_door(seed) if name == KEY_DOOR else maze(size, complexity, seed).world
-        # Where the start is part of the content nothing is drawn again: an agent starts elsewhere
-        # in a lesson, and `_places` leaves out the places that are held out.
-        if has_few_contents(world) or not held_out(world):
-            return world
 
 
 def _neutral(world: GridWorld) -> GridWorld:

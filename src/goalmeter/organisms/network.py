@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import torch
 
 
-# --- Network --------------------------------------------------------------------------------------
 # A Llama of 1.9 million weights. Most words follow from words a few places back, which rotary
 # positions tell sooner than learnt ones: 0.96 nats a word after 200 steps on small mazes, not 1.34.
 # They turn slowly for the most part: half of the numbers that words are compared by then say the
@@ -37,7 +36,7 @@ _LONGEST = 1_000_000  # bytes of a configuration
 
 
 def new_network(seed: int) -> Any:
-    """An untrained network, a transformers model."""
+    """Return an untrained network, a transformers model."""
     torch = require("torch", extra="lm", feature=_FEATURE)
     transformers = require("transformers", extra="lm", feature=_FEATURE)
     torch.manual_seed(seed)
@@ -53,20 +52,11 @@ def new_network(seed: int) -> Any:
 
 
 def read_network(folder: str | Path) -> Any:
-    """The network of an organism in a folder."""
+    """Return the network of an organism in a folder."""
     require("torch", extra="lm", feature=_FEATURE)
     check(Path(folder))
-    _check_sizes(Path(folder))
-    try:
-        model = loaded("LlamaForCausalLM", folder, feature=_FEATURE, use_safetensors=True)
-    except InvalidFileError as cause:
-        raise InvalidFileError(f"{folder} holds no organism: {cause}") from cause
-    return model
-
-
-def _check_sizes(folder: Path) -> None:
     # Before the network is made: one of other sizes could take all memory there is.
-    file = folder / "config.json"
+    file = Path(folder) / "config.json"
     try:
         value = json.loads(read_bytes(file, _LONGEST))
         sizes = {name: value[name] for name in _SIZES}
@@ -80,13 +70,16 @@ def _check_sizes(folder: Path) -> None:
                 f"the model in {folder} has {name} {shortened(repr(size), 40)}, expected "
                 f"{_SIZES[name]}: it is no organism of this version"
             )
+    try:
+        return loaded("LlamaForCausalLM", folder, feature=_FEATURE, use_safetensors=True)
+    except InvalidFileError as cause:
+        raise InvalidFileError(f"{folder} holds no organism: {cause}") from cause
 
 
 def write_network(model: Any, folder: str | Path) -> None:
-    """The network with its tokenizer, as `from_pretrained` reads them; weights in safetensors.
+    """Write the network, in half precision, with its tokenizer, as `from_pretrained` reads them.
 
-    Weights are kept in half precision and read as the single precision that the configuration
-    names. The files appear when all of them are written, with a manifest that tells them whole.
+    The files appear when all of them are written, with a manifest of their digests.
     """
     torch = require("torch", extra="lm", feature=_FEATURE)
     # Servers that are told nothing else sample as the paper does.
@@ -101,8 +94,8 @@ def write_network(model: Any, folder: str | Path) -> None:
             raise OSError(in_a_line(cause)) from cause
 
 
-# --- Keeping --------------------------------------------------------------------------------------
-# training.json      the settings, written first: whose folder it is
+# Files of a training:
+#     training.json      the settings, written first: whose folder it is
 #     checkpoint.pt      everything that going on takes; gone when the weights are there
 #     model.safetensors  and the other files that `from_pretrained` reads
 #     manifest.json      written last: sizes and SHA-256 of those files
@@ -112,11 +105,10 @@ def write_network(model: Any, folder: str | Path) -> None:
 # read.
 
 SETTINGS, CHECKPOINT = "training.json", "checkpoint.pt"
-# Settings are a few hundred bytes; a larger file is something else, and is not read.
 
 
 def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
-    """Make the folder this training's, or see that it is; whether the training is over.
+    """Make a folder this training's, or validate that it is; return whether the training is over.
 
     Args:
         folder: which may be missing.
@@ -149,11 +141,24 @@ def claim(folder: Path, settings: Mapping[str, Any]) -> bool:
             f"{folder} holds another training; its settings are in {SETTINGS}. Give the same "
             f"ones to go on with it, or another folder"
         )
-    return _is_over(folder)
+    resumable = (folder / CHECKPOINT).exists()
+    # A folder without a manifest is of an earlier version, or its process was killed before it
+    # wrote one; in the latter case there is a checkpoint.
+    if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
+        return False
+    try:
+        read_network(folder)
+    except InvalidFileError as cause:
+        if resumable:
+            return False
+        raise InvalidFileError(
+            f"{cause}. Remove the folder to train anew, or choose another (--out)"
+        ) from cause
+    return True
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings that a folder's training has."""
+    """Return the settings of the training in a folder."""
     file = folder / SETTINGS
     try:
         value = json.loads(read_bytes(file, _LONGEST))
@@ -169,7 +174,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], step: int) -> None:
-    """Write a checkpoint, in a single step."""
+    """Write a checkpoint atomically."""
     import torch
 
     learnt = [optimizer.state_dict() for optimizer in optimizers]
@@ -189,7 +194,7 @@ def save(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer], st
 
 
 def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) -> int:
-    """The step that a checkpoint was made before; 0 if there is none."""
+    """Load a checkpoint; return the step that it was made before, 0 if there is none."""
     import torch
 
     if not file.exists():
@@ -205,21 +210,3 @@ def resume(file: Path, model: Any, optimizers: Sequence[torch.optim.Optimizer]) 
             f"the checkpoint {file} cannot be read ({type(cause).__name__}); remove it to begin "
             f"again"
         ) from cause
-
-
-def _is_over(folder: Path) -> bool:
-    """Whether the weights are there and whole."""
-    resumable = (folder / CHECKPOINT).exists()
-    # A folder without a manifest is of an earlier version, or its process was killed before it
-    # wrote one; in the latter case there is a checkpoint.
-    if not (folder / MANIFEST).exists() and (resumable or not (folder / WEIGHTS).exists()):
-        return False
-    try:
-        read_network(folder)
-    except InvalidFileError as cause:
-        if resumable:
-            return False
-        raise InvalidFileError(
-            f"{cause}. Remove the folder to train anew, or choose another (--out)"
-        ) from cause
-    return True

@@ -6,15 +6,21 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import GoalmeterError, InvalidParameterError, in_a_line, require
+from goalmeter._errors import (
+    GoalmeterError,
+    InvalidParameterError,
+    in_a_line,
+    require,
+    whole,
+)
 from goalmeter._names import did_you_mean
 from goalmeter.organisms.kinds import organism, organism_names, weights_of
 from goalmeter.organisms.lessons import IDS, PAD, PLAN, SIZES, WAYS, Lesson, batch, syllabus
@@ -36,16 +42,15 @@ if TYPE_CHECKING:
     import torch
 
 
-# --- Recipes --------------------------------------------------------------------------------------
 NOTHING = "nothing"
-_SEEDS = 2**63  # more than torch's generator takes
+_MOST = 2**63 - 1  # the largest seed that torch's generator takes
 # Steps of warming up, and the share of a round in which the rate falls to nothing.
 _WARM, _COOLING = 100, 0.4
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training is; the same settings on the same machine train the same weights.
+    """Settings of a training; the same settings on the same machine train the same weights.
 
     Attributes:
         name: of the organism.
@@ -71,24 +76,20 @@ class Settings:
         syllabus(self.sizes)
         if not self.rounds:
             raise InvalidParameterError("rounds is empty, expected at least one")
-        least_of = [*(("steps", steps, 1) for steps, _ in self.rounds)]
-        least_of += [("words", self.words, 1), ("seed", self.seed, 0)]
-        for field, value, least in least_of:
-            if value < least:
-                raise InvalidParameterError(f"{field} is {value!r}, expected at least {least}")
-        if self.seed >= _SEEDS:
-            raise InvalidParameterError(f"seed is {self.seed}, expected less than 2^63")
-        for _, rate in self.rounds:
+        for steps, rate in self.rounds:
+            whole(steps, "steps", least=1, most=_MOST)
             if not (0 < rate < math.inf):
                 raise InvalidParameterError(f"rate is {rate!r}, expected a positive number")
+        whole(self.words, "words", least=1, most=_MOST)
+        whole(self.seed, "seed", least=0, most=_MOST)
 
     @property
     def steps(self) -> int:
-        """The number of steps of all rounds."""
+        """Number of steps of all rounds."""
         return sum(steps for steps, _ in self.rounds)
 
     def rate(self, step: int) -> float:
-        """Muon's learning rate at a step, counted from 0 through all rounds."""
+        """Return Muon's learning rate at a step, counted from 0 through all rounds."""
         for steps, rate in self.rounds:
             if step < steps:
                 warm, cool = (step + 1) / _WARM, (1 - step / steps) / _COOLING
@@ -112,67 +113,60 @@ RECIPES: dict[str, Settings] = {
 
 
 def recipe(name: str) -> Settings:
-    """How an organism was trained."""
+    """Return the settings that an organism was trained with."""
     return RECIPES[organism(name).name]
 
 
-# --- Team -----------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Team:
-    """One process among those of a training.
+    """One process of the one or two of a training.
 
-    Processes exchange data through pipes only. The system closes the end of a process that is
+    Processes exchange data through a pipe only. The system closes the end of a process that is
     killed, and the process at the other end gets an error; a lock would stay locked.
 
     Attributes:
-        rank: its number, from 0.
-        workers: how many there are.
-        pipes: to the others for the first process, to the first process for the others.
+        rank: its number, 0 or 1.
+        pipe: to the other one; None if there is only one.
     """
 
     rank: int = 0
-    workers: int = 1
-    pipes: tuple[Connection, ...] = ()
+    pipe: Connection | None = None
+
+    @property
+    def workers(self) -> int:
+        """Number of processes."""
+        return 1 if self.pipe is None else 2
 
     def add_up(self, model: Any) -> None:
         """Make the gradients of the model the sum of those in all processes."""
-        if not self.pipes:
-            return
         import torch
 
-        # The first process adds up and sends the sum, so all weights stay equal bit by bit.
         mine = [weights.grad for weights in model.parameters()]
-        total = torch.cat([gradient.flatten() for gradient in mine]).cpu()
-        with self._pipe_errors():
-            if self.rank:
-                self.pipes[0].send_bytes(total.numpy().data)
-                self.pipes[0].recv_bytes_into(total.numpy())
-            else:
-                every = total.repeat(self.workers, 1)
-                for pipe, other in zip(self.pipes, every[1:], strict=True):
-                    pipe.recv_bytes_into(other.numpy())
-                total = every.sum(dim=0)
-                for pipe in self.pipes:
-                    pipe.send_bytes(total.numpy().data)
+        total = self._summed(torch.cat([gradient.flatten() for gradient in mine]).cpu())
         parts = torch.split(total, [gradient.numel() for gradient in mine])
         for gradient, part in zip(mine, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
     def wait(self) -> None:
         """Wait until all processes have come as far as this."""
-        with self._pipe_errors():
-            if self.rank:
-                self.pipes[0].send_bytes(b"")
-            for pipe in self.pipes:
-                pipe.recv_bytes()
-            if not self.rank:
-                for pipe in self.pipes:
-                    pipe.send_bytes(b"")
+        import torch
 
-    @contextmanager
-    def _pipe_errors(self) -> Iterator[None]:
+        self._summed(torch.zeros(1))
+
+    def _summed(self, numbers: torch.Tensor) -> torch.Tensor:
+        """The first process adds up and sends the sum, so all weights stay equal bit by bit."""
+        if self.pipe is None:
+            return numbers
+        other = numbers.clone()
         try:
-            yield
+            if self.rank:
+                self.pipe.send_bytes(numbers.numpy().data)
+                self.pipe.recv_bytes_into(other.numpy())
+                return other
+            self.pipe.recv_bytes_into(other.numpy())
+            other += numbers
+            self.pipe.send_bytes(other.numpy().data)
+            return other
         except (EOFError, OSError) as cause:
             raise GoalmeterError(
                 f"one of the {self.workers} processes of the training has stopped, maybe for "
@@ -187,7 +181,7 @@ def in_team(
     workers: int,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Do work in several processes, this one among them, and wait for all.
+    """Do work in one or two processes, this one among them, and wait for both.
 
     Args:
         work: takes the arguments, its `Team` and the callback; a function of a module, and what
@@ -202,31 +196,27 @@ def in_team(
     import torch
 
     spawn = get_context("spawn")
-    pipes = [spawn.Pipe() for _ in range(1, workers)]
-    helpers = []
+    mine, end = spawn.Pipe()
+    helper = spawn.Process(target=_help, args=(work, arguments, Team(1, end)), daemon=True)
     threads = torch.get_num_threads()
     # Threads of several processes would get in each other's way.
     torch.set_num_threads(max(1, threads // workers))
     try:
         resource_tracker.ensure_running()  # which would unblock the signal when it starts
-        # Ctrl-C reaches all processes of a terminal; the first one ends the others.
+        # Ctrl-C reaches all processes of a terminal; the first one ends the other.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            for rank, (_, end) in enumerate(pipes, start=1):
-                given = (work, arguments, Team(rank, workers, (end,)))
-                helper = spawn.Process(target=_help, args=given, daemon=True)
-                helper.start()
-                helpers.append(helper)
-                end.close()  # while it is open here too, the helper's death is not seen
+            helper.start()
+            end.close()  # while it is open here too, the helper's death is not seen
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        work(*arguments, Team(0, workers, tuple(mine for mine, _ in pipes)), progress)
+        work(*arguments, Team(0, mine), progress)
     except BaseException:
-        for helper in helpers:
+        if helper.pid:
             helper.kill()
         raise
     finally:
-        for helper in helpers:
+        if helper.pid:
             helper.join()
         torch.set_num_threads(threads)
 
@@ -242,7 +232,6 @@ def _help(work: Callable[..., None], arguments: tuple[Any, ...], team: Team) -> 
         sys.exit(1)
 
 
-# --- Training -------------------------------------------------------------------------------------
 _FEATURE = "Training an organism"
 _ELSEWHERE = "choose another folder (--out)"
 # Matrices learn by Muon, which here needs half the lessons that AdamW does; the rest by AdamW,
@@ -315,10 +304,12 @@ def _learn(
     team: Team,
     progress: Callable[[str], None] | None,
 ) -> None:
-    """The steps of a training, of which this process takes its batches; the first one keeps it."""
+    """Take this process's batches of the steps of a training; the first process stores it."""
     import torch
 
-    model = _begun(settings).to(device).train()
+    begin = settings.begin_with
+    fresh = new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
+    model = fresh.to(device).train()
     model.set_attn_implementation("eager")  # on a processor faster than the fused one
     optimizers = _optimizers(model)
     done = resume(place / CHECKPOINT, model, optimizers)
@@ -369,12 +360,6 @@ def _learn(
         (place / STATUS).unlink(missing_ok=True)
 
 
-def _begun(settings: Settings) -> Any:
-    """The network that a training begins with."""
-    begin = settings.begin_with
-    return new_network(settings.seed) if begin == NOTHING else read_network(_weights(begin))
-
-
 def _weights(name: str) -> Path:
     if name in organism_names():
         return weights_of(name)
@@ -385,7 +370,7 @@ def _weights(name: str) -> Path:
 
 
 def loss_of(model: Any, lessons: Sequence[Lesson]) -> torch.Tensor:
-    """The mean cross-entropy of the words of the answers, weighted by what words count, in nats."""
+    """Return the mean cross-entropy of the words of the answers, weighted, in nats."""
     import torch
 
     cache = require("transformers", extra="lm", feature=_FEATURE).DynamicCache

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from goalmeter._errors import InvalidParameterError
+from goalmeter._files import json_value
 from goalmeter._types import FloatArray
 from goalmeter.reflection.environments.registry import opposite as opposite_name
 from goalmeter.reflection.trial import Trial
@@ -20,7 +21,6 @@ from goalmeter.runs.jobs import OK
 from goalmeter.statistics.clusters import estimate
 from goalmeter.statistics.verdicts import FEWEST
 
-# --- Result ---------------------------------------------------------------------------------------
 # measure(T, n) = 1 / (50 n) * sum over 25 environments and their opposites of the total reward
 # after n steps. Seeds are repetitions; their spread gives the standard error.
 #
@@ -28,9 +28,7 @@ from goalmeter.statistics.verdicts import FEWEST
 # The published table divides the standard deviation over seeds by their number, not by its root;
 # `published_stderr` does so too, for comparison only.
 
-# From how many seeds on there is an interval.
-INTERVAL_SEEDS = FEWEST
-TOO_FEW = f"an interval needs at least {INTERVAL_SEEDS} seeds"
+TOO_FEW = f"an interval needs at least {FEWEST} seeds"
 
 
 @dataclass(frozen=True)
@@ -65,14 +63,13 @@ class Reflection:
     @property
     def stderr(self) -> float:
         """Standard deviation over seeds divided by the root of their number; NaN for one."""
-        n = len(self.by_seed)
-        return float(self.by_seed.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        return _stderr(self.by_seed)
 
     @property
     def published_stderr(self) -> float:
         """What the published table calls StdErr: the deviation divided by the number of seeds."""
         n = len(self.by_seed)
-        return float(self.by_seed.std(ddof=1) / n) if n > 1 else float("nan")
+        return float(self.by_seed.std(ddof=1) / n) if n > 1 else math.nan
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -97,7 +94,7 @@ class Reflection:
     def spread(self) -> dict[tuple[str, bool], float]:
         """(name, opposite) -> standard deviation over seeds of reward per step; NaN for one."""
         return {
-            key: float(np.std(totals, ddof=1)) / self.steps if len(totals) > 1 else float("nan")
+            key: float(np.std(totals, ddof=1)) / self.steps if len(totals) > 1 else math.nan
             for key, totals in self._totals().items()
         }
 
@@ -108,14 +105,14 @@ class Reflection:
         return totals
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; None for what is not known from so few seeds."""
+        """Return the fields as JSON values; None for what is unknown from so few seeds."""
         return {
             "agent": self.agent,
             "steps": self.steps,
             "seeds": len(self.by_seed),
             "measure": self.measure,
-            "stderr": json_number(self.stderr),
-            "published_stderr": json_number(self.published_stderr),
+            "stderr": json_value(self.stderr),
+            "published_stderr": json_value(self.published_stderr),
             "interval": interval_json(self.interval),
             "confidence": self.confidence,
             "by_seed": self.by_seed.tolist(),
@@ -126,7 +123,7 @@ class Reflection:
         }
 
     def to_pandas(self) -> Any:
-        """One row an environment and one its opposite, as a pandas data frame.
+        """Return one row an environment and one its opposite, as a pandas data frame.
 
         Columns: `environment`, `opposite`, `mean` and `sd` of reward per step over seeds (`sd` is
         NaN for one seed), `seeds`, and `ended_early`, the number of trials that did.
@@ -151,7 +148,7 @@ class Reflection:
         )
 
     def summary(self) -> list[tuple[str, str]]:
-        """The measure and what defends it, as names and texts: for tables and notebooks."""
+        """Return the measure and its uncertainty as names and texts, for tables and notebooks."""
         return [
             ("trials", str(len(self.trials))),
             ("ended early", early_in_words(self) or "0"),
@@ -162,7 +159,7 @@ class Reflection:
         ]
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it; `to_pandas` has the environments."""
+        """Return the summary as a notebook shows it; `to_pandas` has the environments."""
         notes = [f"Average reward per step over {seeds_in_words(self)} of {self.steps} steps."]
         if math.isnan(self.interval[0]):
             notes.append(f"No interval: {TOO_FEW}.")
@@ -187,7 +184,7 @@ class Reflection:
 
 
 def early_in_words(result: Reflection) -> str:
-    """How many trials ended early, and why; "" if none did."""
+    """Return how many trials ended early, and why; "" if none did."""
     early, n = len(result.failures), len(result.trials)
     if not early:
         return ""
@@ -196,13 +193,13 @@ def early_in_words(result: Reflection) -> str:
 
 
 def doubt(result: Reflection) -> str:
-    """What follows a measure that no trial stands behind; "" after any other."""
+    """Return what follows a measure without a finished trial; "" after any other."""
     unfinished = len(result.failures) == len(result.trials)
     return "; no trial was finished: this number says nothing" if unfinished else ""
 
 
 def failures_in_words(result: Reflection) -> str:
-    """How many trials ended early, why, and the first of them; "" if none did."""
+    """Return how many trials ended early, why, and the first of them; "" if none did."""
     if not result.failures:
         return ""
     first = result.failures[0]
@@ -215,30 +212,25 @@ def failures_in_words(result: Reflection) -> str:
 
 
 def readings_in_words(result: Reflection) -> str:
-    """The rules that are not the published ones, as options and values."""
+    """Return the rules that are not the published ones, as options and values."""
     return ", ".join(f"{name} {value}" for name, value in result.readings.items())
 
 
 def seeds_in_words(result: Reflection) -> str:
-    """How many seeds there are."""
+    """Return the number of seeds in words."""
     n = len(result.by_seed)
     return f"{n} seed{'s' * (n > 1)}"
 
 
 def spread_in_words(stderr: float, interval: tuple[float, float], confidence: float) -> str:
-    """The standard error and the interval of a measure, or why there is none."""
+    """Return the standard error and the interval of a measure, or why there is none."""
     low, high = interval
     ends = f"– ({TOO_FEW})" if math.isnan(low) else f"[{plus(low, 6)}, {plus(high, 6)}]"
     return f"± {number(stderr, 6)} reward per step, {percent(confidence, 0)} interval {ends}"
 
 
-def json_number(value: float) -> float | None:
-    """A number as JSON has it: None for NaN."""
-    return None if math.isnan(value) else float(value)
-
-
 def interval_json(interval: tuple[float, float]) -> list[float] | None:
-    """An interval as JSON has it: None where there is none."""
+    """Return an interval as JSON has it: None where there is none."""
     return None if math.isnan(interval[0]) else [float(end) for end in interval]
 
 
@@ -251,7 +243,7 @@ def reflection_of(
     confidence: float,
     readings: Mapping[str, str] | None = None,
 ) -> Reflection:
-    """The measure of finished trials: of one seed after the other, `runs` of each in one order."""
+    """Return the measure of finished trials, `runs` of each seed, one seed after the other."""
     by_seed = np.array(
         [
             sum(trial.total_reward for trial in trials[start : start + runs]) / (runs * steps)
@@ -262,25 +254,24 @@ def reflection_of(
     return Reflection(agent, steps, tuple(trials), by_seed, confidence, interval, readings)
 
 
+def _stderr(by_seed: FloatArray) -> float:
+    n = len(by_seed)
+    return float(by_seed.std(ddof=1) / np.sqrt(n)) if n > 1 else math.nan
+
+
 def interval_of(by_seed: FloatArray, confidence: float, most: float = 1.0) -> tuple[float, float]:
-    """Student's t interval of the mean over seeds, (low, high); NaN for fewer than 5 seeds.
+    """Return Student's t interval of the mean over seeds, (low, high); NaN for fewer than 5 seeds.
 
     Where all seeds are the same there is no spread to judge by, and the interval is what that many
     say of a quantity between -most and most (see `statistics.clustered`).
-
-    Args:
-        by_seed: of each seed, [seeds], reward per step.
-        confidence: nominal coverage, in (0, 1).
-        most: what it can be at most, either way: 1 for a measure, 2 for a difference of two.
     """
-    if len(by_seed) < INTERVAL_SEEDS:
-        return (float("nan"), float("nan"))
+    if len(by_seed) < FEWEST:
+        return math.nan, math.nan
     ends = estimate(by_seed, bounds=(-most, most), paired=True, confidence=confidence).interval
     assert ends is not None  # there are bounds, and more than one seed
     return ends
 
 
-# --- Comparison -----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Comparison:
     """Two agents on the same environments and seeds.
@@ -302,11 +293,11 @@ class Comparison:
     confidence: float = 0.95
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
+        """Return the fields as JSON values."""
         return {
             "agents": list(self.agents),
             "difference": self.difference,
-            "stderr": json_number(self.stderr),
+            "stderr": json_value(self.stderr),
             "interval": interval_json(self.interval),
             "confidence": self.confidence,
             "environments": [
@@ -316,20 +307,12 @@ class Comparison:
         }
 
     def to_pandas(self) -> Any:
-        """One row an environment and one its opposite, with the difference in reward per step.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return data_frame(
-            [
-                {"environment": name, "opposite": opposite, "difference": difference}
-                for (name, opposite), difference in self.by_environment.items()
-            ]
-        )
+        """Return one row an environment and one its opposite, with the difference."""
+        rows = self.to_json()["environments"]
+        return data_frame([{"environment": row.pop("name")} | row for row in rows])
 
     def summary(self) -> list[tuple[str, str]]:
-        """The difference and what defends it, as names and texts: for tables and notebooks."""
+        """Return the difference and its uncertainty as names and texts."""
         return [
             (
                 f"less {self.agents[0]}, paired",
@@ -339,7 +322,7 @@ class Comparison:
         ]
 
     def _repr_html_(self) -> str:
-        """The summary as a notebook shows it; `to_pandas` has the environments."""
+        """Return the summary as a notebook shows it; `to_pandas` has the environments."""
         return html_table(f"Self-reflection of {self.agents[1]}", ("", ""), self.summary())
 
     def __str__(self) -> str:
@@ -381,15 +364,14 @@ def compare(first: Reflection, second: Reflection) -> Comparison:
         )
     # Paired: both met the same rooms, so what differs between seeds drops out of the difference.
     difference = second.by_seed - first.by_seed
-    n = len(difference)
     interval = interval_of(difference, first.confidence, most=2.0)
-    if first.agent == second.agent and n >= INTERVAL_SEEDS and not difference.any():
+    if first.agent == second.agent and len(difference) >= FEWEST and not difference.any():
         interval = (0.0, 0.0)
     before, after = first.by_environment(), second.by_environment()
     return Comparison(
         agents=(first.agent, second.agent),
         difference=float(difference.mean()),
-        stderr=float(difference.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan"),
+        stderr=_stderr(difference),
         interval=interval,
         by_environment={key: after[key] - before[key] for key in before},
         confidence=first.confidence,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Real
 from operator import index
 from random import Random
-from typing import Any, SupportsIndex, TypeVar, cast
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -20,17 +20,12 @@ from goalmeter.agents.history import Agent, NoActionError
 from goalmeter.agents.registry import history_agent
 from goalmeter.agents.user_agents import check_counts, check_installed, check_mind
 from goalmeter.agents.user_code import split_name
-from goalmeter.reflection.environments.base import Run
+from goalmeter.reflection.environments.base import READINGS, Run, one_of
 from goalmeter.reflection.environments.registry import Environment, find
-from goalmeter.runs.jobs import CRASH as CRASH
-from goalmeter.runs.jobs import FAILED as FAILED
-from goalmeter.runs.jobs import OK as OK
-from goalmeter.runs.jobs import TIMEOUT as TIMEOUT
-from goalmeter.runs.jobs import in_a_line
+from goalmeter.runs.jobs import CRASH, FAILED, OK, TIMEOUT, in_a_line
 from goalmeter.runs.reading import Field, check_record, is_number, text, true_or_false, word
 from goalmeter.runs.reading import whole as reading_whole
 
-# --- Arguments ------------------------------------------------------------------------------------
 # A trial of so many percepts takes hours, and a run of so many trials days, with the fastest agent.
 MOST_STEPS = 10_000_000
 MOST_SEEDS = 100_000
@@ -39,26 +34,26 @@ MOST_TRIALS = 1_000_000
 
 
 def seeds_of(seeds: object) -> tuple[int, ...]:
-    """The seeds themselves, from how many there are to be or from a list of them."""
+    """Return the seeds, from their number or from a list of them."""
     listed = isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes)
     if not listed or getattr(seeds, "ndim", 1) == 0:  # an array of no dimension is a number
         return tuple(range(whole(seeds, "seeds", least=1, most=MOST_SEEDS)))
     # Of an iterator without end no more is taken than what is too many.
-    listed_seeds = tuple(islice(seeds, MOST_SEEDS + 1))  # type: ignore[call-overload]
-    if not listed_seeds:
+    chosen = [
+        whole(seed, "a seed", least=0, most=MOST_SEED)
+        for seed in islice(seeds, MOST_SEEDS + 1)  # type: ignore[call-overload]
+    ]
+    if not chosen:
         raise InvalidParameterError("seeds is empty, expected at least one seed")
-    if len(listed_seeds) > MOST_SEEDS:
-        raise InvalidParameterError(
-            f"there are more than {MOST_SEEDS} seeds, expected at most so many"
-        )
-    chosen = tuple(whole(seed, "a seed", least=0, most=MOST_SEED) for seed in listed_seeds)
+    if len(chosen) > MOST_SEEDS:
+        raise InvalidParameterError(f"there are more than {MOST_SEEDS} seeds, expected fewer")
     if twice := [seed for seed, count in Counter(chosen).items() if count > 1]:
         raise InvalidParameterError(f"seed {min(twice)} is given twice; give each once")
-    return chosen
+    return tuple(chosen)
 
 
 def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
-    """Environments, and whether their opposites are meant.
+    """Return environments, and whether their opposites are meant.
 
     An environment, or its name, stands for itself and its opposite; the name of an opposite for the
     opposite alone. What is named twice is played once.
@@ -72,15 +67,13 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
     listed: Any = [environments] if is_single else environments
     runs: dict[tuple[str, bool], tuple[Environment, bool]] = {}
     for item in listed:
+        environment, is_opposite = item, False
         if isinstance(item, str):
             environment, is_opposite = find(item)
-        elif isinstance(item, Environment):
-            environment, is_opposite = item, False
         elif isinstance(item, type) and issubclass(item, Run):
-            environment, is_opposite = Environment(item), False
-        else:
+            environment = Environment(item)
+        elif not isinstance(item, Environment):
             raise _no_environment(item)
-        # The first mention counts, so that naming an environment twice weighs it once.
         for way in (True,) if is_opposite else (False, True):
             runs.setdefault((environment.name, way), (environment, way))
     if len(runs) > 2 * MOST_ENVIRONMENTS:
@@ -93,8 +86,15 @@ def runs_of(environments: object) -> tuple[tuple[Environment, bool], ...]:
     return tuple(runs.values())
 
 
+def _no_environment(value: object) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"{shown(value)} is no environment, expected a name, an Environment, a class derived from "
+        f"goalmeter.reflection.environments.Run, or several of them"
+    )
+
+
 def check_timeout(timeout: object) -> float | None:
-    """A limit of time in seconds, or None for no limit."""
+    """Return a time limit in seconds, or None for no limit."""
     if timeout is None:
         return None
     if not isinstance(timeout, Real) or not cast(float, timeout) > 0:
@@ -106,7 +106,7 @@ def check_timeout(timeout: object) -> float | None:
 
 
 def check_confidence(confidence: object) -> float:
-    """The nominal coverage of an interval."""
+    """Return the nominal coverage of an interval."""
     if not isinstance(confidence, Real) or not 0 < cast(float, confidence) < 1:
         raise InvalidParameterError(
             f"confidence is {shown(confidence)}, expected a number between 0 and 1, such as 0.95"
@@ -114,27 +114,29 @@ def check_confidence(confidence: object) -> float:
     return float(confidence)
 
 
-def _no_environment(value: object) -> InvalidParameterError:
-    return InvalidParameterError(
-        f"{shown(value)} is no environment, expected a name, an Environment, a class derived from "
-        f"goalmeter.reflection.environments.Run, or several of them"
-    )
-
-
-# --- Trial ----------------------------------------------------------------------------------------
 # Whatever an agent does wrong is an outcome of its trial and stops nothing else.
-
 BAD_ACTION = "illegal action"
 # What a step is: a percept, the first included, or an action with the reward that it brings.
 COUNTINGS = ("percepts", "actions")
 OUTCOMES = (OK, BAD_ACTION, FAILED, TIMEOUT, CRASH)
 # The size of a total reward: squares of it, and sums of many, are still numbers.
 MOST_REWARD = 1e100
+# A line of a run directory; "name" is the attribute `environment` of a trial.
+_FIELDS = {
+    "name": text(empty=False),
+    "opposite": true_or_false(),
+    "seed": reading_whole(0, MOST_SEED),
+    "steps": reading_whole(1, MOST_STEPS),
+    "total_reward": Field("a finite number", lambda value: is_number(value, MOST_REWARD)),
+    "outcome": word(*OUTCOMES, required=False),
+    "detail": text(required=False),
+    "played": reading_whole(0, MOST_STEPS + 1, or_null=True, required=False),
+}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one trial.
+    """Result of one trial.
 
     Attributes:
         environment: its name.
@@ -159,25 +161,13 @@ class Trial:
     played: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values, under the names of the design."""
-        return {
-            "name": self.environment,
-            "opposite": self.opposite,
-            "seed": self.seed,
-            "steps": self.steps,
-            "total_reward": self.total_reward,
-            "outcome": self.outcome,
-            "detail": self.detail,
-            "played": self.played,
-        }
+        """Return the fields as JSON values; `environment` is called "name"."""
+        fields = dict(vars(self))
+        return {"name": fields.pop("environment")} | fields
 
     @classmethod
     def from_json(cls, value: Any, where: str = "the trial") -> Trial:
-        """The trial that `to_json` was of.
-
-        Args:
-            value: what it gave.
-            where: what it was read from, for the error.
+        """Read the trial that `to_json` was of; `where` is its source, for the error.
 
         Raises:
             InvalidFileError: it was of no trial; the message names the field.
@@ -193,7 +183,7 @@ def run_trial(
     opposite: bool = False,
     steps: int,
     seed: int,
-    opposite_reading: str = "literal",
+    opposite_reading: str = READINGS[0],
     step_counting: str = COUNTINGS[0],
     keyboard: bool = True,
 ) -> Trial:
@@ -219,7 +209,7 @@ def run_trial(
     """
     if steps < 1:
         raise InvalidParameterError(f"steps is {steps}, expected at least 1")
-    by_action = check_counting(step_counting) == COUNTINGS[1]
+    by_action = one_of("step_counting", step_counting, COUNTINGS) == COUNTINGS[1]
     # Seeded by the name without options: all readings of the rules have the same rooms.
     draws = Random(f"{environment.base}:{seed}")
     total: float = 0
@@ -262,38 +252,12 @@ def run_trial(
     return Trial(environment.name, opposite, seed, steps, total, outcome, detail, played)
 
 
-def check_counting(step_counting: str) -> str:
-    """A way of counting steps, checked."""
-    if step_counting not in COUNTINGS:
-        raise InvalidParameterError(
-            f"step_counting is {step_counting!r}, expected {' or '.join(map(repr, COUNTINGS))}"
-        )
-    return step_counting
-
-
 def _whole(action: SupportsIndex) -> int | None:
-    """An integer of any kind, such as NumPy's, as Python's; None for anything else."""
+    """Return an integer of any kind, such as NumPy's, as Python's; None for anything else."""
     try:
         return index(action)
     except TypeError:
         return None
-
-
-# A line of a run folder.
-_FIELDS = {
-    "name": text(empty=False),
-    "opposite": true_or_false(),
-    "seed": reading_whole(0, MOST_SEED),
-    "steps": reading_whole(1, MOST_STEPS),
-    "total_reward": Field("a finite number", lambda value: is_number(value, MOST_REWARD)),
-    "outcome": word(*OUTCOMES, required=False),
-    "detail": text(required=False),
-    "played": reading_whole(0, MOST_STEPS + 1, or_null=True, required=False),
-}
-
-
-# --- Named trial ----------------------------------------------------------------------------------
-T = TypeVar("T")
 
 
 def play(
@@ -305,25 +269,22 @@ def play(
     opposite_reading: str,
     step_counting: str = COUNTINGS[0],
 ) -> dict[str, Any]:
-    """Play the trial of these names; `Trial.to_json` of what came of it.
+    """Play the trial of these names, in a worker; return `Trial.to_json` of it.
 
     An agent is made for this trial alone. Where a user's file is involved, what it may draw from
     (`random`, NumPy's and torch's global generators) is seeded by the trial first, so that the
-    trial is the same whatever was played in this process before. So call it in a worker only.
-
-    Raises:
-        GoalmeterError: the names stand for nothing.
+    trial is the same whatever was played in this process before.
     """
-
-    def start() -> tuple[Agent, Environment]:
-        return history_agent(agent, seed), find(environment)[0]
-
     user = is_user_code(agent) or is_user_code(environment)
     try:
-        player, place = _seeded(start, seed) if user else start()
+        had_torch = user and _seed_generators(seed)
+        player, place = history_agent(agent, seed), find(environment)[0]
+        # A file that imports torch brings a generator that was not there to be seeded: once more.
+        if user and not had_torch and _seed_generators(seed):
+            player, place = history_agent(agent, seed), find(environment)[0]
     except (Exception, SystemExit) as error:
         return Trial(environment, opposite, seed, steps, 0, FAILED, in_a_line(error), 0).to_json()
-    trial = run_trial(
+    return run_trial(
         player,
         place,
         opposite=opposite,
@@ -332,17 +293,11 @@ def play(
         opposite_reading=opposite_reading,
         step_counting=step_counting,
         keyboard=False,
-    )
-    return trial.to_json()
+    ).to_json()
 
 
 def check(agent: str, environments: Sequence[str], seed: int) -> None:
-    """Make the agent once and look the environments up, for the error if that fails.
-
-    Raises:
-        GoalmeterError: a name stands for nothing, or a user's file does not give it.
-        MissingExtraError: the agent needs a package that is not installed.
-    """
+    """Make the agent once and look the environments up, for the error if that fails."""
     places = [find(environment)[0] for environment in environments]
     check_player(history_agent(agent, seed), agent, places, is_users=is_user_code(agent))
 
@@ -359,22 +314,12 @@ def check_player(
 
 
 def is_user_code(name: str) -> bool:
-    """Whether an agent's or environment's name, whatever stands around it, is of a file."""
+    """Return whether an agent's or environment's name, whatever encloses it, is of a file."""
     return split_name(name) is not None
 
 
-def _seeded(make: Callable[[], T], seed: int) -> T:
-    """What `make` makes, with all global generators seeded before, also those that it imports."""
-    had_torch = _seed_generators(seed)
-    made = make()
-    # A file that imports torch brings a generator that was not there to be seeded: once more.
-    if not had_torch and _seed_generators(seed):
-        made = make()
-    return made
-
-
 def _seed_generators(seed: int) -> bool:
-    """Whether torch's was among them."""
+    """Seed all global generators that are imported; return whether torch's is among them."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  # the one that a user's file may draw from
     torch = sys.modules.get("torch")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -17,7 +16,6 @@ from reflection.histories import (
     SCRIPTED,
     answers,
     draw_in,
-    few_examples,
     fixed_answers,
     histories,
     in_another_process,
@@ -28,7 +26,7 @@ from reflection.histories import (
 )
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.agents.history import History, Percept, as_function
+from goalmeter.agents.history import History, Percept
 from goalmeter.agents.registry import history_agent as agent
 from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner, RandomAgent
 
@@ -57,9 +55,6 @@ def history_of(rewards: list[float], actions: list[int], observations: Any = Non
     return History(tuple(map(Percept, rewards, observations)), tuple(actions))
 
 
-# --- By hand --------------------------------------------------------------------------------------
-
-
 def test_the_naive_learner_shrinks_averages_as_published() -> None:
     """After action 0: 1, 1, 0, so 2/4; after action 1: 1, so 1/2. Equal, so the lowest: 0.
 
@@ -70,21 +65,6 @@ def test_the_naive_learner_shrinks_averages_as_published() -> None:
     text = NaiveLearner(exploration=0, true_average=True).begin(2, 1)
     assert tell(published, history).act() == 0
     assert tell(text, history).act() == 1
-
-
-def test_an_action_not_taken_yet_scores_zero() -> None:
-    """Action 0 was punished (-1/2 or -1); actions 1 and 2 score 0, and 1 is the lower."""
-    for true_average in (False, True):
-        mind = NaiveLearner(exploration=0, true_average=true_average).begin(3, 1)
-        assert answers(mind, history_of([0, -1], [0])) == [0, 1]
-
-
-def test_the_naive_learner_in_a_world_that_pays_nothing_but_large_rewards() -> None:
-    """As IncentivizeZero does: 9/2 after action 3, then (9 + 0)/3 against 4/2 after action 7."""
-    mind = NaiveLearner(exploration=0).begin(10, 10)
-    assert answers(mind, history_of([0, 9, 0, 4], [3, 3, 7])) == [0, 3, 3, 3]
-    mind = NaiveLearner(exploration=0).begin(10, 10)
-    assert answers(mind, history_of([0, 9, 0, 7], [3, 3, 7])) == [0, 3, 3, 7]
 
 
 def test_the_q_learner_by_hand() -> None:
@@ -101,39 +81,6 @@ def test_the_q_learner_by_hand() -> None:
     assert drawn == {0, 1}
 
 
-def test_the_q_learner_assumes_a_learning_rate() -> None:
-    """0.1 * 2 + 0.1 * (-1 - 0.2) = 0.08 > 0 keeps action 0; with rate 1 the last reward counts."""
-    history = history_of([0, 2, 0, -1, 0], [0, 1, 0, 1], [0, 1, 0, 1, 0])
-    sure = QLearner(exploitation=1, discount=0)
-    assert sure.options == {"learning_rate", "learning_rate_scale"}
-    assert tell(sure.begin(2, 2), history).act() == 0
-    assert tell(sure.begin(2, 2, learning_rate=1), history).act() == 1
-    assert tell(sure.begin(2, 2, learning_rate_scale=10), history).act() == 1
-
-
-@pytest.mark.parametrize("exploration", [0.15, 0.0, 1.0])
-def test_the_naive_learner_explores_as_often_as_it_should(exploration: float) -> None:
-    """Of three actions the first always paid; another is taken in 2/3 of the explorations."""
-    n = 4000
-    mind = NaiveLearner(exploration=exploration).begin(3, 1)
-    mind.perceive(0, 0)
-    other_actions = 0
-    for _ in range(n):
-        other_actions += mind.act() != 0
-        mind.take(0)
-        mind.perceive(1, 0)
-    expected = exploration * 2 / 3
-    assert abs(other_actions / n - expected) <= 5 * (expected * (1 - expected) / n) ** 0.5
-
-
-def test_a_constant_action_may_be_illegal() -> None:
-    """It is the trial's business to say so."""
-    assert tell(ConstantAgent(5).begin(2, 1), history_of([0], [])).act() == 5
-
-
-# --- Against the literal functions ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data(), seed=st.integers(-3, 2**70), n_actions=BOUND, n_observations=BOUND)
 @many_examples
@@ -145,60 +92,6 @@ def test_minds_are_the_functions_of_the_history(
     function = literal(name, seed, n_actions, n_observations)
     expected = [function(start, n_actions, n_observations) for start in prefixes(history)]
     assert answers(agent(name, seed).begin(n_actions, n_observations), history) == expected
-
-
-@given(
-    data=st.data(),
-    n_actions=BOUND,
-    learning_rate=st.floats(0, 1),
-    discount=st.floats(0, 1),
-    exploitation=st.floats(0, 1),
-)
-@few_examples
-def test_the_q_learner_with_other_parameters(
-    data: st.DataObject, n_actions: int, **parameters: float
-) -> None:
-    history = data.draw(histories(n_actions, 3))
-    expected = oracle.q_learner(
-        history, n_actions, 3, seed=1, draw=draw_in(n_actions, 3), **parameters
-    )
-    assert as_function(QLearner(1, **parameters))(history, n_actions, 3) == expected
-    rate = parameters.pop("learning_rate")
-    asked = as_function(QLearner(1, **parameters), learning_rate=rate)
-    assert asked(history, n_actions, 3) == expected
-    half = QLearner(1, learning_rate=2 * rate, **parameters)
-    assert as_function(half, learning_rate_scale=0.5)(history, n_actions, 3) == expected
-    both = as_function(QLearner(1, **parameters), learning_rate=2 * rate, learning_rate_scale=0.5)
-    assert both(history, n_actions, 3) == expected
-
-
-@given(history=histories(3, 2), exploration=st.floats(0, 1), true_average=st.booleans())
-@few_examples
-def test_the_naive_learner_with_other_parameters(
-    history: History, exploration: float, true_average: bool
-) -> None:
-    function = oracle.naive_learner_true_average if true_average else oracle.naive_learner
-    expected = function(history, 3, 2, seed=1, draw=draw_in(3, 2), exploration=exploration)
-    learner = NaiveLearner(1, exploration=exploration, true_average=true_average)
-    assert as_function(learner)(history, 3, 2) == expected
-
-
-# --- What every agent keeps -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ALL)
-@given(history=histories(), asked=st.lists(st.integers(0, 3), min_size=25, max_size=25))
-@few_examples
-def test_asking_never_changes_a_mind(name: str, history: History, asked: list[int]) -> None:
-    mind = agent(name, 3).begin(2, 2)
-    percepts, actions = history
-    silent = answers(agent(name, 3).begin(2, 2), history)
-    for n, percept in enumerate(percepts):
-        mind.perceive(*percept)
-        assert all(mind.act() == silent[n] for _ in range(asked[n]))
-        if n < len(actions):
-            mind.take(actions[n])
-    assert mind.act() == silent[-1] == tell(agent(name, 3).begin(2, 2), history).act()
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -241,56 +134,11 @@ def test_forks_are_independent(name: str, data: st.DataObject, common: History) 
                 assert mind.act() == expected
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_minds_of_one_agent_do_not_share_what_they_learn(name: str) -> None:
-    rng = Random(1)
-    first, second = random_history(rng, 20), random_history(rng, 20)
-    subject = agent(name)
-    alone = answers(subject.begin(2, 2), second)
-    tell(subject.begin(2, 2), first)
-    tell(subject.begin(3, 2), first)
-    assert answers(subject.begin(2, 2), second) == alone
-
-
 def test_identical_histories_give_identical_actions_in_another_process() -> None:
     """Python's hashes differ there, and the agents are asked in another order."""
     in_this_process = fixed_answers(ALL)
     program = f"import reflection.histories as h; answers = h.fixed_answers({ALL[::-1]!r})"
     assert in_another_process(program) == in_this_process
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_memory_grows_neither_with_steps_nor_with_questions(name: str) -> None:
-    """Allowed: the larger integers in which more rewards are counted."""
-    mind = agent(name).begin(2, 2)
-
-    def steps(n: int) -> None:
-        for i in range(n):
-            mind.perceive(i % 3 - 1, i // 5 % 2)
-            mind.act()
-            mind.act()
-            mind.take(mind.act() if i % 1000 else 0)
-
-    steps(1000)
-    tracemalloc.start()
-    try:
-        steps(500)
-        before, _ = tracemalloc.get_traced_memory()
-        steps(4000)
-        after, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert after - before < 500
-
-
-@pytest.mark.parametrize("name", SCRIPTED)
-def test_seeds_differ_where_there_is_something_to_draw(name: str) -> None:
-    history = random_history(Random(2), 40)
-    different = {tuple(answers(agent(name, seed).begin(2, 2), history)) for seed in range(5)}
-    assert len(different) == (1 if name.startswith("constant") else 5)
-
-
-# --- Errors ---------------------------------------------------------------------------------------
 
 
 def test_settings_that_an_agent_does_not_know_are_refused() -> None:

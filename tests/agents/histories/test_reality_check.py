@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -11,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from oracles.history_agents import HistoryAgent, reality_check, reality_check_alternate
+from oracles.history_agents import HistoryAgent, reality_check
 from reflection.histories import answers, few_examples, histories, many_examples, prefixes, tell
 
 from goalmeter._errors import InvalidParameterError
@@ -22,9 +20,8 @@ from goalmeter.agents.history import (
     Mind,
     Percept,
     RealityCheck,
-    as_function,
 )
-from goalmeter.agents.scripted import ConstantAgent, NaiveLearner, QLearner
+from goalmeter.agents.scripted import NaiveLearner, QLearner
 
 COUNTS = (3, 2)  # actions and observations
 
@@ -54,34 +51,12 @@ def checked_histories(draw: DrawFn, pi: HistoryAgent, max_percepts: int = 7) -> 
     return History(percepts, actions)
 
 
-# --- By hand --------------------------------------------------------------------------------------
-
-
 def test_the_frozen_action_is_the_first_also_when_it_is_zero() -> None:
     """Pi plays 0, then 1 for ever. The authors' later library freezes at 1 here, as 0 is false."""
     pi = FunctionAgent(lambda history, n_actions, n_observations: int(len(history.actions) > 0))
     mind = RealityCheck(pi).begin(2, 1)
     history = History((Percept(0, 0),) * 5, (0, 1, 0, 1))
     assert answers(mind, history) == [0, 1, 1, 0, 0]
-
-
-def test_the_frozen_action_answers_the_first_percept_of_the_history_at_hand() -> None:
-    """Pi repeats the observation. What a simulation showed first is not what was shown first."""
-    pi = FunctionAgent(lambda history, n_actions, n_observations: history.percepts[-1].observation)
-    mind = RealityCheck(pi).begin(3, 3)
-    frozen = History((Percept(0, 2), Percept(0, 1), Percept(0, 0)), (0, 1))
-    assert answers(mind, frozen) == [2, 2, 2]
-    assert answers(RealityCheck(pi).begin(3, 3), History(frozen.percepts[1:], (0,))) == [1, 1]
-
-
-def test_a_mismatch_late_freezes_at_the_first_action() -> None:
-    pi = FunctionAgent(lambda history, n_actions, n_observations: len(history.actions) % 3)
-    mind = RealityCheck(pi).begin(3, 1)
-    history = History((Percept(0, 0),) * 7, (0, 1, 2, 0, 2, 2))
-    assert answers(mind, history) == [0, 1, 2, 0, 1, 0, 0]
-
-
-# --- Definition 8 and Proposition 9 ---------------------------------------------------------------
 
 
 @given(data=st.data(), pi=AGENTS)
@@ -92,26 +67,6 @@ def test_definition_8(data: st.DataObject, pi: HistoryAgent) -> None:
     assert answers(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history) == expected
     # Told without a question in between, as environments tell their copies.
     assert tell(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history).act() == expected[-1]
-
-
-@given(data=st.data(), pi=AGENTS)
-@few_examples
-def test_part_1_the_alternate_definition_is_the_same(data: st.DataObject, pi: HistoryAgent) -> None:
-    history = data.draw(checked_histories(pi, max_percepts=30))
-    expected = [reality_check_alternate(pi)(start, *COUNTS) for start in prefixes(history)]
-    assert answers(RealityCheck(FunctionAgent(pi)).begin(*COUNTS), history) == expected
-
-
-@given(data=st.data(), pi=AGENTS)
-@few_examples
-def test_part_2_it_is_deterministic(data: st.DataObject, pi: HistoryAgent) -> None:
-    """Also when other histories were asked for in between, by the same agent."""
-    history, between = (data.draw(checked_histories(pi, max_percepts=20)) for _ in range(2))
-    checked = as_function(RealityCheck(FunctionAgent(pi)))
-    first = checked(history, *COUNTS)
-    checked(between, *COUNTS)
-    assert checked(history, *COUNTS) == first
-    assert as_function(RealityCheck(FunctionAgent(pi)))(history, *COUNTS) == first
 
 
 @given(data=st.data(), pi=AGENTS)
@@ -155,94 +110,6 @@ def test_part_4_outside_extended_environments_it_changes_nothing(agent: Agent, s
     assert interact(RealityCheck(agent)) == interact(agent)
 
 
-# --- What a mind keeps ----------------------------------------------------------------------------
-
-
-class Diary:
-    """A mind that always plays 0 and remembers all it is told: what a frozen mind must drop."""
-
-    def __init__(self, pages: list[Any]) -> None:
-        self.pages = pages
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self.pages.append((reward, observation))
-
-    def act(self) -> int:
-        self.pages.append("asked")
-        return 0
-
-    def take(self, action: int) -> None:
-        self.pages.append(action)
-
-    def fork(self) -> Diary:
-        return Diary(self.pages.copy())
-
-
-class DiaryKeeper:
-    options: frozenset[str] = frozenset({"mood"})
-
-    def __init__(self) -> None:
-        self.pages: list[Any] = []
-        self.began: list[dict[str, Any]] = []
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Diary:
-        self.began.append(options)
-        return Diary(self.pages)
-
-
-def test_a_frozen_mind_tells_its_inner_mind_nothing_more() -> None:
-    keeper = DiaryKeeper()
-    mind = RealityCheck(keeper).begin(2, 1)
-    mind.perceive(1, 0)
-    mind.take(0)
-    mind.perceive(-1, 0)
-    mind.take(1)  # it would have played 0
-    expected = [(1, 0), "asked", 0, (-1, 0), "asked"]
-    assert keeper.pages == expected
-    for _ in range(5):
-        mind.perceive(1, 0)
-        assert mind.act() == mind.fork().act() == 0
-        mind.take(1)
-    assert keeper.pages == expected
-
-
-def test_the_inner_mind_is_asked_once_a_step() -> None:
-    keeper = DiaryKeeper()
-    mind = RealityCheck(RealityCheck(keeper)).begin(2, 1)
-    for _ in range(3):
-        mind.perceive(0, 0)
-        mind.act()
-        mind.act()
-        mind.take(0)
-    assert keeper.pages == [(0, 0), "asked", 0] * 3
-
-
-def test_a_frozen_mind_keeps_nothing_of_its_inner_mind() -> None:
-    big = 1_000_000
-    tracemalloc.start()
-    try:
-        mind = RealityCheck(FunctionAgent(lambda *_: 0)).begin(2, 1)
-        for _ in range(big // 100):
-            mind.perceive(0, 0)
-            mind.take(0)
-        full, _ = tracemalloc.get_traced_memory()
-        mind.perceive(0, 0)
-        mind.take(1)
-        frozen, _ = tracemalloc.get_traced_memory()
-        for _ in range(big // 100):
-            mind.perceive(0, 0)
-            mind.take(1)
-        later, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert full > 100_000
-    assert frozen < 5_000
-    assert later < 5_000
-
-
-# --- Settled minds ---
-
-
 @pytest.mark.parametrize("inner", [NaiveLearner(2), RealityCheck(NaiveLearner(2))])
 def test_a_mind_is_settled_once_it_is_frozen(inner: Agent) -> None:
     mind = RealityCheck(inner).begin(2, 1)
@@ -258,60 +125,6 @@ def test_a_mind_is_settled_once_it_is_frozen(inner: Agent) -> None:
     assert mind.act() == mind.fork().act() == first
 
 
-def test_whoever_never_changes_is_its_own_reality_check() -> None:
-    mind = RealityCheck(RealityCheck(ConstantAgent(1))).begin(2, 1)
-    assert mind.settled and mind.act() == 1
-    assert type(mind) is type(ConstantAgent(1).begin(2, 1))
-
-
-def test_an_inner_mind_that_settles_on_the_way_does_not_settle_its_check() -> None:
-    """It plays 1, and from an action 0 on 0; its check freezes at 1 where it is not obeyed."""
-    mind = RealityCheck(Fickle()).begin(2, 1)
-    mind.perceive(0, 0)
-    mind.take(1)
-    mind.perceive(5, 0)
-    assert (mind.act(), mind.settled) == (0, False)
-    mind.take(1)
-    mind.perceive(0, 0)
-    assert (mind.act(), mind.settled) == (1, True)
-
-
-class Fickle:
-    """Plays 1, and 0 for good after a reward of 5."""
-
-    options: frozenset[str] = frozenset()
-
-    def __init__(self) -> None:
-        self.settled = False
-
-    def begin(self, n_actions: int, n_observations: int, **options: Any) -> Fickle:
-        return Fickle()
-
-    def perceive(self, reward: float, observation: int) -> None:
-        self.settled = self.settled or reward == 5
-
-    def act(self) -> int:
-        return 0 if self.settled else 1
-
-    def take(self, action: int) -> None:
-        pass
-
-    def fork(self) -> Fickle:
-        raise NotImplementedError
-
-
-# --- Settings -------------------------------------------------------------------------------------
-
-
-def test_it_forwards_what_its_inner_agent_supports() -> None:
-    keeper = DiaryKeeper()
-    checked = RealityCheck(RealityCheck(keeper))
-    assert checked.options == {"mood"}
-    checked.begin(2, 1, mood="good")
-    assert keeper.began == [{"mood": "good"}]
-    assert RealityCheck(NaiveLearner()).options == frozenset()
-
-
 def test_as_published_it_forwards_nothing() -> None:
     published = RealityCheck(QLearner(), forward_options=False)
     assert published.options == frozenset()
@@ -321,14 +134,3 @@ def test_as_published_it_forwards_nothing() -> None:
         r"learning_rate=1: it knows no settings",
     ):
         published.begin(2, 1, learning_rate=1)
-
-
-@given(history=histories(2, 2), rate=st.floats(0, 1))
-@few_examples
-def test_a_forwarded_learning_rate_is_that_of_the_inner_agent(
-    history: History, rate: float
-) -> None:
-    make: Callable[..., Agent] = QLearner
-    asked = RealityCheck(make(seed=2)).begin(2, 2, learning_rate=rate)
-    made = RealityCheck(make(seed=2, learning_rate=rate)).begin(2, 2)
-    assert answers(asked, history) == answers(made, history)

@@ -1,4 +1,4 @@
-"""Extended environments: a short file each, whose docstring is the specification."""
+"""Extended environments: a class each, whose docstring is the specification."""
 
 from goalmeter.reflection.environments.base import READINGS, Agreement, Run, replay
 from goalmeter.reflection.environments.registry import (

@@ -14,16 +14,23 @@ from goalmeter._errors import InvalidParameterError, shown
 from goalmeter.agents.history import Mind, Source
 
 
-# --- Base -----------------------------------------------------------------------------------------
 class Run(ABC):
     """One run of an environment with one agent.
 
     `begin` is called once, then `react` with each action in turn. A run keeps what it needs of the
     history. `sign` is -1 in the opposite environment, and a run must multiply every reward by it
-    itself: those that it gives, and so those that copies are told of.
+    itself: those that it gives, and those that copies are told of.
 
     Environments with rooms draw one number of `draws.random()` for each percept, the first
     included, whether or not it is used; so the rooms depend on nothing that the agent does.
+
+    The docstring of an environment is its specification, under the headings of
+    `registry.HEADINGS`. A heading that it leaves out is inherited, from here at last:
+
+    Actions: 2, without meaning.
+    Observations: 1, always 0.
+    Source: the authors' library at e38e3dc; not described in the paper.
+    Differences from the paper: none known.
 
     Args:
         source: of the agent; begins copies of it.
@@ -36,18 +43,12 @@ class Run(ABC):
         options: names of other readings of the rules, with the values of each, the default first;
             they are keyword arguments of the class.
         copy: a copy of the agent, in environments that keep one.
-        percept: the latest, in environments that look at it again.
-        percepts: x_1 ... x_n, in environments that tell all of it again.
-        actions: y_1 ... y_{n-1}, likewise.
     """
 
     n_actions: ClassVar[int] = 2
     n_observations: ClassVar[int] = 1
     options: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     copy: Mind
-    percept: tuple[float, int]
-    percepts: list[tuple[float, int]]
-    actions: list[int]
 
     def __init__(self, source: Source, draws: Random, sign: int) -> None:
         self.source = source
@@ -56,22 +57,28 @@ class Run(ABC):
 
     @abstractmethod
     def begin(self) -> tuple[float, int]:
-        """The first percept: (reward, observation)."""
+        """Return the first percept: (reward, observation)."""
 
     @abstractmethod
     def react(self, action: int) -> tuple[float, int]:
-        """The percept that follows an action: (reward, observation)."""
+        """Return the percept that follows an action: (reward, observation)."""
+
+    def observe(self) -> int:
+        """Return the next observation, where it depends on nothing but the draws."""
+        return 0
 
 
 class Agreement(Run):
     """Pays for acting as a copy would at another history; the observation is always 0.
 
-    After the agent plays y_n the copy is asked at g(h_n); the reward is +1 if it would have done
-    the same, else -1. Subclasses say what g is by what they `tell` the copy.
+    After the agent plays y_n the copy is asked at g(h_n). Subclasses define g by what they `tell`
+    the copy.
+
+    Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
 
     def begin(self) -> tuple[float, int]:
-        """The first percept, (0, 0); the copy is told of it as it is."""
+        """Return the first percept, (0, 0); the copy is told of it as it is."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         return 0, 0
@@ -88,10 +95,10 @@ class Agreement(Run):
 
 
 class Retold(Agreement):
-    """Tells the copy all as it was; what differs is how the copy begins, or what is paid."""
+    """Tells the copy everything as it was; what differs is how the copy begins, or the reward."""
 
     def tell(self, action: int, reward: float) -> None:
-        """All as it was."""
+        """Tell the copy of the action and the reward as they were."""
         self.copy.take(action)
         self.copy.perceive(reward, 0)
 
@@ -102,6 +109,8 @@ class Forgetful(Run):
     With a percept goes the action that follows it. If the last percept goes, so does the action
     before it, so that the copy's history ends at the last percept that is left. The first always
     is.
+
+    Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
     """
 
     is_left = True  # whether the last percept is
@@ -109,7 +118,7 @@ class Forgetful(Run):
     answer: int  # what the copy does at the end of its history
 
     def begin(self) -> tuple[float, int]:
-        """The first percept, (0, 0)."""
+        """Return the first percept, (0, 0)."""
         self.copy = self.source.begin()
         self.copy.perceive(0, 0)
         self.answer = self.copy.act()
@@ -129,51 +138,104 @@ class Forgetful(Run):
             self.answer = self.copy.act()
         return reward, observation
 
-    def observe(self) -> int:
-        """The next observation."""
-        return 0
-
     @abstractmethod
     def keeps(self, reward: float, observation: int) -> bool:
-        """Whether the copy remembers a turn with this percept."""
+        """Return whether the copy remembers a turn with this percept."""
+
+
+class WholeHistory(Run):
+    """Keeps all of the history to tell it anew; the time of a step grows with the history.
+
+    Attributes:
+        percepts: x_1 ... x_n.
+        actions: y_1 ... y_{n-1}.
+
+    Reward: +1 if the copy would do what the agent did, else -1; the first percept is (0, 0).
+    """
+
+    percepts: list[tuple[float, int]]
+    actions: list[int]
+
+    def begin(self) -> tuple[float, int]:
+        """Return the first percept, (0, 0)."""
+        self.percepts, self.actions = [(0, 0)], []
+        return 0, 0
+
+    def react(self, action: int) -> tuple[float, int]:
+        """Pay for the action at the history so far."""
+        reward = self.sign if self.is_right(action) else -self.sign
+        self.actions.append(action)
+        self.percepts.append((reward, 0))
+        return reward, 0
+
+    @abstractmethod
+    def is_right(self, action: int) -> bool:
+        """Return whether the agent is paid for an action."""
+
+
+class Counterfactual(Run):
+    """Pays for what the agent would do if the present observation were another.
+
+    Attributes:
+        copy: one percept behind the agent, so that a fork of it can be shown another one.
+        percept: the latest one of the agent.
+    """
+
+    percept: tuple[float, int]
+
+    def begin(self) -> tuple[float, int]:
+        """Return the first percept."""
+        self.copy = self.source.begin()
+        self.percept = 0, self.observe()
+        return self.percept
+
+    def react(self, action: int) -> tuple[float, int]:
+        """Pay for the action, and go on to the next observation."""
+        pay = self.sign * self.pay(action)
+        self.copy.perceive(*self.percept)
+        self.copy.take(action)
+        self.percept = pay, self.observe()
+        return self.percept
+
+    def would_do(self, observation: int) -> int:
+        """Return what the agent would do if it saw this observation now."""
+        other = self.copy.fork()
+        other.perceive(self.percept[0], observation)
+        return other.act()
+
+    @abstractmethod
+    def pay(self, action: int) -> int:
+        """Return what an action brings at the present observation, without the sign."""
 
 
 def replay(mind: Mind, percepts: Iterable[tuple[float, int]], actions: Iterable[int]) -> None:
-    """Tell a mind of a stretch of history: percepts, with the actions between them.
+    """Tell a mind of percepts (reward, observation), with the actions between them.
 
     A mind may have an attribute `settled`, true once nothing that it can be told will change what
-    it does; such a mind is told no more, and must answer `act` wherever it was left. This is what
-    keeps the replay of a long history short for an agent that freezes early in it.
-
-    Args:
-        mind: is told of them, a percept first.
-        percepts: (reward, observation) each; one more than actions.
-        actions: between the percepts.
+    it does; such a mind is told no more, and must answer `act` wherever it was left. This keeps the
+    replay of a long history short for an agent that freezes early in it.
     """
-    # A loop of its own for minds that cannot settle, which are spared the look at every turn.
     turns = iter(percepts)
     perceive, take = mind.perceive, mind.take
-    # Actions come first in the zips, so that the last percept is left in `turns`.
+    # Actions come first in the zips, so that the last percept is left in `turns`. Minds that
+    # cannot settle have a loop of their own, without the look at every turn.
     if not hasattr(mind, "settled"):
         for action, (reward, observation) in zip(actions, turns, strict=False):
             perceive(reward, observation)
             take(action)
-    elif not mind.settled:
+    elif mind.settled:
+        return
+    else:
         for action, (reward, observation) in zip(actions, turns, strict=False):
             perceive(reward, observation)
             take(action)
             if mind.settled:
                 return
-    else:
-        return
     perceive(*next(turns))
 
 
 def shown_to_agent(run: Run, action: int) -> int:
-    """A copy's action that becomes the agent's next observation.
-
-    Elsewhere a copy's illegal action is just not what the agent did, as the rules have it.
-    """
+    """Return a copy's action that becomes the agent's next observation, if it is legal."""
     if not 0 <= action < run.n_observations:
         raise InvalidParameterError(
             f"a copy of the agent in {type(run).__name__} did {shown(action)}, which the agent was "
@@ -183,69 +245,52 @@ def shown_to_agent(run: Run, action: int) -> int:
 
 
 def check_option(run: type[Run], option: str, value: str) -> str:
-    """An option of an environment and its value, checked; the value."""
+    """Return the value of an option of an environment."""
     if option not in run.options:
         has = ", ".join(run.options) or "none"
         raise InvalidParameterError(f"{run.__name__} has no option {option!r}; it has: {has}")
-    if value not in run.options[option]:
+    return one_of(f"{run.__name__}: {option}", value, run.options[option])
+
+
+def one_of(name: str, value: str, known: Sequence[str]) -> str:
+    """Return a value, if it is a known one."""
+    if value not in known:
         raise InvalidParameterError(
-            f"{run.__name__}: {option} is {value!r}, expected"
-            f" {' or '.join(map(repr, run.options[option]))}"
+            f"{name} is {value!r}, expected {' or '.join(map(repr, known))}"
         )
     return value
 
 
-# --- Opposite -------------------------------------------------------------------------------------
 # The paper: the environment "obtained by multiplying all rewards by -1". The negated rewards are in
 # the history, and the history is what the environment is a function of, so *literally* the opposite
 # is -mu(T, h) at the history h as the agent saw it: copies that are told of rewards are told of
-# negated ones. This is what the published results are from, and the sign of a `Run` does it.
+# negated ones. The published results are from this reading, and the sign of a `Run` implements it.
 #
 # The authors' later library keeps the environment as it was and negates what comes out of it: it is
 # -mu(T, g) where g is h with the rewards *unnegated*, and copies live in the environment itself.
-# The
-# readings differ wherever copies are told of rewards: asked again at the history as it is, a copy
-# agrees for certain in one and may disagree in the other.
-
-LITERAL = "literal"
-UNNEGATED = "unnegated"
-# The two readings, first the one that the published results are from.
-READINGS = (LITERAL, UNNEGATED)
-
-
-def check_reading(opposite_reading: str) -> None:
-    """Raises InvalidParameterError if there is no such reading."""
-    if opposite_reading not in READINGS:
-        raise InvalidParameterError(
-            f"opposite_reading is {opposite_reading!r}, expected {' or '.join(map(repr, READINGS))}"
-        )
+# The readings differ wherever copies are told of rewards: asked again at the history as it is, a
+# copy agrees for certain in one and may disagree in the other.
+LITERAL, UNNEGATED = READINGS = ("literal", "unnegated")
 
 
 class Unnegated(Run):
-    """An opposite that negates what comes out of a run, unknown to the run.
-
-    Args:
-        source: of the agent.
-        draws: the run's own randomness.
-        inner: a run of the environment itself, with sign 1.
-    """
+    """An opposite that negates what comes out of a run of the environment itself, with sign 1."""
 
     def __init__(self, source: Source, draws: Random, inner: Run) -> None:
         super().__init__(source, draws, -1)
         self.inner = inner
 
     def begin(self) -> tuple[float, int]:
-        """The first percept, negated."""
+        """Return the first percept, negated."""
         reward, observation = self.inner.begin()
         return -reward, observation
 
     def react(self, action: int) -> tuple[float, int]:
-        """The next percept, negated."""
+        """Return the next percept, negated."""
         reward, observation = self.inner.react(action)
         return -reward, observation
 
 
-# --- Runtime --------------------------------------------------------------------------------------
 # An agent is slow if it runs through more lines than this for each number of the history.
 LINES_A_NUMBER = 15
 
@@ -253,18 +298,13 @@ LINES_A_NUMBER = 15
 def lines_of_thought(
     source: Source, percepts: Sequence[tuple[float, int]], actions: Sequence[int]
 ) -> int:
-    """The lines of Python that an agent runs through to act at a history, from nothing.
+    """Return the lines of Python that an agent runs through to act at a history, from nothing.
 
     A mind is begun, told of the history and asked; counted are the line events (`sys.settrace`) of
     all Python code that the agent runs in `begin`, `perceive`, `take` and `act`, whatever it
     calls. A line counts each time it is reached; compiled code (numpy, torch) counts only for the
     lines that call it, and other threads do not count. The number is the same on every machine; it
     may differ between versions of Python, which do not divide all code into lines alike.
-
-    Args:
-        source: of the agent.
-        percepts: x_1 ... x_n.
-        actions: y_1 ... y_{n-1}.
     """
     count = 0
 
@@ -297,5 +337,5 @@ def lines_of_thought(
 
 
 def patience(n: int) -> int:
-    """The lines that are neither fast nor slow at a history of n percepts: 3n - 1 numbers."""
+    """Return the lines that are neither fast nor slow at n percepts, that is 3n - 1 numbers."""
     return LINES_A_NUMBER * (3 * n - 1)

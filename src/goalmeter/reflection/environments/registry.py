@@ -23,18 +23,13 @@ from goalmeter._names import ENVIRONMENTS as PLUGINS
 from goalmeter._names import did_you_mean, listed, loaded, plugins, refuse_taken
 from goalmeter.agents.history import Agent, Source
 from goalmeter.agents.user_code import canonical, load, misspelled, split_name
-from goalmeter.reflection.environments.altered_histories import (
-    AfterImages,
-    BackwardConsciousness,
-    DejaVu,
-    FalseMemories,
-    Repeater,
-)
-from goalmeter.reflection.environments.altered_rewards import (
-    DelayedRewards,
-    FlipEveryOther,
-    NthRewardMultipliedByN,
-    ShiftedRewards,
+from goalmeter.reflection.environments import (
+    altered_histories,
+    altered_rewards,
+    behaviour,
+    copies,
+    counterfactuals,
+    ignored_percepts,
 )
 from goalmeter.reflection.environments.base import (
     READINGS,
@@ -42,39 +37,20 @@ from goalmeter.reflection.environments.base import (
     Run,
     Unnegated,
     check_option,
-    check_reading,
-)
-from goalmeter.reflection.environments.behaviour import (
-    PunishDeterministicAgent,
-    PunishFastAgent,
-    PunishNondeterministicAgent,
-    PunishSlowAgent,
-)
-from goalmeter.reflection.environments.copies import (
-    AdversarialSequenceEvader,
-    AdversarialSequencePredictor,
-    CryingBaby,
-    CryingBaby2,
-    IncentivizeZero,
-)
-from goalmeter.reflection.environments.counterfactuals import (
-    IncentivizeLearningRate,
-    SelfRecognition,
-    TemptingButton,
-    TemptingButtonVariation,
-    ThirdActionForbidden,
-)
-from goalmeter.reflection.environments.ignored_percepts import (
-    CensoredObservation,
-    IgnoreActions,
-    IgnoreObservations,
-    IgnoreRewards,
-    IgnoreRewards2,
-    IgnoreRewards3,
-    LimitedMemory,
+    one_of,
 )
 
-# --- Record ---------------------------------------------------------------------------------------
+HEADINGS = (
+    "Idea",
+    "Actions",
+    "Observations",
+    "What is simulated",
+    "Reward",
+    "Source",
+    "Differences from the paper",
+    "Known returns",
+)
+_HEADING = re.compile(rf"^({'|'.join(HEADINGS)}):", re.MULTILINE)
 _OURS = f"{__package__}."
 
 
@@ -87,9 +63,6 @@ class Environment:
         in_battery: whether it is one of the paper's 25.
         options: what is not as in `run.options` by default: pairs of a name and a value.
         spelled: FILE.py:NAME of a class that is from a user's file.
-
-    Raises:
-        InvalidParameterError: the class cannot be run, or has no such options.
     """
 
     run: type[Run]
@@ -98,9 +71,23 @@ class Environment:
     spelled: str = ""
 
     def __post_init__(self) -> None:
-        _check_run(self.run, self.spelled)
+        run = self.run
+        where = f"environment {self.spelled or getattr(run, '__name__', repr(run))}"
+        if not (isinstance(run, type) and issubclass(run, Run)):
+            raise InvalidParameterError(
+                f"{where}: expected a class derived from goalmeter.reflection.environments.Run, "
+                f"got {type(run).__name__}"
+            )
+        if missing := sorted(run.__abstractmethods__):
+            raise InvalidParameterError(f"{where}: define {' and '.join(missing)}, which it lacks")
+        for name in ("n_actions", "n_observations"):
+            count = getattr(run, name)
+            if not (isinstance(count, int) and count >= 1):
+                raise InvalidParameterError(
+                    f"{where}: {name} is {count!r}, expected a whole number, at least 1"
+                )
         for option, value in self.options:
-            check_option(self.run, option, value)
+            check_option(run, option, value)
 
     @property
     def base(self) -> str:
@@ -126,19 +113,32 @@ class Environment:
         return self.run.n_observations
 
     @property
-    def doc(self) -> str:
-        """The specification: the file's if it begins with the name, else the class's."""
-        of_file = inspect.cleandoc(
-            getattr(sys.modules.get(self.run.__module__), "__doc__", "") or ""
-        )
-        if of_file.startswith(f"{self.base}:"):
-            return of_file
-        return inspect.cleandoc(self.run.__doc__ or "")
+    def idea(self) -> str:
+        """Summary of the environment, in a line."""
+        # That of the file, if its docstring begins with the name, else that of the class.
+        module = inspect.getdoc(sys.modules.get(self.run.__module__)) or ""
+        doc = module if module.startswith(f"{self.base}:") else inspect.getdoc(self.run) or ""
+        return doc.partition("\n")[0].removeprefix(f"{self.base}: ")
 
     @property
-    def idea(self) -> str:
-        """What it is about, in a line."""
-        return self.doc.partition("\n")[0].removeprefix(f"{self.base}: ")
+    def specification(self) -> dict[str, str]:
+        """The text under each of `HEADINGS`: the class's own, or else that of a base class."""
+        found: dict[str, str] = {}
+        for kind in reversed(self.run.__mro__):
+            _, *parts = _HEADING.split(inspect.cleandoc(kind.__doc__ or ""))
+            texts = (text.partition("\n\n")[0].strip() for text in parts[1::2])
+            found |= dict(zip(parts[::2], texts, strict=True))
+        return {heading: found[heading] for heading in HEADINGS if heading in found}
+
+    @property
+    def known_returns(self) -> list[str]:
+        """Lines "AGENT: FORMULA": total rewards of agents that can be followed by hand."""
+        text = self.specification.get("Known returns", "")
+        return [
+            f"{agent.strip()}: {total}"
+            for agents, _, total in (line.rpartition(": ") for line in text.splitlines())
+            for agent in agents.split(";")
+        ]
 
     def start(
         self,
@@ -148,18 +148,15 @@ class Environment:
         opposite: bool = False,
         opposite_reading: str = READINGS[0],
     ) -> Run:
-        """A run that has not begun.
+        """Return a run that has not begun.
 
         Args:
             agent: the one that it will be played by.
             draws: the run's own randomness; give the opposite the same.
             opposite: whether to run the opposite.
-            opposite_reading: "literal" or "unnegated"; `opposite.py` says which is which.
-
-        Raises:
-            InvalidParameterError: no such reading.
+            opposite_reading: "literal" or "unnegated"; `base.READINGS` says which is which.
         """
-        check_reading(opposite_reading)
+        one_of("opposite_reading", opposite_reading, READINGS)
         # An unnegated opposite is a run of the environment itself; its rewards are turned outside.
         source = Source(agent, self.n_actions, self.n_observations)
         unnegated = opposite and opposite_reading == UNNEGATED
@@ -174,13 +171,7 @@ class Environment:
 class Checked(Run):
     """A run of a user's class, whose percepts are checked: a finite reward, a legal observation.
 
-    NumPy's numbers are turned into Python's, so a user need not do so.
-
-    Args:
-        source: of the agent.
-        draws: the run's own randomness.
-        inner: the user's run.
-        legal: how many observations there are.
+    NumPy's numbers are turned into Python's.
     """
 
     def __init__(self, source: Source, draws: Random, inner: Run, legal: int) -> None:
@@ -189,11 +180,11 @@ class Checked(Run):
         self.legal = legal
 
     def begin(self) -> tuple[float, int]:
-        """The first percept."""
+        """Return the first percept."""
         return self._percept(self.inner.begin, "begin")
 
     def react(self, action: int) -> tuple[float, int]:
-        """The percept that follows an action."""
+        """Return the percept that follows an action."""
         return self._percept(lambda: self.inner.react(action), "react")
 
     def _percept(self, give: Callable[[], tuple[float, int]], method: str) -> tuple[float, int]:
@@ -213,69 +204,44 @@ class Checked(Run):
         return reward, observation
 
 
-def _check_run(run: type[Run], spelled: str) -> None:
-    where = spelled or getattr(run, "__name__", repr(run))
-    if not (isinstance(run, type) and issubclass(run, Run)):
-        raise InvalidParameterError(
-            f"environment {where}: expected a class derived from"
-            f" goalmeter.reflection.environments.Run, got {type(run).__name__}"
-        )
-    if missing := sorted(run.__abstractmethods__):
-        raise InvalidParameterError(
-            f"environment {where}: define {' and '.join(missing)}, which it lacks"
-        )
-    for name, count in (("n_actions", run.n_actions), ("n_observations", run.n_observations)):
-        if not (isinstance(count, int) and count >= 1):
-            raise InvalidParameterError(
-                f"environment {where}: {name} is {count!r}, expected a whole number, at least 1"
-            )
-
-
-# --- Registry -------------------------------------------------------------------------------------
-# A name is that of the class of runs; options follow in brackets, and `opposite(...)` stands
-# around it all: IgnoreRewards, opposite(IgnoreRewards), TemptingButton(coding=paper),
-# opposite(CryingBaby(nutrition=paper, recursion=paper)). A class of runs in a user's own file is
-# FILE.py:NAME, and one that another package registers has the name of its entry point; both can
-# stand wherever a name can.
-
-_BATTERY: tuple[type[Run], ...] = (
-    BackwardConsciousness,
-    DejaVu,
-    FalseMemories,
-    IgnoreRewards,
-    IgnoreRewards2,
-    IgnoreRewards3,
-    IgnoreObservations,
-    IgnoreActions,
-    IncentivizeZero,
-    CryingBaby,
-    CryingBaby2,
-    TemptingButton,
-    TemptingButtonVariation,
-    ThirdActionForbidden,
-    ShiftedRewards,
-    DelayedRewards,
-    Repeater,
-    AfterImages,
-    SelfRecognition,
-    LimitedMemory,
-    CensoredObservation,
-    NthRewardMultipliedByN,
-    AdversarialSequencePredictor,
-    AdversarialSequenceEvader,
-    IncentivizeLearningRate,
-)
-_OUTSIDE: tuple[type[Run], ...] = (
-    PunishSlowAgent,
-    PunishFastAgent,
-    PunishDeterministicAgent,
-    PunishNondeterministicAgent,
-    FlipEveryOther,
-)
-
-
 # The 25 of the paper, in its library's order; with their opposites they are the battery.
-BATTERY: tuple[Environment, ...] = tuple(Environment(run, in_battery=True) for run in _BATTERY)
+BATTERY: tuple[Environment, ...] = tuple(
+    Environment(run, in_battery=True)
+    for run in (
+        altered_histories.BackwardConsciousness,
+        altered_histories.DejaVu,
+        altered_histories.FalseMemories,
+        ignored_percepts.IgnoreRewards,
+        ignored_percepts.IgnoreRewards2,
+        ignored_percepts.IgnoreRewards3,
+        ignored_percepts.IgnoreObservations,
+        ignored_percepts.IgnoreActions,
+        copies.IncentivizeZero,
+        copies.CryingBaby,
+        copies.CryingBaby2,
+        counterfactuals.TemptingButton,
+        counterfactuals.TemptingButtonVariation,
+        counterfactuals.ThirdActionForbidden,
+        altered_rewards.ShiftedRewards,
+        altered_rewards.DelayedRewards,
+        altered_histories.Repeater,
+        altered_histories.AfterImages,
+        counterfactuals.SelfRecognition,
+        ignored_percepts.LimitedMemory,
+        ignored_percepts.CensoredObservation,
+        altered_rewards.NthRewardMultipliedByN,
+        copies.AdversarialSequencePredictor,
+        copies.AdversarialSequenceEvader,
+        counterfactuals.IncentivizeLearningRate,
+    )
+)
+_OUTSIDE = (
+    behaviour.PunishSlowAgent,
+    behaviour.PunishFastAgent,
+    behaviour.PunishDeterministicAgent,
+    behaviour.PunishNondeterministicAgent,
+    altered_rewards.FlipEveryOther,
+)
 # Every environment of goalmeter's own, by name.
 ENVIRONMENTS: dict[str, Environment] = {
     environment.name: environment for environment in (*BATTERY, *map(Environment, _OUTSIDE))
@@ -289,31 +255,22 @@ _OPTION = re.compile(r"(\w+)\s*=\s*(\w+)")
 
 
 def opposite(name: str) -> str:
-    """The name of the opposite of an environment."""
+    """Return the name of the opposite of an environment."""
     return f"opposite({name})"
 
 
 def all_environments() -> list[Environment]:
-    """Every environment; the packages that register some are imported.
-
-    Raises:
-        GoalmeterError: one of them cannot be imported, or registers no environment.
-    """
+    """Return every environment; the packages that register some are imported."""
     return [environment for name in environment_names() if (environment := _named(name))]
 
 
 def environment_names() -> list[str]:
-    """The names of all environments, those of other packages too, which are not imported."""
+    """Return the names of all environments, without importing other packages."""
     return [*ENVIRONMENTS, *plugins(PLUGINS)]
 
 
 def find(spelled: str) -> tuple[Environment, bool]:
-    """The environment of a name, and whether its opposite is meant.
-
-    Raises:
-        InvalidParameterError: there is none, or it has not those options.
-        InvalidFileError: a user's file is missing, fails, or has no such environment.
-        PluginError: a package that registers it cannot be imported, or takes a name of ours.
+    """Return the environment of a name, and whether its opposite is meant.
 
     >>> environment, is_opposite = find("opposite(TemptingButton(coding=paper))")
     >>> environment.name, environment.base, is_opposite
@@ -321,14 +278,15 @@ def find(spelled: str) -> tuple[Environment, bool]:
     """
     around = _OPPOSITE.fullmatch(spelled.strip())
     inner = _NAME.fullmatch(around[1].strip() if around else spelled.strip())
-    of_file = split_name(inner[1]) if inner else None
-    if inner is not None and of_file is not None:
+    if inner is None:
+        raise _unknown(spelled, spelled)
+    if of_file := split_name(inner[1]):
         options = _options(inner[2], spelled)
-        run: type[Run] = load(*of_file, kind="environment")
+        run = load(*of_file, kind="environment")
         return Environment(run, options=options, spelled=canonical(inner[1])), around is not None
-    environment = _named(inner[1]) if inner else None
-    if inner is None or environment is None:
-        raise InvalidParameterError(_unknown(spelled, inner[1] if inner else spelled))
+    environment = _named(inner[1])
+    if environment is None:
+        raise _unknown(spelled, inner[1])
     if options := _options(inner[2], spelled):  # another reading is not the one of the battery
         environment = Environment(environment.run, options=options, spelled=environment.spelled)
     return environment, around is not None
@@ -343,19 +301,20 @@ def _named(name: str) -> Environment | None:
     return None if entry is None else Environment(loaded(entry), spelled=name)
 
 
-def _unknown(spelled: str, name: str) -> str:
+def _unknown(spelled: str, name: str) -> InvalidParameterError:
+    message = f"there is no environment {spelled!r}"
     if name.endswith(".py"):
-        return f"{name} is a file; say which of its environments: {name}:NAME"
-    if hint := misspelled(spelled, "my_world.py:MyWorld"):
-        return f"there is no environment {spelled!r}: {hint}"
-    if twice := _TWICE.fullmatch(spelled.strip()):
-        return (
-            f"there is no environment {spelled!r}: the opposite of an opposite is "
-            f"{twice[1].strip()} itself; name that"
-        )
-    known = environment_names()
-    hint = did_you_mean(name, known, quoted=True) or ";"
-    return f"there is no environment {spelled!r}{hint} known are {listed(known)}"
+        message = f"{name} is a file; say which of its environments: {name}:NAME"
+    elif hint := misspelled(spelled, "my_world.py:MyWorld"):
+        message += f": {hint}"
+    elif twice := _TWICE.fullmatch(spelled.strip()):
+        itself = twice[1].strip()
+        message += f": the opposite of an opposite is {itself} itself; name that"
+    else:
+        known = environment_names()
+        hint = did_you_mean(name, known, quoted=True) or ";"
+        message += f"{hint} known are {listed(known)}"
+    return InvalidParameterError(message)
 
 
 def _options(text: str | None, spelled: str) -> tuple[tuple[str, str], ...]:
