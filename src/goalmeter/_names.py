@@ -1,11 +1,15 @@
-"""Suggestions for unknown names, and names registered by other packages as entry points."""
+"""Unknown names, names registered by other packages as entry points, and package fronts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import ast
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
@@ -130,3 +134,30 @@ def refuse_taken(group: str, names: Collection[str]) -> None:
                 f"{origin(entry)} registers {name!r} in {group}, which is a name of goalmeter's "
                 f"own; that package must choose another"
             )
+
+
+# --- Package fronts -------------------------------------------------------------------------------
+def lazy_front(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a package's `__getattr__` and `__dir__`: names are imported when they are first used.
+
+    The imports of the package's `if TYPE_CHECKING:` block say where each name is.
+    """
+    homes = {
+        alias.name: statement.module
+        for block in ast.parse(Path(file).read_text(encoding="utf-8")).body
+        if isinstance(block, ast.If)
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+
+    def look_up(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if homes[name] == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(str(homes[name])), name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    return look_up, lambda: sorted({*vars(sys.modules[package]), *homes})

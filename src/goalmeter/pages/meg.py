@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._names import listed
-from goalmeter.meg.causal import Interventions
-from goalmeter.meg.causal.result import CausalMeg, Goal, do_text
-from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, set_text
 from goalmeter.meg.result import MegResult
 from goalmeter.pages import prose
 from goalmeter.report import Column, Table
 from goalmeter.report.numbers import gap, nats, nats_of_search, number, rationality, utility
 from goalmeter.report.tables import column, grouped, share_bar, summary_table, table_of, words
+
+if TYPE_CHECKING:
+    from goalmeter.meg.causal import Interventions
+    from goalmeter.meg.causal.result import CausalMeg, Goal
+    from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow
 
 # --- Tables ---------------------------------------------------------------------------------------
 say = partial(prose, "meg")  # the texts of the page
@@ -52,7 +54,7 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
     # In a causal model there is no episode, only decisions.
     explained = (
         "decisions the goal explains"
-        if isinstance(result, CausalMeg)
+        if hasattr(result, "by_decision")
         else "behaviour's decisions the goal explains, over an episode"
     )
     return summary_table(
@@ -161,6 +163,8 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
         caption: default names the decisions.
         most: rows to show, default 60.
     """
+    from goalmeter.meg.causal.result import do_text
+
     shown = table.rows[: most or SENSITIVITY_ROWS]
     left = len(table.rows) - len(shown)
     notes = [THEOREM_NOTE] if any(row.at_most or row.equal_to for row in shown) else []
@@ -176,7 +180,7 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
             column("gap to the bound", lambda row: row.upper_bound - row.value, gap),
             column("share of maximum", lambda row: row.fraction, share_bar),
             column("rationality β", lambda row: row.rationality, rationality),
-            words("Theorem 4.1", SensitivityRow.theorem_text),
+            words("Theorem 4.1", lambda row: row.theorem_text()),
             words("best goal", _best_goal),
         ),
         caption=caption or f"MEG of {listed(table.decisions)} towards sets of targets{world}",
@@ -187,6 +191,8 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
 
 def intervention_table(table: Interventions, *, caption: str = "") -> Table:
     """MEG in each world, beside the evidence of the original world's goal there."""
+    from goalmeter.meg.causal.result import do_text
+
     return table_of(
         table.rows,
         (
@@ -215,6 +221,8 @@ def _best_goal(row: SensitivityRow) -> str:
 
 def _row_notes(rows: Sequence[SensitivityRow]) -> list[str]:
     """Each note of some row once, behind the sets that it is about."""
+    from goalmeter.meg.causal.sensitivity import set_text
+
     sets: dict[str, list[str]] = {}
     for row in rows:
         if row.note and row.equal_to is None:
