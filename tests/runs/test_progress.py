@@ -40,17 +40,3 @@ def test_what_was_there_does_not_count_for_the_time(clock: list[float]) -> None:
     for _ in range(5):  # within a second nothing is told but the last
         report.ended()
     assert len(told) == 7 and told[-1] == "greedy: 20 of 20 walks, 3 failed"
-
-
-def test_steps_are_told_while_no_trial_has_ended(clock: list[float]) -> None:
-    told: list[str] = []
-    report = Progress("model", "walk", 2, 0, 0, told.append)
-    report.step()
-    assert told == []
-    clock[0] = 11.0
-    report.step()
-    assert told == ["model: 0 of 2 walks, 2 steps so far"]
-    report.ended()
-    clock[0] = 100.0
-    report.step()
-    assert told[1:] == []  # within a second of the last line, and afterwards walks tell

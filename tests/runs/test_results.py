@@ -33,7 +33,7 @@ import sys
 from pathlib import Path
 from runs.test_study import played
 from goalmeter.runs import carry_out
-carry_out(played(Path(sys.argv[1]), "slow", ["DejaVu"], 60), on="processes:2", out=sys.argv[2])
+carry_out(played(Path(sys.argv[1]), "slow", ["DejaVu"], 24), on="processes:2", out=sys.argv[2])
 """
 
 
@@ -50,16 +50,16 @@ def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> 
         driver.send_signal(signal.SIGKILL)
     lines, about = kept.read_bytes(), (out / "run.json").read_bytes()
     there = lines.count(b"\n")
-    assert 3 < there < 60
+    assert 3 < there < 24
     told: list[str] = []
-    study = played(user, "slow", ["DejaVu"], 60)
+    study = played(user, "slow", ["DejaVu"], 24)
     results = carry_out(study, on="processes:1", out=out, progress=told.append)
-    assert told[0] == f"slow: {there} of 60 trials were there already"
-    assert told[-1] == "slow: 60 of 60 trials"
+    assert told[0] == f"slow: {there} of 24 trials were there already"
+    assert told[-1] == "slow: 24 of 24 trials"
     # Nothing that was kept has changed, and it all is what an uninterrupted study finds.
     assert kept.read_bytes().startswith(lines[: lines.rfind(b"\n") + 1])
     assert (out / "run.json").read_bytes() == about
-    quick = carry_out(played(user, "good", ["DejaVu"], 60), on="processes:1")
+    quick = carry_out(played(user, "good", ["DejaVu"], 24), on="processes:1")
     assert list(results) == list(quick) and list(results.values()) == list(quick.values())
     assert stored_results(read_run(out), study) == results
     assert set(keys_in(out)) == set(results) and set(keys_in(tmp_path / "none")) == set()

@@ -97,12 +97,6 @@ def test_a_run_grows_by_seeds_and_keeps_those_it_had(tmp_path: Path) -> None:
             pass
 
 
-def test_a_run_without_trials_is_taken_over(tmp_path: Path) -> None:
-    fill(tmp_path, {"kind": "test", "agent": "mistyped"})
-    assert fill(tmp_path, a=1) == {"a": 1}
-    assert read_run(tmp_path).what == WHAT
-
-
 def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("")
     with pytest.raises(InvalidFileError, match=r"holds 'thesis.tex' and no run.json, so it is no "):

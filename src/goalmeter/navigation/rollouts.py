@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError, InvalidTrajectoryError, shown
@@ -206,8 +207,8 @@ class Keeper(Listener):
         self._broken: GoalmeterError | None = None
         self._failed_in_a_row = 0
         self._outcome = ""
-        self._under_way: dict[str, None] = {}  # in the order in which they began
-        results.watched.at_work = lambda: [(f"process {os.getpid()}", list(self._under_way))]
+        self._under_way: list[str] = []  # in the order in which they began
+        results.progress.working = {f"process {os.getpid()}": (monotonic(), self._under_way)}
 
     def next_round(self) -> None:
         """Give the server another chance with the walks that failed."""
@@ -222,7 +223,7 @@ class Keeper(Listener):
 
     def begins(self, name: str) -> None:
         """End a walk at once if the budget is reached or the server given up."""
-        self._under_way[name] = None
+        self._under_way.append(name)
         self._end_if_broken()
         if self.reached:
             raise GivenUpError(BUDGET)
@@ -232,7 +233,7 @@ class Keeper(Listener):
     def step(self) -> None:
         """Report progress; end a walk that could not be stored."""
         self._end_if_broken()
-        self._results.step()
+        self._results.progress.step()
 
     def failed(self, error: Exception) -> None:
         """Remember why a query failed."""
@@ -246,7 +247,8 @@ class Keeper(Listener):
         if self._broken is not None:
             return
         name = made_of(trajectory).name
-        self._under_way.pop(name, None)
+        if name in self._under_way:
+            self._under_way.remove(name)
         if trajectory.outcome in (BUDGET, *BUDGET_LIMITS):
             self.reached = True
             return

@@ -7,12 +7,12 @@ results; both are plain JSON, because they cross process boundaries.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
@@ -59,10 +59,9 @@ class Batch:
     common: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; the function must have a name."""
-        assert isinstance(self.function, str), "only a named function reaches another process"
-        return vars(self) | {"each": list(map(dict, self.each)), "common": dict(self.common)}
+    def to_text(self) -> str:
+        """Return the fields as JSON; the function must have a name."""
+        return json.dumps(vars(self), default=dict)
 
 
 @dataclass(frozen=True)
@@ -103,14 +102,15 @@ class BatchResult:
     results: Sequence[JobResult]
     seconds: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {"results": [each.to_json() for each in self.results], "seconds": self.seconds}
+    def to_text(self) -> str:
+        """Return the fields as JSON."""
+        return json.dumps([[each.to_json() for each in self.results], self.seconds])
 
     @classmethod
-    def from_json(cls, value: Any) -> BatchResult:
-        """Return the result that `to_json` was called on."""
-        return cls([JobResult(**result) for result in value["results"]], value["seconds"])
+    def from_text(cls, text: str) -> BatchResult:
+        """Return the result that `to_text` was called on."""
+        results, seconds = json.loads(text)
+        return cls([JobResult(**result) for result in results], seconds)
 
     @classmethod
     def killed(cls, batch: Batch, detail: str) -> BatchResult:
@@ -118,11 +118,14 @@ class BatchResult:
         return cls([JobResult(KILLED, detail=detail)] * len(batch.each))
 
 
-def prepare(batch: Batch) -> None:
-    """Import what a batch needs, so that no trial's time includes it."""
-    if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)):
-        with suppress(ImportError):
-            importlib.import_module(named[1])
+def function_of(batch: Batch) -> Callable[..., Any]:
+    """Return the function of a batch, imported."""
+    if callable(batch.function):
+        return batch.function
+    if (named := _FUNCTION.fullmatch(batch.function)) is None:
+        raise ValueError(f"a job asks for {batch.function!r}, expected goalmeter.module:function")
+    function: Callable[..., Any] = getattr(importlib.import_module(named[1]), named[2])
+    return function
 
 
 def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobResult, float]]:
@@ -131,27 +134,16 @@ def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobR
     `keep_interrupts` says whether KeyboardInterrupt is a result too: in a worker only the code that
     is called raises it, elsewhere the user ends the process.
     """
-    named = None
-    if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)) is None:
-        raise ValueError(
-            f"a job asks for {batch.function!r}, expected a public function of goalmeter, spelled "
-            f"goalmeter.module:function"
-        )
     for arguments in batch.each:
         begun = time.perf_counter()
         try:
-            function: Any = batch.function
-            if named is not None:
-                function = getattr(importlib.import_module(named[1]), named[2])
-            result = JobResult(OK, function(**batch.common, **arguments))
+            result = JobResult(OK, function_of(batch)(**batch.common, **arguments))
         except (GoalmeterError, MissingExtraError) as error:
-            result = JobResult(REFUSED, detail=str(error), error=type(error).__name__, cause=error)
-        # The code that is called may raise anything.
-        except BaseException as error:
+            result = JobResult(REFUSED, None, str(error), type(error).__name__, error)
+        except BaseException as error:  # the code that is called may raise anything
             if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
                 raise
-            name = type(error).__name__
-            result = JobResult(FAILED, detail=in_a_line(error), error=name, cause=error)
+            result = JobResult(FAILED, None, in_a_line(error), type(error).__name__, error)
         yield result, time.perf_counter() - begun
 
 
@@ -227,14 +219,6 @@ class Study(Generic[T]):
 
 
 # --- Backends -------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Working:
-    """A worker that has a batch now: its name, and the number of the batch."""
-
-    worker: str
-    batch: int
-
-
 class Backend(Protocol):
     """Where the trials of a study run, from entering the context to leaving it.
 
@@ -254,22 +238,15 @@ class Backend(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, *error: object) -> None:
-        """End everything that was started, including work that nobody waits for."""
+    def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches, and give the number (from 0) and the result of each as it is ready.
 
         The iterating thread takes `batches` one by one as there is room for them: how large the
-        next one is depends on what the last ones took.
-
-        Raises:
-            GoalmeterError: this backend cannot make them, whatever they are.
+        next one is depends on what the last ones took. A `GoalmeterError` means that this backend
+        cannot make them, whatever they are. Leaving the context ends what still runs.
         """
-        ...
-
-    def working(self) -> Sequence[Working]:
-        """Return the workers that have a batch now; called at any time from another thread."""
         ...
 
 

@@ -8,12 +8,11 @@ ray:ADDRESS,cpus=8      at most eight tasks at once
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
@@ -30,23 +29,11 @@ from goalmeter._errors import (
     whole_in_text,
 )
 from goalmeter.runs.backends.processes import WorkerProcess
-from goalmeter.runs.backends.remote import Setup, make_as_text, result_of, worker_here
-from goalmeter.runs.jobs import (
-    Batch,
-    BatchResult,
-    Working,
-    check_timeout,
-    in_flight,
-    options_of,
-)
+from goalmeter.runs.backends.remote import make_as_text, setup_of, worker_here
+from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, in_flight, options_of
 
 # --- Cluster --------------------------------------------------------------------------------------
 _AUTO, _LOCAL = "auto", "local"
-_REACHED_WITHIN = 5.0  # seconds
-_OBJECTS = 2**27  # bytes of Ray's store in a cluster that is started here; batches are text
-# Of such a cluster: on a busy machine its first process takes longer than Ray would wait, and its
-# workers would stand back behind every other process.
-_ENVIRONMENT = {"RAY_gcs_server_port_wait_time_s": "120", "RAY_worker_niceness": "0"}
 # Standard output and logging are left to this process.
 _QUIET: dict[str, Any] = {
     "log_to_driver": False,
@@ -74,10 +61,11 @@ def join(ray: ModuleType, address: str) -> None:
             except ConnectionError:
                 if wanted != _AUTO:
                     raise
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        options = {"include_dashboard": False, "object_store_memory": _OBJECTS}
-        ray.init(address=_LOCAL, **options, **_QUIET)
+        # On a busy machine the first process of a cluster takes longer than Ray would wait, and its
+        # workers would stand back behind every other process.
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        ray.init(address=_LOCAL, include_dashboard=False, object_store_memory=2**27, **_QUIET)
     except (ConnectionError, RuntimeError, ValueError) as cause:
         words = " ".join(str(cause).split()) or type(cause).__name__
         raise GoalmeterError(
@@ -94,7 +82,7 @@ def _reach(address: str) -> None:
             f"{shown(address)} is no address of a Ray cluster, expected HOST:PORT, auto or local"
         )
     try:
-        socket.create_connection((host, int(port)), timeout=_REACHED_WITHIN).close()
+        socket.create_connection((host, int(port)), timeout=5.0).close()
     except (OSError, OverflowError) as cause:
         raise GoalmeterError(
             f"nobody answers at {address}: {cause}; look whether the Ray cluster runs, and which "
@@ -106,9 +94,7 @@ def _reach(address: str) -> None:
 def opened_cluster(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
     """Open "ray:ADDRESS,cpus=N"."""
     options = options_of(argument, "ray", ("address", "cpus"), first="address")
-    most = MOST_WORKERS
-    if "cpus" in options:
-        most = whole_in_text(options["cpus"], "cpus", least=1, most=MOST_WORKERS)
+    most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
     check_timeout(timeout)
     require("ray", extra="ray", feature="Running trials on a Ray cluster")
     return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
@@ -166,30 +152,24 @@ class RayCluster:
 
     def _submit(self, number: int, batch: Batch) -> Future[BatchResult]:
         if self._setup is None:
-            self._setup = self._ray.put(Setup.of(batch.files, self._timeout).to_text())
-        task = self._tasks[number] = self._make.remote(self._setup, json.dumps(batch.to_json()))
+            self._setup = self._ray.put(setup_of(batch.files, self._timeout))
+        task = self._tasks[number] = self._make.remote(self._setup, batch.to_text())
         result: Future[BatchResult] = Future()
-        task.future().add_done_callback(lambda done: self._done(number, batch, done, result))
+
+        def done(text: Future[str]) -> None:
+            self._tasks.pop(number, None)
+            try:
+                result.set_result(BatchResult.from_text(text.result()))
+            except self._ray.exceptions.RayTaskError as error:
+                result.set_exception(_task_error(error))
+            except self._ray.exceptions.RayError as error:
+                detail = f"Ray lost the process ({type(error).__name__})"
+                result.set_result(BatchResult.killed(batch, detail))
+            except BaseException as error:  # the callback of a future must raise nothing
+                result.set_exception(error)
+
+        task.future().add_done_callback(done)
         return result
-
-    def _done(
-        self, number: int, batch: Batch, done: Future[str], result: Future[BatchResult]
-    ) -> None:
-        self._tasks.pop(number, None)
-        errors = self._ray.exceptions
-        try:
-            result.set_result(result_of(done.result()))
-        except errors.RayTaskError as error:
-            result.set_exception(_task_error(error))
-        except errors.RayError as error:
-            detail = f"Ray lost the process ({type(error).__name__})"
-            result.set_result(BatchResult.killed(batch, detail))
-        except BaseException as error:  # the callback of a future must raise nothing
-            result.set_exception(error)
-
-    def working(self) -> Sequence[Working]:
-        """Return the tasks that have been sent."""
-        return [Working(f"ray task {number}", number) for number in tuple(self._tasks)]
 
 
 def _task_error(error: Any) -> GoalmeterError:
