@@ -14,7 +14,6 @@ from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.options import ModelOptions, bounds, numbers, words
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.navigation import SUITES, suite, suite_named, walks
 from goalmeter.navigation.behaviour import behaviour
@@ -155,11 +154,11 @@ def test_what_is_refused() -> None:
         navigate(None)
     with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
         navigate(None)
-    typed = ModelOptions(temperature=1.0, options=("a=1",), from_log=(Path("x.eval"),))
+    typed = {"temperature": 1.0, "options": ("a=1",), "from_log": (Path("x.eval"),)}
     with pytest.raises(
         InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
     ):
-        navigate("greedy", model=typed)
+        navigate("greedy", **typed)
     with pytest.raises(InvalidParameterError, match="no agent 'gredy'; did you mean"):
         navigate("gredy")
     with pytest.raises(
@@ -168,20 +167,6 @@ def test_what_is_refused() -> None:
         navigate("greedy", suite="mazes")
     with pytest.raises(InvalidParameterError, match="complexities are those of mazes"):
         navigate("greedy", suite="key-door", complexities=[1.0])
-
-
-def test_options_with_commas_and_bounds() -> None:
-    assert numbers("--sizes", "7, 9", int) == [7, 9] and numbers("--sizes", None, int) is None
-    assert numbers("--complexities", "0,0.5,1", float) == [0.0, 0.5, 1.0]
-    assert words("--x", "reflect, swap") == ["reflect", "swap"] and words("--x", None) is None
-    assert bounds("--distance", ["4-8", "9 - 12"]) == [(4, 8), (9, 12)]
-    assert bounds("--distance", None) is None and bounds("--distance", []) is None
-    with pytest.raises(InvalidParameterError, match="--sizes is '7,x', expected whole numbers"):
-        numbers("--sizes", "7,x", int)
-    with pytest.raises(InvalidParameterError, match="--complexities is 'all', expected numbers"):
-        numbers("--complexities", "all", float)
-    with pytest.raises(InvalidParameterError, match="--detour is '4', expected two whole numbers"):
-        bounds("--detour", ["4"])
 
 
 def test_from_the_command_line(
@@ -197,7 +182,14 @@ def test_from_the_command_line(
     result = json.loads(output.out)
     assert [cell["condition"]["distance"] for cell in result["cells"]] == [[4, 6], [8, 12]]
     assert "reference agent: random" in output.err
-    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "greedy", "--top-p", "0.5"])
-    with pytest.raises(SystemExit, match="2"):
-        cli.main()
-    assert "--top-p: for language models only" in capsys.readouterr().err
+    for typed, message in (
+        (("greedy", "--top-p", "0.5"), "--top-p: for language models only"),
+        (("greedy", "--sizes", "7,x"), "--sizes is '7,x', expected whole numbers"),
+        (("greedy", "--complexities", "all"), "--complexities is 'all', expected numbers"),
+        (("greedy", "--detour", "4"), "--detour is '4', expected two whole numbers"),
+        (("hf/./none", "--dry-run"), "there is no folder './none'"),
+    ):
+        monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", *typed])
+        with pytest.raises(SystemExit, match="2"):
+            cli.main()
+        assert message in capsys.readouterr().err

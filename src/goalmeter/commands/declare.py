@@ -6,85 +6,136 @@ function of the record and a progress callback, and can be called from Python wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from goalmeter._errors import MOST_SEED, MOST_WORKERS, InvalidParameterError, whole
+from goalmeter._errors import MOST_SEED, MOST_WORKERS, InvalidParameterError, shown, whole
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
 Tell = Callable[[str], None]
+REQUIRED: Any = ...
+_WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
 
 
+# --- Options --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line.
+    """An option of the command line; its type and its default are those of the field.
 
     Attributes:
-        kind: type that the command line reads; a list is an option that may be repeated.
         help: description in one line.
         metavar: example of its value; None for numbers and flags.
-        flag: as it is typed; "--yes/--no" for two; "" for "--" and the name of the field.
+        flag: as it is typed, by default "--" and the name of the field; "--yes/--no" for two.
         least, most: bounds of a number.
+        kind: type that the command line reads, where it is not that of the field; a list is an
+            option that may be repeated.
+        commas: whether the values of a list are typed as one word.
         read: makes the field's value of the flag and the typed value; None where these are equal.
         write: makes the typed value of one value of run.json.
         group: heading in the help; None for the general one.
         complete: function of `cli.completion` that lists its values in a shell.
         is_argument: whether it is typed without a flag.
+        default: of the field; `REQUIRED` if there is none.
     """
 
-    kind: Any
     help: str
     metavar: str | None = None
     flag: str = ""
     least: float | None = None
     most: float | None = None
+    kind: Any = None
+    commas: bool = False
     read: Callable[[str, Any], Any] | None = None
     write: Callable[[Any], str] = str
     group: str | None = None
     complete: str = ""
     is_argument: bool = False
-
-    @property
-    def repeated(self) -> bool:
-        """Whether the option is typed once for each of its values."""
-        return get_origin(self.kind) is list
+    default: Any = None
 
 
-REQUIRED: Any = ...
-
-
-def option(
-    kind: Any, text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any
-) -> Any:
+def option(text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any) -> Any:
     """Declare a field of a record as an option; `REQUIRED` is the default of one without any."""
-    return field(default=default, metadata={"option": Option(kind, text, metavar, **spelling)})
+    return field(default=default, metadata={"option": Option(text, metavar, **spelling)})
 
 
-def argument(
-    kind: Any, text: str, metavar: str, *, default: Any = REQUIRED, **spelling: Any
-) -> Any:
+def argument(text: str, metavar: str, *, default: Any = REQUIRED, **spelling: Any) -> Any:
     """Declare a field of a record as an argument."""
-    return option(kind, text, metavar, default=default, is_argument=True, **spelling)
+    return option(text, metavar, default=default, is_argument=True, **spelling)
 
 
+@lru_cache(maxsize=64)
+def options_in(record: type) -> Mapping[str, Option]:
+    """Return the options of a record by field: arguments, its own, and those of its bases."""
+    hints, own = get_type_hints(record), vars(record).get("__annotations__", {})
+    options = {}
+    for each in fields(record):
+        if "option" in each.metadata:
+            said: Option = each.metadata["option"]
+            # Of a union, the last type that is not None.
+            union = (
+                get_args(hints[each.name]) if get_origin(hints[each.name]) is not Sequence else ()
+            )
+            kind = [one for one in union if one is not type(None)][-1:] or [hints[each.name]]
+            item = get_args(kind[0])[0] if get_origin(kind[0]) is Sequence else None
+            read, write = said.read, said.write
+            if said.commas:
+                read, write = _listed(item), lambda values: ",".join(map(str, values))
+            options[each.name] = replace(
+                said,
+                flag=said.flag or f"--{each.name.replace('_', '-')}",
+                kind=said.kind or (kind[0] if item is None else str if said.commas else list[item]),
+                read=read,
+                write=write,
+                default=each.default,
+            )
+    order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
+    return {name: options[name] for name in order}
+
+
+def _listed(kind: Any) -> Callable[[str, Any], Any]:
+    def read(flag: str, text: str | None) -> list[Any] | None:
+        try:
+            return None if text is None else [kind(part.strip()) for part in text.split(",")]
+        except ValueError as cause:  # also for integers of thousands of digits
+            numbers = "whole numbers" if kind is int else "numbers"
+            raise InvalidParameterError(
+                f"{flag} is {shown(text)}, expected {numbers} with commas between them"
+            ) from cause
+
+    return read
+
+
+def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:
+    """Return options that are each written NAME=VALUE; `expected` says what with an example."""
+    out: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and name) or name in out:
+            what = f"has {name} twice" if name in out else f"is {shown(text)}"
+            raise InvalidParameterError(f"{flag} {what}, expected each once as {expected}")
+        out[name] = value
+    return out
+
+
+# --- Options of several commands ------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class PlaceOptions:
     """Where trials run."""
 
     on: str | None = option(
-        str,
         "Where trials run: here, processes:N, ray, slurm, or a place of another package; default "
         "one process a core where that is faster.",
         "PLACE",
         complete="places",
     )
     workers: int | None = option(
-        int, "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
+        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
     )
 
     def place(self, *, seconds: float = inf) -> str:
@@ -108,30 +159,28 @@ class PlaceOptions:
         return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
 
 
-_WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
-
-
 @dataclass(frozen=True, kw_only=True)
 class SeedOptions:
     """The seed of a command that draws random numbers."""
 
-    seed: int = option(int, "Seed of everything random.", default=0, least=0, most=MOST_SEED)
+    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DryRunOptions:
     """Whether only the cost is wanted."""
 
-    dry_run: bool = option(
-        bool, "Print the planned trials and estimated cost, then exit.", default=False
-    )
+    dry_run: bool = option("Print the planned trials and estimated cost, then exit.", default=False)
 
 
-def out_option(what: str = "Run directory; an existing run is resumed.") -> Any:
-    """Declare the field of a run directory."""
-    return option(Path, what, "RUN")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where results are stored."""
+
+    out: Path | None = option("Run directory; an existing run is resumed.", "RUN")
 
 
+# --- Commands -------------------------------------------------------------------------------------
 class InterruptedCommand(KeyboardInterrupt):
     """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
 
@@ -152,22 +201,10 @@ class Command(Generic[R]):
 
     def __call__(self, *arguments: Any, progress: Tell | None = None, **options: Any) -> Outcome:
         """Run the command; `arguments` are fields of its record in the order of the help."""
-        names = [name for name, _ in options_in(self.record)]
-        typed = dict(zip(names, arguments, strict=False)) | options
+        typed = dict(zip(options_in(self.record), arguments, strict=False)) | options
         return self.function(self.record(**typed), progress or (lambda line: None))
 
 
 def command(record: type[R]) -> Callable[[Callable[[R, Tell], Outcome]], Command[R]]:
     """Declare a function as a command with this record of options."""
-
-    def decorate(function: Callable[[R, Tell], Outcome]) -> Command[R]:
-        return Command(record, function)
-
-    return decorate
-
-
-def options_in(record: Any) -> Iterator[tuple[str, Option]]:
-    """Give the options of a record by field: arguments, its own options, and those of its bases."""
-    own = vars(record).get("__annotations__", {})
-    declared = [(each.name, each.metadata["option"]) for each in fields(record) if each.metadata]
-    yield from sorted(declared, key=lambda named: (not named[1].is_argument, named[0] not in own))
+    return lambda function: Command(record, function)

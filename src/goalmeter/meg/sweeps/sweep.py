@@ -219,7 +219,7 @@ def _paths(entry: _Entry) -> tuple[str, ...]:
             found = [path for path in archives if may_be_world(path)]
             missing = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
-                missing += f" of an MDP: none of its {len(archives)} has an array 'reward'"
+                missing += f" of an MDP: {', '.join(map(from_here, archives[:5]))} have no array 'reward'"
         elif Path(pattern).exists() or not glob.has_magic(pattern):
             found = [pattern] if Path(pattern).exists() else []
             missing = f"there is no file {from_here(pattern)}"
