@@ -69,14 +69,6 @@ def test_runs_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
     assert runs(tmp_path / "empty").text == f"There is no run below {tmp_path / 'empty'}."
 
 
-def test_a_training_is_told_by_its_files(tmp_path: Path) -> None:
-    (tmp_path / "training.json").write_text('{"name": "mouse"}')
-    assert cells(status([tmp_path]), "Run ")["state"] == ["incomplete"]
-    (tmp_path / "manifest.json").write_text("{}")
-    rows = cells(status([tmp_path]), "Run ")
-    assert rows["state"] == ["finished"] and rows["agent"] == ["mouse"]
-
-
 def test_the_commands(run: Callable[..., Any], tmp_path: Path) -> None:
     small(tmp_path / "run")
     done = run("status", tmp_path / "run", "--json")

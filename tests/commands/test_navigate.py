@@ -22,7 +22,6 @@ from goalmeter.navigation.keys import keys
 from goalmeter.navigation.rollouts import load
 from goalmeter.navigation.suite_definition import KeyUse
 from goalmeter.pages import navigation_tables
-from goalmeter.report.tables import print_tables
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks
 
@@ -54,22 +53,6 @@ def test_json_has_the_cells_and_agents_beside_them() -> None:
     assert result["references"]["optimal"]["overall"][0]["accuracy"] == 1.0
     # An agent that is a reference itself is not shown twice.
     assert set(navigate("greedy", **SMALL).json["references"]) == {"optimal", "random"}
-
-
-def test_tables_tell_a_plan_from_a_compass() -> None:
-    outcome = navigate("greedy", **(SMALL | {"grids": 6}))
-    shown = rows(outcome, "maze: agents")
-    assert list(shown) == ["greedy", "optimal", "random"]
-    overall = outcome.json["overall"][0]
-    assert number(shown["greedy"][0]) == pytest.approx(100 * overall["accuracy_detour"], abs=0.05)
-    assert number(shown["greedy"][1]) == pytest.approx(100 * overall["accuracy"], abs=0.05)
-    assert number(shown["greedy"][0]) < 60 < number(shown["greedy"][1])
-    assert [number(cell) for cell in shown["optimal"]] == [100, 100, 100, 100, 0]
-    cells = rows(outcome, "greedy by size and complexity")
-    # In a room there is no detour, and the compass is never wrong.
-    assert cells["7, 0"][2] == "–" and cells["7, 0"][3].startswith("100.0%")
-    assert cells["7, 0"][:1] == ["6 × 2"] and len(cells["7, 1"]) == 7
-    print_tables(outcome.tables)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands import reflect as reflect_module
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.reflect import reflect
 from goalmeter.reflection import compare, load, measure
@@ -74,32 +73,6 @@ def test_trials_that_end_early_are_shown(tmp_path: Path) -> None:
     compared = reflect("naive", environments=NAMES, steps=9, against=f"{tmp_path}/bad.py:agent")
     assert compared.text.startswith(f"{tmp_path}/bad.py:agent: 30 of 30 trials ended early")
     assert reflect("naive", environments=NAMES, steps=9).text == ""
-
-
-def test_limits_and_workers_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def watch(name: str, *arguments: Any, **options: Any) -> Any:
-        asked.append(options)
-        return measure("constant", *arguments, environments=options["environments"])
-
-    monkeypatch.setattr(reflect_module, "measure", watch)
-    monkeypatch.setattr("goalmeter.runs.cores", lambda: 5)
-    cases: list[tuple[str, dict[str, Any], tuple[float | None, str]]] = [
-        ("naive", {}, (None, "here")),
-        ("rc(ppo)", {}, (None, "processes:5")),
-        ("mine.py:a", {}, (60.0, "processes:5")),
-        ("mine.py:a", {"timeout": 0.0, "workers": 2}, (None, "processes:2")),
-        ("naive", {"workers": 1}, (None, "processes:1")),
-        ("naive", {"on": "processes:3"}, (None, "processes:3")),
-        ("mine.py:a", {"timeout": 7.0}, (7.0, "processes:5")),
-        ("naive", {"timeout": 7.0, "steps": 300_000}, (7.0, "processes:5")),
-    ]
-    for name, options, expected in cases:
-        asked.clear()
-        reflect(name, environments=["IgnoreRewards"], **({"steps": 9} | options))
-        assert (asked[0]["timeout"], asked[0]["on"]) == expected, (name, options)
-        assert len(asked) == (3 if options.get("steps", 9) <= 1000 else 1)
 
 
 def test_what_is_refused() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from runs.backends.places import played, user_file
 
-from goalmeter._errors import GoalmeterError, InvalidFileError
+from goalmeter._errors import GoalmeterError
 from goalmeter.runs import Batch, Study, carry_out
 from goalmeter.runs.backends import processes as processes_module
 from goalmeter.runs.backends.processes import Processes
