@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
@@ -70,45 +70,42 @@ def argument(text: str, metavar: str, *, default: Any = REQUIRED, **spelling: An
 
 
 @lru_cache(maxsize=64)
-def options_in(record: type) -> Mapping[str, Option]:
+def options_in(record: Any) -> Mapping[str, Option]:
     """Return the options of a record by field: arguments, its own, and those of its bases."""
     hints, own = get_type_hints(record), vars(record).get("__annotations__", {})
     options = {}
     for each in fields(record):
-        if "option" in each.metadata:
-            said: Option = each.metadata["option"]
-            # Of a union, the last type that is not None.
-            union = (
-                get_args(hints[each.name]) if get_origin(hints[each.name]) is not Sequence else ()
-            )
-            kind = [one for one in union if one is not type(None)][-1:] or [hints[each.name]]
-            item = get_args(kind[0])[0] if get_origin(kind[0]) is Sequence else None
-            read, write = said.read, said.write
+        if "option" not in each.metadata:
+            continue
+        said: Option = each.metadata["option"]
+        kind, read, write = hints[each.name], said.read, said.write
+        if get_origin(kind) is not Sequence and get_args(kind):  # of a union, the last but None
+            kind = [one for one in get_args(kind) if one is not type(None)][-1]
+        if get_origin(kind) is Sequence:
+            item: Any = get_args(kind)[0]
+            kind = str if said.commas else list[item]
             if said.commas:
-                read, write = _listed(item), lambda values: ",".join(map(str, values))
-            options[each.name] = replace(
-                said,
-                flag=said.flag or f"--{each.name.replace('_', '-')}",
-                kind=said.kind or (kind[0] if item is None else str if said.commas else list[item]),
-                read=read,
-                write=write,
-                default=each.default,
-            )
+                read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
+        options[each.name] = replace(
+            said,
+            flag=said.flag or f"--{each.name.replace('_', '-')}",
+            kind=said.kind or kind,
+            read=read,
+            write=write,
+            default=each.default,
+        )
     order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
     return {name: options[name] for name in order}
 
 
-def _listed(kind: Any) -> Callable[[str, Any], Any]:
-    def read(flag: str, text: str | None) -> list[Any] | None:
-        try:
-            return None if text is None else [kind(part.strip()) for part in text.split(",")]
-        except ValueError as cause:  # also for integers of thousands of digits
-            numbers = "whole numbers" if kind is int else "numbers"
-            raise InvalidParameterError(
-                f"{flag} is {shown(text)}, expected {numbers} with commas between them"
-            ) from cause
-
-    return read
+def _listed(kind: Any, flag: str, text: str | None) -> list[Any] | None:
+    try:
+        return None if text is None else [kind(part.strip()) for part in text.split(",")]
+    except ValueError as cause:  # also for integers of thousands of digits
+        numbers = "whole numbers" if kind is int else "numbers"
+        raise InvalidParameterError(
+            f"{flag} is {shown(text)}, expected {numbers} with commas between them"
+        ) from cause
 
 
 def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:

@@ -91,7 +91,9 @@ def measure_causal(o: CausalOptions, tell: Tell) -> Outcome:
         json = first.to_json() | {"interventions": shifted.to_json()}
     else:
         if o.data is not None and _has_influence(network, decisions, do, goal):
-            result = gm.meg.from_table(network, decisions, o.data, do=do, rng=rng, **goal)
+            result: gm.meg.CausalMeg = gm.meg.from_table(
+                network, decisions, o.data, do=do, rng=rng, **goal
+            )
         elif o.utility is not None:
             result = gm.meg.causal_utility(network, decisions, do=do, rng=rng, **goal)
         else:

@@ -6,6 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter.agents.abilities import Ability
@@ -97,7 +98,7 @@ def navigate(o: NavigateOptions, tell: Tell) -> Outcome:
             plan = plan_of(name, o.suite, **options)
             if plan.asking is None:
                 return shown([of_reference(plan, on=place, out=o.out)])
-            costs = {"price_in": o.price_in, "price_out": o.price_out}
+            costs: dict[str, Any] = {"price_in": o.price_in, "price_out": o.price_out}
             costs |= {"call_seconds": o.call_seconds, "answer_tokens": o.answer_tokens}
             connections = o.max_connections or CONNECTIONS
             return shown([forecast(plan, out=o.out, connections=connections, **costs)])

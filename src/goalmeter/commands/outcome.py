@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,7 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
         ("left", lambda f: _count(f.left)),
     ]
     for counted in dict.fromkeys(name for forecast in forecasts for name in forecast.counted):
-        rows.append((counted, lambda f, counted=counted: _count(f.counted.get(counted))))
+        rows.append((counted, partial(_counted, counted)))
     rows += [
         ("made at once", lambda f: f"{f.slots} ({f.place})" if f.place else str(f.slots)),
         ("calls", lambda f: _span(f.calls, _count)),
@@ -145,6 +146,10 @@ def shown(forecasts: Sequence[Forecast]) -> Outcome:
         notes=tuple(notes),
     )
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
+
+
+def _counted(name: str, forecast: Forecast) -> str:
+    return _count(forecast.counted.get(name))
 
 
 def _count(value: float | None) -> str:

@@ -40,10 +40,9 @@ from goalmeter.reflection.measure import readings_of
 from goalmeter.report import Table, require_report_extra, write_report
 from goalmeter.report.numbers import percent, storage
 from goalmeter.report.tables import column, summary_table, table_of, words
-from goalmeter.runs.progress import in_words
+from goalmeter.runs.progress import FINISHED, in_words
 from goalmeter.runs.reading import RUN, read_about
 from goalmeter.runs.status import (
-    FINISHED,
     INCOMPLETE,
     UNREADABLE,
     RunStatus,

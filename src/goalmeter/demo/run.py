@@ -229,7 +229,10 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     require_report_extra()
     # Walks and answers with another seed are other runs.
     walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
-    options = {"steps": REFLECTION_STEPS, "seeds": range(seed, seed + REFLECTION_SEEDS)}
+    options: dict[str, Any] = {
+        "steps": REFLECTION_STEPS,
+        "seeds": range(seed, seed + REFLECTION_SEEDS),
+    }
     played = [reflection_forecast(name, environments=BATTERY, **options) for name in REFLECTING]
     _, plans = organisms.plans_of(seed)
     folders = [(plan, run_folder(plan, walks)) for plan in plans]

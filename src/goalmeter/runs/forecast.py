@@ -98,7 +98,8 @@ def forecast_of(
     if not (left := left_of(study.trials, out)):
         nothing = Span.of(0.0)
         return replace(forecast, hours=nothing, disk=nothing, assumed=forecast.assumed[:1])
-    seconds, sizes = [], []
+    seconds: list[float] = []
+    sizes: list[int] = []
     # A process of its own where trials run apart, as a user's code may have to; here where it can.
     place = HERE if callable(study.function) else "processes:1"
     with opened(place, trials=1, timeout=timeout) as backend:

@@ -67,9 +67,8 @@ class Progress:
         """Count a trial that has ended."""
         self.done += 1
         left = self._seconds_left()
-        is_known = left and self.done - self._before >= _FEW
-        is_last = self.done == self.trials
-        self._message(0.0 if is_last else _OFTEN, f", {in_words(left)} left" if is_known else "")
+        more = f", {in_words(left)} left" if left and self.done - self._before >= _FEW else ""
+        self._message(0.0 if self.done == self.trials else _OFTEN, more)
 
     def end(self, *error: object) -> None:
         """Set the state: finished if all trials are there, otherwise stopped."""

@@ -219,7 +219,8 @@ def _paths(entry: _Entry) -> tuple[str, ...]:
             found = [path for path in archives if may_be_world(path)]
             missing = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
-                missing += f" of an MDP: {', '.join(map(from_here, archives[:5]))} have no array 'reward'"
+                skipped = ", ".join(map(from_here, archives[:5]))
+                missing += f" of an MDP: there is no array 'reward' in {skipped}"
         elif Path(pattern).exists() or not glob.has_magic(pattern):
             found = [pattern] if Path(pattern).exists() else []
             missing = f"there is no file {from_here(pattern)}"

@@ -58,7 +58,10 @@ def opened_jobs(argument: str, *, trials: int, timeout: float | None) -> SlurmJo
         )
     cores = whole_in_text(options.get("cores", "1"), "cores", least=1, most=MOST_WORKERS)
     jobs = whole_in_text(options.get("jobs", "8"), "jobs", least=1, most=MOST_WORKERS // cores)
-    requested = {"timeout_min": minutes(options.get("time", "1:00:00")), "cpus_per_task": cores}
+    requested: dict[str, Any] = {
+        "timeout_min": minutes(options.get("time", "1:00:00")),
+        "cpus_per_task": cores,
+    }
     requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
     if memory := options.get("memory"):
         if not _MEMORY.fullmatch(memory):
