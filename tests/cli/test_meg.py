@@ -15,24 +15,6 @@ import goalmeter as gm
 Run = Callable[..., Any]
 
 
-def test_a_search_that_is_interrupted_prints_what_it_has(
-    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def at_the_keyboard(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
-    arguments = ["meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state"]
-    done = run(*arguments, "--timeout", "60", "--json")
-    assert done.status == 130
-    result = json.loads(done.out)
-    assert result["stopped"] == "interrupt"
-    assert 0 <= result["meg"] <= 0.1927447 + 1e-6 and result["upper_bound"] >= 0.1927447
-    assert "interrupted; this is the best so far" in done.err
-    refused = run(*arguments, "--timeout", "0")
-    assert refused.status == 2 and "--timeout" in refused.err
-
-
 def test_json_is_one_object_and_nothing_else(run: Run, files: Path) -> None:
     done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--json")
     assert done.status == 0

@@ -17,23 +17,6 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 SHORT = ["--environment", "IgnoreRewards", "--steps", "9", "--seeds", "2"]
 
 
-def test_reflect_gives_json_as_designed_and_nothing_else(
-    agents: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    done = start("reflect", "mine.py:agent", *SHORT, "--json", "--seed", "3", capture_output=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count(b"\n") == 1
-    result = json.loads(done.stdout)
-    assert (result["agent"], result["steps"], result["seeds"]) == ("mine.py:agent", 9, 2)
-    # Whoever ignores everything agrees with a copy that does: 8 rewards in 9 percepts.
-    assert result["measure"] == result["stderr"] == 0
-    assert [
-        (trial["name"], trial["opposite"], trial["seed"], trial["total_reward"])
-        for trial in result["environments"]
-    ] == [("IgnoreRewards", way, seed, -8 if way else 8) for seed in (3, 4) for way in (0, 1)]
-    assert b"4 of 4 trials" in done.stderr and b"{}" in done.stderr
-
-
 def start(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
     """The command line in a process of its own."""
     environment = os.environ | {"PYTHONPATH": str(SRC), "PYTHONIOENCODING": "ascii"}

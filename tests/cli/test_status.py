@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError
 from goalmeter.cli import output
 from goalmeter.commands.declare import Command
 from goalmeter.commands.outcome import Outcome, json_text
@@ -39,20 +38,6 @@ def test_a_finished_run_of_reflection(tmp_path: Path) -> None:
     assert outcome.text == f"{tmp_path / 'run'}: it is finished: 4 of 4 trials"
     (told,) = json.loads(json_text(outcome.json))["runs"]
     assert (told["done"], told["total"], told["state"]) == (4, 4, "finished")
-
-
-def test_one_folder_that_is_no_run_is_an_error_and_among_others_a_row(tmp_path: Path) -> None:
-    small(tmp_path / "good")
-    with pytest.raises(InvalidFileError, match="does not exist; expected the folder of a run"):
-        status([tmp_path / "none"])
-    outcome = status([tmp_path / "good", tmp_path / "none"])
-    rows = cells(outcome, "Runs")
-    assert [row[0] for row in rows.values()] == ["finished", "unreadable"]
-    assert (
-        outcome.incomplete
-        == f"{tmp_path / 'none'} does not exist; expected the folder of a "
-        + ("run, as --out named it")
-    )
 
 
 def test_runs_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:

@@ -37,14 +37,6 @@ def test_the_reward_is_the_default_goal(files: Path) -> None:
     assert names[:2] == ["MEG", "proven gap to the bound"] and "baseline: optimal policy" in names
 
 
-def test_a_reference_takes_the_place_of_the_uniform_policy(files: Path) -> None:
-    outcome = measure_mdp(
-        files / "mdp.npz", policy=files / "policy.npz", reference=files / "uniform.npz"
-    )
-    assert outcome.json["meg"] == pytest.approx(23.788597, abs=1e-6)
-    assert outcome.json["baselines"] == {}
-
-
 def test_trajectories_give_an_interval(files: Path) -> None:
     outcome = measure_mdp(files / "mdp.npz", trajectories=files / "log.npz")
     low, high = outcome.json["interval"]

@@ -15,12 +15,10 @@ from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.navigation import SUITES, suite, suite_named, walks
+from goalmeter.navigation import suite, walks
 from goalmeter.navigation.behaviour import behaviour
 from goalmeter.navigation.frames import Comparison
-from goalmeter.navigation.keys import keys
 from goalmeter.navigation.rollouts import load
-from goalmeter.navigation.suite_definition import KeyUse
 from goalmeter.pages import navigation_tables
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks
@@ -82,45 +80,6 @@ def test_a_frame_is_told_apart_by_both_tests(
         equal,
     )
     assert navigation_tables.verdict(comparison) == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SUITES)
-def test_every_suite_has_its_tables(name: str) -> None:
-    """Which ones is asked of its record, so that a new suite is held to them too."""
-    record = suite_named(name)
-    options = SMALL if record.has_complexity else {"grids": 6}
-    outcome = navigate("key-seeker", suite=name, **options)
-    captions = [table.caption for table in outcome.tables]
-    if record.has_complexity:
-        assert any("by size and complexity" in caption for caption in captions)
-    if record.has_frames:
-        assert outcome.json["frames"]["margin"] == 0.05
-        (table,) = (t for t in outcome.tables if "frames" in t.caption)
-        assert len(table.rows) == 4 * 4  # agents by frames
-        # It does the same in all of them, but so few grids do not show that it does so in others.
-        assert {row[2].text for row in table.cells if row[0].text == "optimal"} == {
-            "cannot be told"
-        }
-    if record.key is None:
-        return
-    assert "The key: how often it is taken, and how often by chance" in captions
-    taken = rows(outcome, "The key: how often it is taken, and how often by chance")
-    assert list(taken) == ["key-seeker", "optimal", "greedy", "random"]
-    assert taken["key-seeker"][0].startswith("100.0%")
-    of_key = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
-    assert taken["key-seeker"][1] == f"{of_key.pick_up.chance:.1%}"
-    assert taken["key-seeker"][2] == f"{of_key.pick_up.shortest:.1%}"
-    stages = rows(outcome, "Optimal actions on each part of the way")
-    before_key = number(stages["key-seeker"][0])
-    # Fetching the key is right where it is needed, and where it lies on one of two equal ways.
-    is_detour = record.key is KeyUse.OPENS_NOTHING and not record.is_paired
-    assert (before_key == 100) == (not is_detour)
-    if is_detour:
-        assert taken["key-seeker"][5].startswith("100.0%")  # of wrong moves, towards the key
-    if record.is_paired:
-        assert rows(outcome, "The same worlds")["optimal"][0] == "100.0%"
-        assert "optimal, without key" in rows(outcome, f"{name}: agents")
 
 
 def test_a_run_is_kept_and_continued(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,10 +72,6 @@ def test_numbers_have_an_upper_end(tmp_path: Path, arguments: str, message: str)
 
 
 # --- Places ---------------------------------------------------------------------------------------
-def test_devices_are_not_replaced_by_reports(tmp_path: Path) -> None:
-    ended = run(["report", "nowhere", "--out", "/dev/full"], tmp_path)
-    assert "/dev/full is a device, expected a file" in refused(ended)
-    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
 # --- Trials that all fail -------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.test_study import NAMED, SRC, local, played, seconds, user
+from runs.backends.places import played, user_file
+from runs.test_study import NAMED, SRC, local, seconds
 
 from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
 from goalmeter.runs import (
@@ -25,20 +26,17 @@ from goalmeter.runs import (
     stored_results,
 )
 
-__all__ = ["user"]  # a fixture
-
-
 KILLED = """
 import sys
 from pathlib import Path
-from runs.test_study import played
+from runs.backends.places import played
 from goalmeter.runs import carry_out
-carry_out(played(Path(sys.argv[1]), "slow", ["DejaVu"], 24), on="processes:2", out=sys.argv[2])
+carry_out(played(Path(sys.argv[1]), "slow", 24, ["DejaVu"]), on="processes:2", out=sys.argv[2])
 """
 
 
-def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
+def test_a_study_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
+    user, out = user_file(tmp_path), tmp_path / "run"
     tests = Path(__file__).resolve().parents[1]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (SRC, tests)))}
     command = [sys.executable, "-c", KILLED, str(user), str(out)]
@@ -52,14 +50,14 @@ def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> 
     there = lines.count(b"\n")
     assert 3 < there < 24
     told: list[str] = []
-    study = played(user, "slow", ["DejaVu"], 24)
+    study = played(user, "slow", 24, ["DejaVu"])
     results = carry_out(study, on="processes:1", out=out, progress=told.append)
-    assert told[0] == f"slow: {there} of 24 trials were there already"
-    assert told[-1] == "slow: 24 of 24 trials"
+    assert told[0] == f"user: {there} of 24 trials were there already"
+    assert told[-1] == "user: 24 of 24 trials"
     # Nothing that was kept has changed, and it all is what an uninterrupted study finds.
     assert kept.read_bytes().startswith(lines[: lines.rfind(b"\n") + 1])
     assert (out / "run.json").read_bytes() == about
-    quick = carry_out(played(user, "good", ["DejaVu"], 24), on="processes:1")
+    quick = carry_out(played(user, "good", 24, ["DejaVu"]), on="processes:1")
     assert list(results) == list(quick) and list(results.values()) == list(quick.values())
     assert stored_results(read_run(out), study) == results
     assert set(keys_in(out)) == set(results) and set(keys_in(tmp_path / "none")) == set()
@@ -88,20 +86,6 @@ def test_an_error_in_this_process_is_raised_as_it_was_and_all_before_is_kept(
         carry_out(local(breaks), out=tmp_path)
     assert read_run(tmp_path).values == {"a": "A", "b": "B"}
     assert carry_out(local(str.upper, "ab"), out=tmp_path) == {"a": "A", "b": "B"}
-
-
-def test_errors_name_the_study_and_the_trial() -> None:
-    def refuses(key: str) -> str:
-        raise InvalidFileError(f"{key} is no file")
-
-    with pytest.raises(InvalidFileError) as refused:
-        carry_out(local(refuses, noun="walk"))
-    assert str(refused.value) == "local, the walk 'a': a is no file"
-    study = Study[str]("clock", NAMED, {"x": {"seconds": "no number"}}, noun="walk")
-    with pytest.raises(GoalmeterError) as failed:
-        carry_out(study, on="processes:1")
-    assert str(failed.value).startswith("clock: the walk 'x' ended with exception: TypeError: ")
-    assert "the same command resumes there" in str(failed.value)
 
 
 # --- Tries that failed ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -19,7 +18,6 @@ from goalmeter.runs import Stages, Study, carry_out, keys_in, read_run
 from goalmeter.runs import status as watching_module
 from goalmeter.runs.lock import locked
 from goalmeter.runs.progress import Progress
-from goalmeter.runs.reading import counted
 from goalmeter.runs.status import reporting_status, runs_below, status_of
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -70,23 +68,6 @@ def test_a_run_that_is_filled_says_who_works_on_what(tmp_path: Path, fast: None)
     assert (finished.state, finished.done, finished.left) == ("finished", 4, 0)
     assert finished.working == () and finished.left_seconds is None
     assert finished.sentence == "it is finished: 4 of 4 letters"
-
-
-def test_failures_and_tries_are_counted(tmp_path: Path) -> None:
-    def failing(key: str) -> str:
-        return "bad" if key in "bd" else "good"
-
-    settings: dict[str, Any] = {"is_failure": lambda result: result == "bad"}
-    carry_out(study(failing, **settings), out=tmp_path / "kept")
-    kept = status_of(tmp_path / "kept")
-    assert (kept.state, kept.done, kept.failed) == ("finished", 4, 2)
-    for _ in range(2):
-        carry_out(study(failing, **settings, tries_again=True), out=tmp_path / "tries")
-    tries = status_of(tmp_path / "tries")
-    assert (tries.state, tries.done, tries.failed, tries.left) == ("stopped", 2, 2, 2)
-    (tmp_path / "tries" / "status.json").unlink()
-    again = status_of(tmp_path / "tries", total=lambda what: 4)
-    assert (again.state, again.done, again.failed, again.left) == ("incomplete", 2, 2, 2)
 
 
 def test_stages_say_which_one_is_being_made(tmp_path: Path, fast: None) -> None:
@@ -144,16 +125,6 @@ def test_a_run_whose_driver_was_ended(tmp_path: Path, number: int) -> None:
 
 
 # --- What disturbs the watching disturbs nothing else ---------------------------------------------
-def test_a_status_that_cannot_be_written_is_lost_silently(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    monkeypatch.setattr("goalmeter.runs.store.write_text", lambda path, text: path.write_text(text))
-    assert carry_out(study(), out=tmp_path)["a"] == "A"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "trials.jsonl"]
 
 
 # --- Folders --------------------------------------------------------------------------------------
@@ -233,11 +204,3 @@ def test_keys_are_those_of_the_lines_however_they_are_spelled(tmp_path: Path) ->
     with (tmp_path / "trials.jsonl").open("a") as file:
         file.write('{"value": 1, "key": "turned"}\n{"key":"plain","value":2}\n{"key": "to')
     assert keys_in(tmp_path) == {*keys, "turned"}
-
-
-def test_tries_count_where_their_trial_has_not_ended(tmp_path: Path) -> None:
-    keys = ["a, failed 1", "a, failed 2", "b, failed 1", "b", "c"]
-    lines = [json.dumps({"key": key, "value": 0}) + "\n" for key in [*keys, "c"]]
-    (tmp_path / "trials.jsonl").write_text("".join(lines))
-    assert counted(tmp_path / "trials.jsonl") == (2, 1)
-    assert counted(tmp_path / "none.jsonl") == (0, 0)

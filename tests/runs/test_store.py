@@ -53,15 +53,6 @@ def test_a_torn_last_line_is_dropped_and_written_over(tmp_path: Path) -> None:
     assert fill(tmp_path, c=4)["c"] == 4
 
 
-def test_a_key_counts_once_the_first_time(tmp_path: Path) -> None:
-    assert fill(tmp_path, a=1)["a"] == 1
-    assert fill(tmp_path, a=2) == {"a": 1}
-    assert (tmp_path / "trials.jsonl").read_text().count("\n") == 1
-    with (tmp_path / "trials.jsonl").open("a") as file:
-        file.write('{"key": "a", "value": 7}\n')
-    assert read_run(tmp_path).values == {"a": 1}
-
-
 @pytest.mark.parametrize("line", ["{", "7", '{"key": "a"}', '{"key": [1], "value": 2}', "\0\0"])
 def test_a_line_that_is_no_trial_is_named(tmp_path: Path, line: str) -> None:
     fill(tmp_path, a=1, b=2)

@@ -144,50 +144,6 @@ def test_batches_hold_as_many_trials_as_are_worth_their_way() -> None:
     assert batch_size(costs, 10, slots=1, worthwhile=0.0) == 1
 
 
-USER = """
-import os, time
-
-def good(history, *_):
-    return len(history.actions) % 2
-
-def exits_in_one(history, n_actions, n_observations):
-    if n_observations == 3:
-        os._exit(3)
-    return 0
-
-def slow(history, *_):
-    time.sleep(0.008)
-    return len(history.actions) % 2
-"""
-
-
-def played(user: Path, name: str, environments: list[str], seeds: int = 1) -> Study[Any]:
-    """Trials of a user's agent, of which processes die or take their time."""
-    return Study(
-        name,
-        PLAY,
-        {
-            f"{environment} seed {seed}": {"environment": environment, "seed": seed}
-            for environment in environments
-            for seed in range(seeds)
-        },
-        common={
-            "agent": f"{user}:{name}",
-            "opposite": False,
-            "steps": 4,
-            "opposite_reading": "literal",
-        },
-        what={"kind": "test"},
-        instead=lambda key, result: {"outcome": result.outcome, "detail": result.detail},
-    )
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> Path:
-    (tmp_path / "user.py").write_text(USER)
-    return tmp_path / "user.py"
-
-
 # --- What is asked first --------------------------------------------------------------------------
 
 
