@@ -17,10 +17,8 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError
 # --- Names ----------------------------------------------------------------------------------------
 # Least similarity, as difflib's ratio: "gridy" may be "greedy" (0.73), "rat" not "random" (0.44).
 CUTOFF = 0.6
-# Letters of a name that are compared: difflib takes time with the square of the length.
-_LONGEST = 80
-# Longer lists are cut in a message.
-_SHOWN = 8
+_LONGEST = 80  # letters of a name that are compared: difflib takes time with their square
+_SHOWN = 8  # names that a message lists
 
 
 def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) -> str | None:
@@ -44,8 +42,7 @@ def did_you_mean(
     >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
     '; did you mean goalmeter/mouse?'
     """
-    close = nearest(name, known)
-    if close is None:
+    if (close := nearest(name, known)) is None:
         return ""
     proposed = f"{before}{close}"
     return f"; did you mean {proposed!r}?" if quoted else f"; did you mean {proposed}?"
@@ -73,19 +70,14 @@ def listed(names: Iterable[object]) -> str:
 
 
 # --- Plugins --------------------------------------------------------------------------------------
-# A package adds an agent, a suite, an environment or a place where trials run by an entry point in
-# its own metadata,
+# A package adds an agent, a suite, an environment or a backend by an entry point in its metadata:
 #
 #     [project.entry-points."goalmeter.agents"]
 #     compass = "their_package.agents:COMPASS"
 #
-# and from then on the name stands wherever one of ours does. Entry points are read from metadata
-# alone: a package is imported when its name is asked for, and never to list what there is.
-
-AGENTS = "goalmeter.agents"
-SUITES = "goalmeter.suites"
-ENVIRONMENTS = "goalmeter.environments"
-BACKENDS = "goalmeter.backends"
+# It is imported when its name is asked for, and never to list what there is.
+AGENTS, SUITES = "goalmeter.agents", "goalmeter.suites"
+ENVIRONMENTS, BACKENDS = "goalmeter.environments", "goalmeter.backends"
 
 
 class PluginError(GoalmeterError):
