@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.declare import PlaceOptions
 from goalmeter.commands.navigate import navigate
+from goalmeter.commands.options import PlaceOptions
 
 
 def test_what_is_given_is_taken() -> None:

@@ -14,7 +14,8 @@ from goalmeter._names import AGENTS, PluginError, origin, plugins
 from goalmeter.agents.abilities import Ability, AgentFactory
 from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
-from goalmeter.commands.declare import SeedOptions, Tell, argument, command, option
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
 from goalmeter.reflection.environments import Environment, all_environments
@@ -53,21 +54,13 @@ FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
 
 @dataclass(frozen=True)
 class Listing:
-    """A line of the list of agents.
+    """A line of the list of agents."""
 
-    Attributes:
-        name: as it is typed.
-        about: description.
-        abilities: of the agent.
-        package: other package that registers it; "" for ours.
-        problem: why that package cannot be used; "" if it can.
-    """
-
-    name: str
-    about: str
-    abilities: tuple[Ability, ...]
-    package: str = ""
-    problem: str = ""
+    name: str  # as it is typed
+    about: str  # description
+    abilities: tuple[Ability, ...]  # of the agent
+    package: str = ""  # other package that registers it; "" for ours
+    problem: str = ""  # why that package cannot be used; "" if it can
 
     @property
     def instruments(self) -> list[str]:

@@ -9,54 +9,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from goalmeter._errors import MOST_SEED, MOST_WORKERS, InvalidParameterError, shown, whole
+from goalmeter._errors import InvalidParameterError, shown
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
 Tell = Callable[[str], None]
 REQUIRED: Any = ...
-_WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
 
 
 # --- Options --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Option:
-    """An option of the command line; its type and its default are those of the field.
+    """An option of the command line; its type and its default are those of the field."""
 
-    Attributes:
-        help: description in one line.
-        metavar: example of its value; None for numbers and flags.
-        flag: as it is typed, by default "--" and the name of the field; "--yes/--no" for two.
-        least, most: bounds of a number.
-        kind: type that the command line reads, where it is not that of the field; a list is an
-            option that may be repeated.
-        commas: whether the values of a list are typed as one word.
-        read: makes the field's value of the flag and the typed value; None where these are equal.
-        write: makes the typed value of one value of run.json.
-        group: heading in the help; None for the general one.
-        complete: function of `cli.completion` that lists its values in a shell.
-        is_argument: whether it is typed without a flag.
-        default: of the field; `REQUIRED` if there is none.
-    """
-
-    help: str
-    metavar: str | None = None
+    help: str  # description in one line
+    metavar: str | None = None  # example of its value; None for numbers and flags
+    # as it is typed, by default "--" and the name of the field; "--yes/--no" for two
     flag: str = ""
-    least: float | None = None
+    least: float | None = None  # bounds of a number
     most: float | None = None
+    # type that the command line reads, where it is not that of the field; a list is an option
+    # that may be repeated
     kind: Any = None
-    commas: bool = False
+    commas: bool = False  # whether the values of a list are typed as one word
+    # makes the field's value of the flag and the typed value; None where these are equal
     read: Callable[[str, Any], Any] | None = None
-    write: Callable[[Any], str] = str
-    group: str | None = None
-    complete: str = ""
-    is_argument: bool = False
-    default: Any = None
+    write: Callable[[Any], str] = str  # makes the typed value of one value of run.json
+    group: str | None = None  # heading in the help; None for the general one
+    complete: str = ""  # function of `cli.completion` that lists its values in a shell
+    is_argument: bool = False  # whether it is typed without a flag
+    default: Any = None  # of the field; `REQUIRED` if there is none
 
 
 def option(text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any) -> Any:
@@ -118,63 +103,6 @@ def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:
             raise InvalidParameterError(f"{flag} {what}, expected each once as {expected}")
         out[name] = value
     return out
-
-
-# --- Options of several commands ------------------------------------------------------------------
-@dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
-    """Where trials run."""
-
-    on: str | None = option(
-        "Where trials run: here, processes:N, ray, slurm, or a place of another package; default "
-        "one process a core where that is faster.",
-        "PLACE",
-        complete="places",
-    )
-    workers: int | None = option(
-        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
-    )
-
-    def place(self, *, seconds: float = inf) -> str:
-        """Return the execution backend.
-
-        Without --on and --workers it is a process for each core, if trials that take so many
-        seconds one after the other are worth their start, and otherwise this process.
-        """
-        from goalmeter.runs import HERE, check_place, cores
-
-        if self.on is not None and self.workers is not None:
-            raise InvalidParameterError(
-                f"--on and --workers both say where trials run; give one of them: --workers "
-                f"{self.workers} is short for --on processes:{self.workers}"
-            )
-        if self.workers is not None:
-            return f"processes:{whole(self.workers, 'workers', least=1, most=MOST_WORKERS)}"
-        if self.on is not None:
-            check_place(self.on)
-            return self.on
-        return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeedOptions:
-    """The seed of a command that draws random numbers."""
-
-    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DryRunOptions:
-    """Whether only the cost is wanted."""
-
-    dry_run: bool = option("Print the planned trials and estimated cost, then exit.", default=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Where results are stored."""
-
-    out: Path | None = option("Run directory; an existing run is resumed.", "RUN")
 
 
 # --- Commands -------------------------------------------------------------------------------------

@@ -11,14 +11,8 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.commands.declare import (
-    InterruptedCommand,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
+from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult, slowly
 from goalmeter.pages.meg import result_table

@@ -14,14 +14,8 @@ import goalmeter as gm
 from goalmeter._errors import InvalidParameterError
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.causal.files import load_model, load_utility, parse_do
-from goalmeter.commands.declare import (
-    REQUIRED,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import REQUIRED, Tell, argument, command, option
+from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.causal.result import ask
 from goalmeter.pages.meg import goal_table, intervention_table, result_table, sensitivity_table

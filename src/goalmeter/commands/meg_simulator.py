@@ -25,14 +25,13 @@ from goalmeter.agents.user_code import canonical, files_of, line_of, member_of, 
 from goalmeter.commands.declare import (
     REQUIRED,
     InterruptedCommand,
-    SeedOptions,
     Tell,
     argument,
     command,
     option,
     pairs,
 )
-from goalmeter.commands.options import json_or_words
+from goalmeter.commands.options import SeedOptions, json_or_words
 from goalmeter.commands.outcome import Outcome, write_outcome
 from goalmeter.meg.simulator import (
     LearntUtility,

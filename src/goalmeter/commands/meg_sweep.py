@@ -11,17 +11,8 @@ from typing import Any
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter.commands import outcome
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    PlaceOptions,
-    RunOptions,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-    pairs,
-)
+from goalmeter.commands.declare import Tell, argument, command, option, pairs
+from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.sweeps.chunk import FAILED
 from goalmeter.meg.sweeps.plan import forecast_of

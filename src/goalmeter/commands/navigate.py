@@ -12,17 +12,16 @@ from goalmeter._errors import MOST_SECONDS, InvalidParameterError
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import HUGGING_FACE, LOCAL, check_folder
 from goalmeter.agents.registry import agent as named_agent
-from goalmeter.commands.declare import (
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import (
     DryRunOptions,
+    ModelOptions,
     PlaceOptions,
     RunOptions,
     SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
+    SuiteFields,
+    as_typed,
 )
-from goalmeter.commands.options import ModelOptions, SuiteFields, as_typed
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.navigation import measure, suite_named, suite_names
 from goalmeter.navigation.inspect.budget import BudgetReachedError

@@ -1,4 +1,4 @@
-"""Options of suites of grid worlds and of language models, as fields of records."""
+"""Options of several commands: places, seeds, suites of grid worlds, language models."""
 
 from __future__ import annotations
 
@@ -9,19 +9,90 @@ from dataclasses import dataclass, fields
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from goalmeter._errors import MOST_SECONDS, InvalidParameterError, shown, whole_in_text
+from goalmeter._errors import (
+    MOST_SECONDS,
+    MOST_SEED,
+    MOST_WORKERS,
+    InvalidParameterError,
+    shown,
+    whole,
+    whole_in_text,
+)
 from goalmeter.commands.declare import option, options_in, pairs
-from goalmeter.navigation.inspect.budget import Budget
-from goalmeter.navigation.inspect.models import Server
-from goalmeter.navigation.prompts import Asking, paper_effort
-from goalmeter.navigation.suite_definition import MOST_STEPS, Suite
+
+if TYPE_CHECKING:
+    from goalmeter.navigation.inspect.budget import Budget
+    from goalmeter.navigation.inspect.models import Server
+    from goalmeter.navigation.prompts import Asking
+    from goalmeter.navigation.suite_definition import Suite
+
+_WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
+
+
+# --- Places, seeds, runs --------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class PlaceOptions:
+    """Where trials run."""
+
+    on: str | None = option(
+        "Where trials run: here, processes:N, ray, slurm, or a place of another package; default "
+        "one process a core where that is faster.",
+        "PLACE",
+        complete="places",
+    )
+    workers: int | None = option(
+        "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
+    )
+
+    def place(self, *, seconds: float = inf) -> str:
+        """Return the execution backend.
+
+        Without --on and --workers it is a process for each core, if trials that take so many
+        seconds one after the other are worth their start, and otherwise this process.
+        """
+        from goalmeter.runs import HERE, check_place, cores
+
+        if self.on is not None and self.workers is not None:
+            raise InvalidParameterError(
+                f"--on and --workers both say where trials run; give one of them: --workers "
+                f"{self.workers} is short for --on processes:{self.workers}"
+            )
+        if self.workers is not None:
+            return f"processes:{whole(self.workers, 'workers', least=1, most=MOST_WORKERS)}"
+        if self.on is not None:
+            check_place(self.on)
+            return self.on
+        return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedOptions:
+    """The seed of a command that draws random numbers."""
+
+    seed: int = option("Seed of everything random.", default=0, least=0, most=MOST_SEED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DryRunOptions:
+    """Whether only the cost is wanted."""
+
+    dry_run: bool = option("Print the planned trials and estimated cost, then exit.", default=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where results are stored."""
+
+    out: Path | None = option("Run directory; an existing run is resumed.", "RUN")
 
 
 # --- Values ---------------------------------------------------------------------------------------
 def bounds(flag: str, texts: Sequence[str] | None) -> list[tuple[int, int]] | None:
     """Return pairs of bounds, each written LOW-HIGH."""
+    from goalmeter.navigation.suite_definition import MOST_STEPS
+
     ranges = []
     for text in texts or ():
         ends = re.fullmatch(r"(\d+)\s*-\s*(\d+)", text.strip())
@@ -238,6 +309,8 @@ class ModelOptions:
 
     def asking(self, model: str, suite: Suite) -> Asking:
         """Return the settings of prompts and generation."""
+        from goalmeter.navigation.prompts import Asking, paper_effort
+
         settings = self._given(*{each.name for each in fields(Asking)} - {"options"})
         if getattr(self, "paper", False):
             settings.setdefault("reasoning_effort", paper_effort(model, suite))
@@ -246,10 +319,14 @@ class ModelOptions:
 
     def server(self) -> Server:
         """Return the settings of the connection."""
+        from goalmeter.navigation.inspect.models import Server
+
         return Server(**self._given("base_url", "max_connections", "max_retries", "timeout"))
 
     def spending(self) -> Budget:
         """Return the maximum cost."""
+        from goalmeter.navigation.inspect.budget import Budget
+
         try:
             return Budget(**(self.budget or {}), price_in=self.price_in, price_out=self.price_out)  # type: ignore[arg-type]
         except InvalidParameterError as cause:

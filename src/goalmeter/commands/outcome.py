@@ -23,19 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Outcome of a command, as tables and as JSON.
+    """Outcome of a command, as tables and as JSON."""
 
-    Attributes:
-        tables, json: the results.
-        report: path of the page, if one was written.
-        text: shown before the tables.
-        incomplete: error message on what failed, so that results are missing; "" if nothing did.
-    """
-
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...]  # the results
     json: dict[str, Any]
-    report: Path | None = None
-    text: str = ""
+    report: Path | None = None  # path of the page, if one was written
+    text: str = ""  # shown before the tables
+    # error message on what failed, so that results are missing; "" if nothing did
     incomplete: str = ""
 
 

@@ -8,14 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._files import write_text
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import DryRunOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown

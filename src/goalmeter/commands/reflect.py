@@ -9,15 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    PlaceOptions,
-    RunOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
 from goalmeter.reflection import Reflection, compare, measure

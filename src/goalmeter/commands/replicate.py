@@ -20,15 +20,8 @@ import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    PlaceOptions,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import DryRunOptions, PlaceOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.report import Column, Table
 from goalmeter.runs import HERE
@@ -51,25 +44,16 @@ VARIABLE = "GOALMETER_REPLICATIONS"
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """Options of a study.
+    """Options of a study."""
 
-    Attributes:
-        seeds: number of seeds; None for the study's default.
-        seed: the first seed.
-        on: where trials run.
-        progress: callback for progress messages.
-        agents: names with commas between them, for studies that have agents to choose.
-        steps: length of the trials, for studies in which it can be chosen.
-        run: run directories to show, for studies that can.
-    """
-
-    seeds: int | None = None
-    seed: int = 0
-    on: str = HERE
-    progress: Callable[[str], None] | None = None
+    seeds: int | None = None  # number of seeds; None for the study's default
+    seed: int = 0  # the first seed
+    on: str = HERE  # where trials run
+    progress: Callable[[str], None] | None = None  # callback for progress messages
+    # names with commas between them, for studies that have agents to choose
     agents: str | None = None
-    steps: int | None = None
-    run: Sequence[str | Path] = ()
+    steps: int | None = None  # length of the trials, for studies in which it can be chosen
+    run: Sequence[str | Path] = ()  # run directories to show, for studies that can
 
     def count(self, default: int, *, least: int, most: int = 10_000) -> int:
         """Return the number of seeds, if there can be so many."""

@@ -189,11 +189,9 @@ def carry_out(
 
     Args:
         study: the study.
-        on: backend, as `backends.registry` spells it, or a backend itself.
-        timeout: seconds that a trial may take; None for no limit. A backend that is given itself
-            has to know it too.
-        out: run directory that stores each result as soon as it is there; what it holds is not made
-            again. None stores nothing.
+        on: backend, as `backends.registry` spells it, or a backend itself, which knows its timeout.
+        timeout: seconds that a trial may take; None for no limit.
+        out: run directory; what it holds is not made again. None stores nothing.
         progress: progress callback.
 
     Raises:

@@ -44,42 +44,25 @@ class Span(JsonFields):
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast(JsonFields):
-    """The remaining trials of a plan and their estimated cost.
+    """The remaining trials of a plan and their estimated cost."""
 
-    Attributes:
-        name: whose trials they are.
-        noun: what one is called.
-        trials: number in the plan.
-        kept: number in the run directory.
-        left: number of the others.
-        slots: how many are made at once.
-        hours: of work, by the clock; None if unknown.
-        disk: bytes that are written; None if unknown.
-        place: execution backend; "" where the user does not choose one.
-        calls: calls of a model; None where there are none.
-        prompt_tokens, output_tokens: of these calls.
-        output_cap: output tokens that no run can exceed.
-        usd: price of the calls, where prices are known.
-        counted: further counts by name: worlds, decisions, fits.
-        assumed: assumptions of these numbers, in sentences.
-    """
-
-    name: str
-    noun: str
-    trials: int
-    kept: int
-    left: int
-    slots: int
-    hours: Span | None
-    disk: Span | None
-    place: str = ""
-    calls: Span | None = None
-    prompt_tokens: Span | None = None
+    name: str  # whose trials they are
+    noun: str  # what one is called
+    trials: int  # number in the plan
+    kept: int  # number in the run directory
+    left: int  # number of the others
+    slots: int  # how many are made at once
+    hours: Span | None  # of work, by the clock; None if unknown
+    disk: Span | None  # bytes that are written; None if unknown
+    place: str = ""  # execution backend; "" where the user does not choose one
+    calls: Span | None = None  # calls of a model; None where there are none
+    prompt_tokens: Span | None = None  # of these calls
     output_tokens: Span | None = None
-    output_cap: int | None = None
-    usd: Span | None = None
+    output_cap: int | None = None  # output tokens that no run can exceed
+    usd: Span | None = None  # price of the calls, where prices are known
+    # further counts by name: worlds, decisions, fits
     counted: Mapping[str, int] = field(default_factory=dict)
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()  # assumptions of these numbers, in sentences
 
 
 def forecast_of(

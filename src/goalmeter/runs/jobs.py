@@ -44,19 +44,15 @@ _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__
 
 @dataclass(frozen=True)
 class Batch:
-    """A function of goalmeter and the arguments of several calls, which one worker makes.
+    """A function of goalmeter and the arguments of several calls, which one worker makes."""
 
-    Attributes:
-        function: "goalmeter.package.module:function", whose result is a JSON value; or the function
-            itself, which only this process can call and which may return anything.
-        each: keyword arguments of each call.
-        common: keyword arguments that all calls share.
-        files: SHA-256 of each file that the calls read, by path; other machines receive the files.
-    """
-
+    # "goalmeter.package.module:function", whose result is a JSON value; or the function itself,
+    # which only this process can call and which may return anything
     function: str | Callable[..., Any]
-    each: Sequence[Mapping[str, Any]]
+    each: Sequence[Mapping[str, Any]]  # keyword arguments of each call
+    # keyword arguments that all calls share
     common: Mapping[str, Any] = field(default_factory=dict)
+    # SHA-256 of each file that the calls read, by path; other machines receive the files
     files: Mapping[str, str] = field(default_factory=dict)
 
     def to_text(self) -> str:
@@ -66,22 +62,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class JobResult:
-    """Result of one call.
+    """Result of one call."""
 
-    Attributes:
-        outcome: "ok"; "refused" for an error that the user can fix; "exception" for any other;
-            "timeout" or "crash" where the worker process was ended or ended by itself; "killed"
-            where somebody else ended it or its machine was lost: such a call is repeated.
-        value: return value, for "ok".
-        detail: error message in one line, for the others.
-        error: name of the error's class, for "refused" and "exception".
-        cause: the error itself, where it was raised in this process.
-    """
-
+    # "ok"; "refused" for an error that the user can fix; "exception" for any other; "timeout" or
+    # "crash" where the worker process was ended or ended by itself; "killed" where somebody else
+    # ended it or its machine was lost: such a call is repeated
     outcome: str
-    value: Any = None
-    detail: str = ""
-    error: str = ""
+    value: Any = None  # return value, for "ok"
+    detail: str = ""  # error message in one line, for the others
+    error: str = ""  # name of the error's class, for "refused" and "exception"
+    # the error itself, where it was raised in this process
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -171,43 +161,33 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Study(Generic[T]):
-    """A function and the trials that it is called for: plain data, made before anything runs.
+    """A function and the trials that it is called for: plain data, made before anything runs."""
 
-    Attributes:
-        name: whose trials they are, in progress messages and errors.
-        function: as in `Batch`; a named function returns JSON values, a function itself the result.
-        trials: keyword arguments of each trial by its key, in the order of the results.
-        common: keyword arguments that all trials share.
-        files: SHA-256 of each file that a trial reads, by path.
-        noun: what a trial is called, in the singular.
-        what: identity of the run, as JSON values; see `RunStore`.
-        grows: keys of `what` whose lists may become longer; see `RunStore`.
-        from_json: makes a result of a key and JSON values, which anybody may have edited; raises
-            GoalmeterError if they are not the result of that key.
-        to_json: makes JSON values of a result.
-        is_failure: whether a result counts as failed.
-        tries_again: whether failed results are stored as tries only and made again.
-        instead: makes the result of a trial that was refused, failed, timed out or crashed; None
-            ends the study with an error, and all earlier results are stored.
-        check: made before the first trial; what is wrong with it is wrong with all trials.
-        check_advice: how to fix what `check` fails at.
-    """
-
-    name: str
+    name: str  # whose trials they are, in progress messages and errors
+    # as in `Batch`; a named function returns JSON values, a function itself the result
     function: str | Callable[..., T]
+    # keyword arguments of each trial by its key, in the order of the results
     trials: Mapping[str, Mapping[str, Any]]
+    # keyword arguments that all trials share
     common: Mapping[str, Any] = field(default_factory=dict)
+    # SHA-256 of each file that a trial reads, by path
     files: Mapping[str, str] = field(default_factory=dict)
-    noun: str = "trial"
+    noun: str = "trial"  # what a trial is called, in the singular
+    # identity of the run, as JSON values; see `RunStore`
     what: Mapping[str, Any] = field(default_factory=dict)
-    grows: Collection[str] = ()
+    grows: Collection[str] = ()  # keys of `what` whose lists may become longer; see `RunStore`
+    # makes a result of a key and JSON values, which anybody may have edited; raises
+    # GoalmeterError if they are not the result of that key
     from_json: Callable[[str, Any], T] = lambda key, value: value
-    to_json: Callable[[T], Any] = lambda result: result
-    is_failure: Callable[[T], bool] = lambda result: False
-    tries_again: bool = False
+    to_json: Callable[[T], Any] = lambda result: result  # makes JSON values of a result
+    is_failure: Callable[[T], bool] = lambda result: False  # whether a result counts as failed
+    tries_again: bool = False  # whether failed results are stored as tries only and made again
+    # makes the result of a trial that was refused, failed, timed out or crashed; None ends the
+    # study with an error, and all earlier results are stored
     instead: Callable[[str, JobResult], T] | None = None
+    # made before the first trial; what is wrong with it is wrong with all trials
     check: Batch | None = None
-    check_advice: str = ""
+    check_advice: str = ""  # how to fix what `check` fails at
 
     def batch(self, keys: Collection[str]) -> Batch:
         """Return the batch of some trials."""

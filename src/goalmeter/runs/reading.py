@@ -121,21 +121,13 @@ _TRY = re.compile(r"(.+), failed [1-9]\d*", re.DOTALL)
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run directory.
+    """A run directory."""
 
-    Attributes:
-        folder: path.
-        what: identity of the run.
-        made_by: version of goalmeter that made it.
-        values: value of every finished trial by key, in the order of trials.jsonl.
-        lines: number of its line by key, from 1.
-    """
-
-    folder: Path
-    what: dict[str, Any]
-    made_by: dict[str, Any]
-    values: dict[str, Any]
-    lines: Mapping[str, int] = field(default_factory=dict)
+    folder: Path  # path
+    what: dict[str, Any]  # identity of the run
+    made_by: dict[str, Any]  # version of goalmeter that made it
+    values: dict[str, Any]  # value of every finished trial by key, in the order of trials.jsonl
+    lines: Mapping[str, int] = field(default_factory=dict)  # number of its line by key, from 1
 
 
 class Line(NamedTuple):

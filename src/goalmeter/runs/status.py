@@ -99,50 +99,34 @@ class Worker(JsonFields):
 
 @dataclass(frozen=True)
 class RunStatus(JsonFields):
-    """Progress of a run.
+    """Progress of a run."""
 
-    Attributes:
-        folder: run directory.
-        state: "running", "finished", "stopped" (its driver ended before all was made), "killed"
-            (ended without a word), "incomplete" (nobody writes it, and no driver wrote a status),
-            "empty" (nothing is stored yet) or "unreadable".
-        sentence: the same in a sentence, with what can be done.
-        kind, agent: of the run, as run.json says.
-        noun: what a trial is called.
-        total, done, left: trials; `done` is counted in the folder; None if unknown.
-        failed: failed trials, as the driver wrote, or else those with failed tries only.
-        rate: trials a second of the present or last driver; None if unknown.
-        left_seconds: time left at that rate, while somebody writes it; None if unknown.
-        seconds: working time of this driver, when it last wrote.
-        began, updated: wall times of the driver's first and last write; "" if there are none.
-        host, pid, place: where the driver runs, and where the trials do.
-        version: of goalmeter that writes it, or made it.
-        workers, working: how many batches are being made, and the first of them.
-        size: bytes of its trials.
-    """
-
-    folder: str
+    folder: str  # run directory
+    # "running", "finished", "stopped" (its driver ended before all was made), "killed" (ended
+    # without a word), "incomplete" (nobody writes it, and no driver wrote a status), "empty"
+    # (nothing is stored yet) or "unreadable"
     state: str
-    sentence: str
-    kind: str = ""
+    sentence: str  # the same in a sentence, with what can be done
+    kind: str = ""  # of the run, as run.json says
     agent: str = ""
-    noun: str = "trial"
-    total: int | None = None
+    noun: str = "trial"  # what a trial is called
+    total: int | None = None  # trials; `done` is counted in the folder; None if unknown
     done: int = 0
-    failed: int = 0
+    failed: int = 0  # failed trials, as the driver wrote, or else those with failed tries only
     left: int | None = None
-    rate: float | None = None
+    rate: float | None = None  # trials a second of the present or last driver; None if unknown
+    # time left at that rate, while somebody writes it; None if unknown
     left_seconds: float | None = None
-    seconds: float | None = None
-    began: str = ""
+    seconds: float | None = None  # working time of this driver, when it last wrote
+    began: str = ""  # wall times of the driver's first and last write; "" if there are none
     updated: str = ""
-    host: str = ""
+    host: str = ""  # where the driver runs, and where the trials do
     pid: int | None = None
     place: str = ""
-    version: str = ""
-    workers: int = 0
+    version: str = ""  # of goalmeter that writes it, or made it
+    workers: int = 0  # how many batches are being made, and the first of them
     working: tuple[Worker, ...] = ()
-    size: int = 0
+    size: int = 0  # bytes of its trials
 
 
 def status_of(folder: str | Path, total: Total = lambda what: None) -> RunStatus:

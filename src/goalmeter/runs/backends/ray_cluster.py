@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -20,20 +19,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
-from goalmeter._errors import (
-    MOST_WORKERS,
-    GoalmeterError,
-    InvalidParameterError,
-    require,
-    shown,
-    whole_in_text,
-)
+from goalmeter._errors import MOST_WORKERS, GoalmeterError, require, shown, whole_in_text
 from goalmeter.runs.backends.processes import WorkerProcess
 from goalmeter.runs.backends.remote import make_as_text, setup_of, worker_here
 from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, in_flight, options_of
 
-# --- Cluster --------------------------------------------------------------------------------------
-_AUTO, _LOCAL = "auto", "local"
 # Standard output and logging are left to this process.
 _QUIET: dict[str, Any] = {
     "log_to_driver": False,
@@ -50,43 +40,25 @@ def join(ray: ModuleType, address: str) -> None:
     """
     if ray.is_initialized():
         return
-    wanted = address or os.environ.get("RAY_ADDRESS") or _AUTO
-    if wanted not in (_AUTO, _LOCAL):
-        _reach(wanted)
+    wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
     try:
-        if wanted != _LOCAL:
+        if wanted != "local":
             try:
                 ray.init(address=wanted, **_QUIET)
                 return
             except ConnectionError:
-                if wanted != _AUTO:
+                if wanted != "auto":
                     raise
         # On a busy machine the first process of a cluster takes longer than Ray would wait, and its
         # workers would stand back behind every other process.
         os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
         os.environ.setdefault("RAY_worker_niceness", "0")
-        ray.init(address=_LOCAL, include_dashboard=False, object_store_memory=2**27, **_QUIET)
+        ray.init(address="local", include_dashboard=False, object_store_memory=2**27, **_QUIET)
     except (ConnectionError, RuntimeError, ValueError) as cause:
         words = " ".join(str(cause).split()) or type(cause).__name__
         raise GoalmeterError(
             f"the Ray cluster {shown(wanted)} cannot be joined or started: {words}; look whether "
-            f"it has this version of Ray and Python, or use --on processes"
-        ) from cause
-
-
-def _reach(address: str) -> None:
-    """Raise at once if nobody answers at an address, which Ray finds out after a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdecimal()):
-        raise InvalidParameterError(
-            f"{shown(address)} is no address of a Ray cluster, expected HOST:PORT, auto or local"
-        )
-    try:
-        socket.create_connection((host, int(port)), timeout=5.0).close()
-    except (OSError, OverflowError) as cause:
-        raise GoalmeterError(
-            f"nobody answers at {address}: {cause}; look whether the Ray cluster runs, and which "
-            f"address ray start has printed"
+            f"it runs, with this version of Ray and Python, or use --on processes"
         ) from cause
 
 
@@ -174,10 +146,9 @@ class RayCluster:
 
 def _task_error(error: Any) -> GoalmeterError:
     """Return what to say of a task that raised an error: nothing that a trial does is one."""
-    if "No module named 'goalmeter" in (text := str(error)):
-        return GoalmeterError(
-            "a node of the Ray cluster has no goalmeter; install the same version there"
-        )
     if isinstance(error.cause, GoalmeterError):
         return GoalmeterError(f"a node of the Ray cluster cannot be used: {error.cause}")
-    return GoalmeterError(f"a task on the Ray cluster fails: {text.strip().splitlines()[-1]}")
+    return GoalmeterError(
+        f"a task on the Ray cluster fails: {str(error).strip().splitlines()[-1]}; look whether "
+        f"every node has the same version of goalmeter"
+    )

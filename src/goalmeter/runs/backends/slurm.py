@@ -12,7 +12,6 @@ The trials of a job that fails, is preempted or reaches its limit of time are ma
 from __future__ import annotations
 
 import math
-import re
 import shutil
 import tempfile
 import time
@@ -38,7 +37,6 @@ from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, options_of
 
 _OF_SLURM = ("partition", "account", "qos", "constraint")
 _OPTIONS = (*_OF_SLURM, "time", "memory", "jobs", "cores", "folder", "cluster")
-_MEMORY = re.compile(r"\d{1,6}[KMGT]?B?", re.IGNORECASE)
 _LEAVING = 10.0  # seconds that jobs have to end
 _LOOK_EVERY = {"slurm": 2.0, "local": 0.05}  # seconds
 
@@ -64,10 +62,6 @@ def opened_jobs(argument: str, *, trials: int, timeout: float | None) -> SlurmJo
     }
     requested |= {f"slurm_{name}": options[name] for name in _OF_SLURM if name in options}
     if memory := options.get("memory"):
-        if not _MEMORY.fullmatch(memory):
-            raise InvalidParameterError(
-                f"memory is {shown(memory)}, expected such as 4G, for each job"
-            )
         requested["slurm_mem"] = memory.upper().removesuffix("B")
     _submitit()
     if cluster == "slurm" and shutil.which("sbatch") is None:
