@@ -34,16 +34,6 @@ def test_version_and_help(run: Run) -> None:
     assert all(name in run("--help").out for name in names)
 
 
-def test_short_help_lists_meg_first_and_cuts_no_summary(run: Run) -> None:
-    for command, first in ((), "meg"), (("meg",), "mdp"):
-        done = run(*command, "-h")
-        assert done.status == 0 and done == run(*command, "--help")
-        summaries = [line.split(None, 1) for line in done.out.split("Commands:\n")[1].splitlines()]
-        assert summaries[0][0] == first
-        assert all(len(text) <= 60 and text.endswith(".") for _, text in summaries)
-        assert "..." not in done.out.split("Commands:\n")[1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [

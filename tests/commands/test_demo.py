@@ -10,7 +10,7 @@ import pytest
 from goalmeter.agents import local_models
 from goalmeter.commands.outcome import Outcome
 from goalmeter.demo import organisms
-from goalmeter.demo.run import REFLECTING, demo
+from goalmeter.demo.run import demo
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
 
@@ -109,31 +109,3 @@ def test_the_mole_does_not_act_on_rows_that_it_does_not_see(outcome: Outcome) ->
     flips = {(row["organism"], row["cells"]): row["flips"]["value"] for row in outcome.json["use"]}
     assert len(flips) == 4
     assert flips["mouse", organisms.UNSEEN] > 0.6 and flips["mole", organisms.UNSEEN] < 0.4
-
-
-def test_values_run_from_optimal_to_uniform(outcome: Outcome) -> None:
-    world, lake = outcome.json["cliff_world"], outcome.json["frozen_lake"]
-    known = [row["known_utility"]["meg"] for row in world]
-    assert known == sorted(known, reverse=True)
-    assert known[0] == pytest.approx(40.2025, abs=1e-4)
-    assert known[-1] == pytest.approx(0.0, abs=1e-9)
-    for row in world:
-        assert row["known_utility"]["meg"] <= row["unknown_utility"]["meg"] + 1e-6
-        assert row["known_utility"]["certified"] and row["unknown_utility"]["certified"]
-    returns = [row["expected_return"] for row in lake]
-    assert returns == sorted(returns, reverse=True)
-    assert lake[0]["unknown_utility"]["fraction"] > 0.9 and lake[2]["known_utility"]["meg"] < 1e-9
-
-
-def test_the_reality_check_raises_the_learners_and_not_the_others(outcome: Outcome) -> None:
-    rows = {row["agent"]: row for row in outcome.json["reflection"]}
-    assert list(rows) == list(REFLECTING)
-    for learner in ("naive", "q-learner"):
-        assert rows[f"rc({learner})"]["measure"] > rows[learner]["measure"] + 0.2
-    assert rows["constant"]["measure"] == rows["rc(constant)"]["measure"] == 0
-    for row in rows.values():
-        averages = [e["reward_per_step"] for e in row["environments"]]
-        assert len(averages) == 50 and sum(averages) / 50 == pytest.approx(row["measure"])
-        assert row["failures"] == 0
-    thesis = "The reality check raises the measure of naive (+"
-    assert outcome.report is not None and thesis in outcome.report.read_text(encoding="utf-8")

@@ -83,18 +83,6 @@ def test_shifts_score_the_goal_of_the_original_world(files: Path) -> None:
     assert known.json["interventions"]["rows"][1]["transferred"] == pytest.approx(MEG, abs=1e-9)
 
 
-def test_a_sensitivity_table_marks_the_theorem(files: Path) -> None:
-    outcome = measure_causal(files / "m.bif", decisions=["D"], sensitivity=2)
-    assert outcome.json.keys() >= KEYS
-    assert outcome.json["meg"] == pytest.approx(MEG, abs=1e-6)  # the best row's
-    assert outcome.json["method"] == "the best of 5 sets of up to 2 targets"
-    assert outcome.json["sensitivity"]["rows"][0]["at_most"] == [["S", "M"]]
-    (table,) = outcome.tables
-    marks = {row[0]: row[5] for row in cells(table)}
-    assert marks["T"] == "≤ {S, M}" and marks["S, M"] == "" and marks["M"] == ""
-    assert any(note.startswith("Theorem 4.1") for note in table.notes)
-
-
 def test_outcomes_give_an_interval(files: Path) -> None:
     outcome = measure_causal(
         files / "m.bif", decisions=["D"], targets=["T"], data=files / "t.csv", seed=1

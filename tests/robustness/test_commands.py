@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from goalmeter._errors import MissingExtraError
 from goalmeter.agents.stable_baselines import StableBaselinesAgent
-from goalmeter.cli import app
 from goalmeter.commands import agents
 from goalmeter.reflection import measure
 from robustness.cases import Ended, run
@@ -125,20 +123,6 @@ def test_a_fault_is_a_line_and_a_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 # --- What every command has -----------------------------------------------------------------------
-def commands(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    for each, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, f"{name}{each} ")
-        else:
-            yield f"{name}{each}", command
-
-
-def test_every_command_takes_json_and_a_seed() -> None:
-    listed = dict(commands(typer.main.get_command(app)))
-    assert {"demo", "report", "reflect", "navigate", "meg mdp", "meg causal"} <= listed.keys()
-    for name, command in listed.items():
-        options = {option for parameter in command.params for option in parameter.opts}
-        assert {"--json", "--seed"} <= options, name
 
 
 @pytest.mark.parametrize(

@@ -74,20 +74,6 @@ def test_nothing_is_made_that_is_there(tmp_path: Path) -> None:
         carry_out(seconds(4), out=tmp_path)
 
 
-def test_an_error_in_this_process_is_raised_as_it_was_and_all_before_is_kept(
-    tmp_path: Path,
-) -> None:
-    def breaks(key: str) -> str:
-        if key == "c":
-            raise ZeroDivisionError("by zero")
-        return key.upper()
-
-    with pytest.raises(ZeroDivisionError):
-        carry_out(local(breaks), out=tmp_path)
-    assert read_run(tmp_path).values == {"a": "A", "b": "B"}
-    assert carry_out(local(str.upper, "ab"), out=tmp_path) == {"a": "A", "b": "B"}
-
-
 # --- Tries that failed ----------------------------------------------------------------------------
 
 
@@ -112,15 +98,6 @@ def test_tries_that_failed_are_kept_and_made_again(tmp_path: Path) -> None:
         "a": "A",
     }
     assert go(tries(iter([]))) == {"a": "A", "b": "B"}
-
-
-def test_failures_that_are_final_are_counted_and_not_made_again(tmp_path: Path) -> None:
-    told: list[str] = []
-    study = local(lambda key: key, is_failure="a".__eq__, what={"kind": "test"})
-    for _ in range(2):
-        carry_out(study, out=tmp_path, progress=told.append)
-    assert told == ["local: 3 of 3 trials, 1 failed", "local: 3 of 3 trials were there already"]
-    assert list(read_run(tmp_path).values) == ["a", "b", "c"]
 
 
 def test_results_from_elsewhere_are_kept_first_and_count_as_there(tmp_path: Path) -> None:

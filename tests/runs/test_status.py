@@ -16,9 +16,7 @@ import pytest
 from goalmeter._errors import InvalidFileError
 from goalmeter.runs import Stages, Study, carry_out, keys_in, read_run
 from goalmeter.runs import status as watching_module
-from goalmeter.runs.lock import locked
-from goalmeter.runs.progress import Progress
-from goalmeter.runs.status import reporting_status, runs_below, status_of
+from goalmeter.runs.status import runs_below, status_of
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 WHAT = {"kind": "test", "agent": "nobody"}
@@ -178,20 +176,6 @@ def test_runs_below_a_folder_are_listed_and_damaged_ones_say_why(tmp_path: Path)
         runs_below(tmp_path / "none")
     with pytest.raises(InvalidFileError, match="cannot be searched: Not a directory"):
         runs_below(tmp_path / "c" / "run.json")
-
-
-def test_what_keeps_no_trials_says_how_far_it_is(tmp_path: Path, fast: None) -> None:
-    progress = Progress("mouse", "step", 4, 0, 0, None)
-    with locked(tmp_path, ""), reporting_status(tmp_path, progress):
-        progress.ended()
-        assert until(lambda: status_of(tmp_path).done == 1)
-        running = status_of(tmp_path)
-        assert (running.state, running.kind, running.agent) == ("running", "steps", "mouse")
-    assert status_of(tmp_path).state == "stopped"
-    with locked(tmp_path, ""), reporting_status(tmp_path, progress):
-        for _ in range(3):
-            progress.ended()
-    assert status_of(tmp_path).state == "finished"
 
 
 # --- Keys -----------------------------------------------------------------------------------------

@@ -116,12 +116,6 @@ def test_places_that_are_refused(on: str, timeout: float | None, message: str) -
         carry_out(seconds(1), on=on, timeout=timeout)
 
 
-def test_a_named_function_gives_the_same_here_as_from_a_process() -> None:
-    # Tuples cross as lists, so that a result does not tell where it was made.
-    study = Study[Any]("s", "goalmeter.reflection.trial:seeds_of", {"a": {"seeds": [3, 4]}})
-    assert carry_out(study) == {"a": [3, 4]}
-
-
 def test_a_backend_that_forgets_trials_is_an_error() -> None:
     class Forgets(Here):
         def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:

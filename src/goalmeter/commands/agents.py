@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from goalmeter._errors import finite
 from goalmeter._names import AGENTS, PluginError, origin, plugins
-from goalmeter.agents.abilities import Ability, AgentFactory
+from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
 from goalmeter.commands.declare import Tell, argument, command, option
@@ -53,34 +53,6 @@ FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Listing:
-    """A line of the list of agents."""
-
-    name: str  # as it is typed
-    about: str  # description
-    abilities: tuple[Ability, ...]  # of the agent
-    package: str = ""  # other package that registers it; "" for ours
-    problem: str = ""  # why that package cannot be used; "" if it can
-
-    @property
-    def instruments(self) -> list[str]:
-        """Commands that can measure it."""
-        able = set(self.abilities)
-        return [name for name, needed in INSTRUMENTS.items() if able & set(needed)]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "name": self.name,
-            "about": self.about,
-            "abilities": [ability.name.lower() for ability in self.abilities],
-            "instruments": self.instruments,
-            "package": self.package or None,
-            "problem": self.problem or None,
-        }
-
-
-@dataclass(frozen=True)
 class NoOptions:
     """Options of a command without any."""
 
@@ -92,14 +64,15 @@ def agents(o: NoOptions, tell: Tell) -> Outcome:
     table = table_of(
         lines,
         (
-            words("name", lambda line: line.name),
+            words("name", itemgetter("name")),
             words(
                 "what it is",
                 lambda line: (
-                    line.problem or line.about + f" (of {line.package})" * bool(line.package)
+                    line["problem"]
+                    or line["about"] + (f" (of {line['package']})" if line["package"] else "")
                 ),
             ),
-            words("measured by", lambda line: ", ".join(line.instruments) or DASH),
+            words("measured by", lambda line: ", ".join(line["instruments"]) or DASH),
         ),
         caption="Agents",
         meaning="What AGENT can be, and the commands that can measure it; in a shell, names with "
@@ -109,38 +82,49 @@ def agents(o: NoOptions, tell: Tell) -> Outcome:
             for name, needed in INSTRUMENTS.items()
         ],
     )
-    values = {
-        "agents": [line.to_json() for line in lines],
-        "abilities": {ability.name.lower(): str(ability) for ability in Ability},
-    }
-    return Outcome(tables=(table,), json=values)
+    abilities = {ability.name.lower(): str(ability) for ability in Ability}
+    return Outcome(tables=(table,), json={"agents": lines, "abilities": abilities})
 
 
-def listings(needed: Ability | None = None) -> list[Listing]:
+def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
     """Return every agent, or those with an ability; packages that add some are imported.
 
     A package that cannot be loaded is a line that says so, and hinders no other.
     """
-    lines = []
+    lines: list[dict[str, Any]] = []
+
+    def add(name: str, about: str, abilities: Collection[Ability], **more: str) -> None:
+        able = [ability for ability in Ability if ability in abilities]
+        if needed is None or needed in able:
+            instruments = [name for name, some in INSTRUMENTS.items() if set(some) & set(able)]
+            lines.append(
+                {
+                    "name": name,
+                    "about": about,
+                    "abilities": [ability.name.lower() for ability in able],
+                    "instruments": instruments,
+                    "package": None,
+                    "problem": None,
+                }
+                | more
+            )
+
     for name, kinds in factories().items():
         matching = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
         about = "; ".join(kind.about for kind in matching)
-        lines.append(Listing(matching[0].spelled(name), about, _abilities(*matching)))
-    lines += [Listing(name, about, _LOCAL_MODEL) for name, about in organism_agents().items()]
+        add(matching[0].spelled(name), about, {a for kind in matching for a in kind.abilities})
+    for name, about in organism_agents().items():
+        add(name, about, _LOCAL_MODEL)
     for name, entry in plugins(AGENTS).items():
         try:
             kind = plugin_factory(name)
         except PluginError as error:
-            lines.append(Listing(name, "", (), origin(entry), str(error)))
+            add(name, "", (), package=origin(entry), problem=str(error))
         else:
-            listing = Listing(kind.spelled(name), kind.about, _abilities(kind), origin(entry))
-            lines.append(listing)
-    lines += [Listing(name, about, abilities) for name, (about, abilities) in FORMS.items()]
-    return [line for line in lines if needed is None or needed in line.abilities]
-
-
-def _abilities(*kinds: AgentFactory) -> tuple[Ability, ...]:
-    return tuple(able for able in Ability if any(able in kind.abilities for kind in kinds))
+            add(kind.spelled(name), kind.about, kind.abilities, package=origin(entry))
+    for name, (about, abilities) in FORMS.items():
+        add(name, about, abilities)
+    return lines
 
 
 # --- Reflect list ---------------------------------------------------------------------------------
@@ -150,7 +134,7 @@ _RETURNS = re.compile(r"^Known returns:\n((?:[ \t]+.*\n?)*)", re.MULTILINE)
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
     environments = [_about(environment) for environment in all_environments()]
-    agents = [{"name": line.name, "about": line.about} for line in listings(Ability.HISTORY)]
+    agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
         tables=(
             table_of(

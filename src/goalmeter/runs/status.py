@@ -89,7 +89,10 @@ def reporting_status(folder: Path, progress: Progress) -> Iterator[None]:
 # --- Reading --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Worker(JsonFields):
-    """Trials that are being made: the batch, the keys of the first few, how many, since when."""
+    """A worker that has trials now.
+
+    Its batch, the keys of the first few trials, how many there are, and for how many seconds.
+    """
 
     worker: str
     trials: tuple[str, ...]

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,38 +81,6 @@ def test_another_version_is_a_sentence(
     monkeypatch.setattr(remote, "version", lambda: "9.9")
     with pytest.raises(GoalmeterError, match=r"(node|job) of .* cannot be used: .*expected 9\.9"):
         carry_out(played(user_file(folder), "good"), on=on)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("on", ["ray:local,cpus=1", f"{SLURM},jobs=1"])
-def test_ctrl_c_ends_what_was_started(tmp_path: Path, on: str) -> None:
-    user = user_file(tmp_path)
-    program = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from pathlib import Path\n"
-        "from runs.backends.places import played\n"
-        "from goalmeter.runs import carry_out\n"
-        f"carry_out(played(Path({str(user)!r}), 'hangs'), on={on!r})\n"
-    )
-    path = os.pathsep.join(filter(None, sys.path))
-    with subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        stderr=subprocess.DEVNULL,
-    ) as driver:
-        while not user.with_name("hanging").exists():
-            assert driver.poll() is None
-            time.sleep(0.1)
-        child = user.with_name("child").read_text()
-        driver.send_signal(signal.SIGINT)
-        assert driver.wait(timeout=120) != 0
-    end = time.monotonic() + 30
-    status = Path(f"/proc/{child}/cmdline")
-    while (left := status.exists() and status.read_bytes()) and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not left
 
 
 # --- Slurm ----------------------------------------------------------------------------------------
