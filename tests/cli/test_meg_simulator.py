@@ -164,7 +164,7 @@ def test_an_interrupt_prints_what_was_proven_by_then(
         ([*WORLD, "--bounds", "1"], "--bounds is '1', expected"),
         ([*WORLD, "--bounds", "0,1", "--bounds", "a=0,1"], "with a name and without"),
         ([*WORLD, "--env-option", "=3"], "expected each once as KEY=JSON"),
-        ([*WORLD[:1], "--state", "cells"], "--state is 'cells', expected observation"),
+        ([*WORLD[:1], "--state", "cells"], "'cells' names no state in a file"),
     ],
 )
 def test_bad_input_is_one_line_on_standard_error(

@@ -8,7 +8,7 @@ from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from goalmeter._errors import (
@@ -33,12 +33,7 @@ from goalmeter.commands.declare import (
 )
 from goalmeter.commands.options import SeedOptions, json_or_words
 from goalmeter.commands.outcome import Outcome, write_outcome
-from goalmeter.meg.simulator import (
-    LearntUtility,
-    SimulatorInterrupted,
-    SimulatorProgress,
-    from_simulator,
-)
+from goalmeter.meg.simulator import LearntUtility, SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.gymnasium_worlds import closed, opened, time_limit
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
 from goalmeter.meg.simulator.protocol import caller_guard
@@ -132,7 +127,8 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     with ExitStack() as until_measured:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
-        functions = {"utility": _utilities(o.utilities), "state": _state(o.state)}
+        state = o.state if o.state in (None, OBSERVATION) else _function(str(o.state), "state")
+        functions = {"utility": _utilities(o.utilities), "state": state}
         tell(f"making {o.env}")
         with caller_guard():
             world = _environment(o.env, env_options)
@@ -151,9 +147,9 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
             **measured,
             "files": _contents([o.env, o.agent, *utilities, o.state or ""]),
         }
-        messages: list[SimulatorProgress] = []
+        messages: list[Any] = []
 
-        def hear(now: SimulatorProgress) -> None:
+        def hear(now: Any) -> None:
             messages.append(now)
             tell(str(now))
 
@@ -218,8 +214,10 @@ _modules: dict[str, ModuleType] = {}
 
 
 def _member(spelled: str, kind: str) -> Any:
-    parts = split_name(spelled)
-    assert parts is not None, "only names of files are looked up"
+    if (parts := split_name(spelled)) is None:
+        raise InvalidParameterError(
+            f"{shown(spelled)} names no {kind} in a file, expected FILE.py:NAME"
+        )
     path, name = parts
     key = str(Path(path).resolve())
     if key not in _modules:
@@ -254,19 +252,6 @@ def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
 
     call.__name__ = spelled
     return call
-
-
-@dataclass(frozen=True)
-class GuardedEpisodes:
-    """An agent with episodes, whose exceptions name file and line."""
-
-    agent: Any
-    __name__: str
-
-    def begin(self, generator: Any) -> Callable[..., Any]:
-        """Return its function for one episode."""
-        function = guarded(self.agent.begin, self.__name__)(generator)
-        return guarded(function, self.__name__)
 
 
 def _contents(names: list[str]) -> dict[str, str]:
@@ -319,7 +304,9 @@ def _agent(spelled: str) -> Any:
     if member is None:
         raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
     if hasattr(member, "begin"):
-        return GuardedEpisodes(member, spelled)
+        begin = guarded(member.begin, spelled)
+        episodes = lambda generator: guarded(begin(generator), spelled)  # noqa: E731
+        return SimpleNamespace(begin=episodes, __name__=spelled)
     # A model of a library is asked by its methods; a plain function is called.
     if callable(member) and not hasattr(member, "predict"):
         return guarded(member, spelled)
@@ -339,25 +326,9 @@ def _utilities(spelled: Sequence[str]) -> dict[str, Any]:
                 f"--utility {shown(text)}: {why}; give every utility a name of its own, as "
                 f"NAME=FILE.py:FUNCTION or NAME={REWARD}"
             )
-        if what not in (REWARD, LEARNT) and split_name(what) is None:
-            raise InvalidParameterError(
-                f"--utility is {shown(text)}, expected {REWARD}, {LEARNT}, NAME={REWARD} or "
-                f"NAME=FILE.py:FUNCTION with a function of (observation, info)"
-            )
         known = {REWARD: REWARD, LEARNT: LearntUtility()}
         out[name] = known[what] if what in known else _function(what, "utility")
     return out
-
-
-def _state(spelled: str | None) -> Any:
-    if spelled is None or spelled == OBSERVATION:
-        return spelled
-    if split_name(spelled) is None:
-        raise InvalidParameterError(
-            f"--state is {shown(spelled)}, expected {OBSERVATION}, or FILE.py:FUNCTION with a "
-            f"function of (observation, info) that names the state"
-        )
-    return _function(spelled, "state")
 
 
 def _bounds(spelled: Sequence[str]) -> Any:
