@@ -52,13 +52,6 @@ def test_what_was_meant_is_suggested(run: Run, arguments: list[str], hint: str) 
     assert done.status == 2 and done.out == "" and hint in done.err
 
 
-def test_an_unused_seed_is_accepted_and_not_advertised(run: Run, tmp_path: Path) -> None:
-    for command in ("agents", "status", "runs", "report"):
-        text = run(command, "--help").out
-        assert "Nothing here is random" in text and "[default: 0]" not in text
-    assert run("runs", tmp_path, "--json", "--seed", "3").status == 0
-
-
 def test_the_demo_ends_with_the_path_of_its_report(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

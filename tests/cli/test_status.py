@@ -12,7 +12,7 @@ import pytest
 from goalmeter.cli import output
 from goalmeter.commands.declare import Command
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.runs import StatusOptions, runs, status
+from goalmeter.commands.runs import StatusOptions, status
 from goalmeter.reflection import measure
 from goalmeter.runs import Study, carry_out
 
@@ -38,20 +38,6 @@ def test_a_finished_run_of_reflection(tmp_path: Path) -> None:
     assert outcome.text == f"{tmp_path / 'run'}: it is finished: 4 of 4 trials"
     (told,) = json.loads(json_text(outcome.json))["runs"]
     assert (told["done"], told["total"], told["state"]) == (4, 4, "finished")
-
-
-def test_runs_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
-    small(tmp_path / "a")
-    small(tmp_path / "b", "xyz")
-    (tmp_path / "b" / "run.json").write_text("{")
-    outcome = runs(tmp_path)
-    rows = cells(outcome, "Runs below")
-    assert list(rows) == [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert rows[str(tmp_path / "a")][:5] == ["finished", "test", "nobody", "2 of 2 (100%)", "–"]
-    (table,) = outcome.tables
-    assert len(table.notes) == 1 and "run.json is no JSON" in table.notes[0]
-    (tmp_path / "empty").mkdir()
-    assert runs(tmp_path / "empty").text == f"There is no run below {tmp_path / 'empty'}."
 
 
 def test_the_commands(run: Callable[..., Any], tmp_path: Path) -> None:

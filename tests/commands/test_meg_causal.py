@@ -51,18 +51,6 @@ def test_targets(files: Path) -> None:
     assert "[D]  {left, right}   ← S" in outcome.text.splitlines()
 
 
-def test_under_an_intervention(files: Path) -> None:
-    outcome = measure_causal(
-        files / "m.bif", decisions=["D"], targets=["T"], do=["S=left", "M=right"]
-    )
-    assert outcome.json["do"] == {"S": "left", "M": "right"}
-    # The mouse cannot get to the cheese any more.
-    assert outcome.json["meg"] == 0 and "not downstream" in outcome.json["notes"][0]
-    assert outcome.tables[0].caption.endswith("over T, under do(S = left, M = right)")
-    # The text shows the world as it is under the intervention.
-    assert "(M)  {left, right}" in outcome.text.splitlines()
-
-
 def test_shifts_score_the_goal_of_the_original_world(files: Path) -> None:
     outcome = measure_causal(
         files / "m.bif", decisions=["D"], targets=["T"], shift=["S=left", "S=left,M=right"]
@@ -94,22 +82,6 @@ def test_outcomes_give_an_interval(files: Path) -> None:
 
 
 # --- Nothing to influence -------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"targets": ["S"]},
-        {"targets": ["S"], "data": "t.csv"},
-        {"targets": ["S"], "shift": ["M=left"]},
-    ],
-)
-def test_a_decision_that_influences_nothing_scores_zero_with_the_reason(
-    files: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(files)
-    outcome = measure_causal("m.bif", decisions=["D"], **options)
-    assert outcome.json["meg"] == 0 and outcome.json["maximum"] == 0
-    assert "S is not downstream of the decision D" in outcome.json["notes"][0]
-    assert outcome.tables[0].notes == tuple(outcome.json["notes"])
 
 
 # --- Pictures and text ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.runs import Stages, Study, carry_out, keys_in, read_run
+from goalmeter.runs import Study, carry_out, keys_in, read_run
 from goalmeter.runs import status as watching_module
 from goalmeter.runs.status import runs_below, status_of
 
@@ -66,21 +66,6 @@ def test_a_run_that_is_filled_says_who_works_on_what(tmp_path: Path, fast: None)
     assert (finished.state, finished.done, finished.left) == ("finished", 4, 0)
     assert finished.working == () and finished.left_seconds is None
     assert finished.sentence == "it is finished: 4 of 4 letters"
-
-
-def test_stages_say_which_one_is_being_made(tmp_path: Path, fast: None) -> None:
-    def make() -> int:
-        assert until(lambda: any(w.trials == ("second",) for w in status_of(tmp_path).working))
-        return 2
-
-    with Stages(tmp_path, {"kind": "probe"}) as stages:
-        stages.value("first", lambda: 1)
-        stages.value("second", make)
-    finished = status_of(tmp_path)
-    assert (finished.state, finished.done, finished.total) == ("finished", 2, None)
-    with pytest.raises(ZeroDivisionError), Stages(tmp_path, {"kind": "probe"}) as stages:
-        stages.value("third", lambda: 1 // 0)
-    assert status_of(tmp_path).state == "stopped"
 
 
 FILLER = """

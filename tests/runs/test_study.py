@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from test_plugins import install
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import plugins
 from goalmeter.runs import (
     Batch,
@@ -19,7 +19,6 @@ from goalmeter.runs import (
     check,
     read_run,
 )
-from goalmeter.runs.backends.registry import Here
 from goalmeter.runs.engine import batch_size
 from goalmeter.runs.jobs import calls
 
@@ -114,15 +113,6 @@ def test_another_package_adds_a_place(
 def test_places_that_are_refused(on: str, timeout: float | None, message: str) -> None:
     with pytest.raises(InvalidParameterError, match=message):
         carry_out(seconds(1), on=on, timeout=timeout)
-
-
-def test_a_backend_that_forgets_trials_is_an_error() -> None:
-    class Forgets(Here):
-        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
-            yield from list(super().run(batches))[:2]
-
-    with pytest.raises(GoalmeterError, match="3 trials have no result, since Forgets ended"):
-        carry_out(seconds(5), on=Forgets())
 
 
 # --- Batches --------------------------------------------------------------------------------------

@@ -49,10 +49,6 @@ class Results(Generic[T]):
         out: run directory, whose results are read first; None stores nothing.
         tell: progress callback.
         taken_over: results from elsewhere, stored first unless the directory has others.
-
-    Attributes:
-        ended: results by key, in the order in which they came.
-        progress: messages, and source of status.json.
     """
 
     def __init__(
@@ -63,7 +59,7 @@ class Results(Generic[T]):
         tell: Tell | None = None,
         taken_over: Mapping[str, T] | None = None,
     ) -> None:
-        self.ended: dict[str, T] = {}
+        self.ended: dict[str, T] = {}  # in the order in which they came
         self._failed: dict[str, T] = {}
         self._study = study
         self._tell = tell
@@ -184,8 +180,8 @@ def carry_out(
 ) -> dict[str, T]:
     """Return the result of every trial of a study by its key, in its order.
 
-    The results do not depend on the backend, the order, the batches, or on how often this is
-    interrupted and called again, if the function depends on nothing but its arguments.
+    The results do not depend on the backend, the batches, or on how often this is interrupted and
+    called again, if the function depends on nothing but its arguments.
 
     Args:
         study: the study.

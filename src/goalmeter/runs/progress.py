@@ -31,12 +31,6 @@ class Progress:
         done: trials that were stored already.
         failures: how many of those failed.
         tell: progress callback, or None.
-
-    Attributes:
-        steps: finished parts of trials.
-        state: "running", or after `end` "finished" or "stopped".
-        place: where trials run, as it is spelled.
-        working: trials that are being made: by batch, since when by a monotonic clock, and keys.
     """
 
     def __init__(
@@ -45,8 +39,9 @@ class Progress:
         self._tell = None if trials is None else tell
         self.name, self.noun, self.trials = name, noun, trials
         self._before = self.done = done
-        self.failures, self.steps = failures, 0
+        self.failures, self.steps = failures, 0  # steps are finished parts of trials
         self.state, self.place = RUNNING, "here"
+        # Trials that are being made: by batch, since when by a monotonic clock, and keys.
         self.working: Mapping[str, tuple[float, Sequence[str]]] = {}
         self._began = time.time()
         self._begun = self._told = time.monotonic()

@@ -63,11 +63,6 @@ class RunStore:
         made_by: recorded when the run is made, and not compared.
         elsewhere: what errors advise to use another directory.
 
-    Attributes:
-        values: value of every finished trial by key, unless `forget` was called.
-        lines: number of its line by key.
-        progress: source of status.json, read in another thread; None writes none.
-
     Raises:
         InvalidFileError: the directory holds something else, or cannot be written.
         InvalidParameterError: it holds another run, or another process writes to it.
@@ -83,9 +78,9 @@ class RunStore:
         elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
-        self.values: dict[str, Any] = {}
-        self.lines: dict[str, int] = {}
-        self.progress: Progress | None = None
+        self.values: dict[str, Any] = {}  # of every finished trial, unless `forget` was called
+        self.lines: dict[str, int] = {}  # number of the line of each
+        self.progress: Progress | None = None  # source of status.json; None writes none
         self._elsewhere, self._grows = elsewhere, grows
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
         self._made_by = dict(made_by or {})
@@ -254,9 +249,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 class Stages:
     """A run of stages: which of them are needed is known only when those before are finished.
 
-    Args:
-        folder, what, grows, elsewhere: see `RunStore`.
-        tell: progress callback.
+    `tell` is a progress callback; the other arguments are those of `RunStore`.
     """
 
     def __init__(

@@ -100,9 +100,7 @@ def worker_environment() -> dict[str, str]:
 class WorkerProcess:
     """A worker process that is started when it is first needed, and replaced when it ends.
 
-    Args:
-        timeout: seconds that a call may take; None for no limit.
-        environment, path: environment variables and import path; default those of this process.
+    A call may take `timeout` seconds. Environment and import path are by default this process's.
     """
 
     def __init__(
@@ -250,10 +248,6 @@ class Processes:
 
     Results depend neither on the number of workers nor on which of them makes what: workers have
     one thread for numerics, one seed for Python's hashes and the import path of this process.
-
-    Args:
-        count: number of workers, at least 1.
-        timeout: seconds that a trial may take; None for no limit.
     """
 
     worthwhile = 0.2  # a message takes less than a thousandth of that

@@ -88,13 +88,7 @@ def make_batch(setup: str, batch: str) -> str:
 
 
 class RayCluster:
-    """Tasks on a Ray cluster, of one CPU each.
-
-    Args:
-        address: of the cluster; "" for whichever there is.
-        most: tasks at once.
-        timeout: seconds that a trial may take; None for no limit.
-    """
+    """Tasks on a Ray cluster, of one CPU each, `most` at once."""
 
     worthwhile = 0.3  # seconds; a batch and its results cross in some milliseconds
 

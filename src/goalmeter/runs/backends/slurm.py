@@ -110,13 +110,7 @@ def make_batches(setup: str, batches: list[str]) -> list[str] | str:
 class SlurmJobs:
     """Jobs of Slurm, each of which makes a batch on each of its cores.
 
-    Args:
-        cluster: "slurm", or "local" for processes of this machine in the place of jobs.
-        jobs: number of jobs at once.
-        cores: of each job.
-        requested: what is requested of Slurm, as submitit names it.
-        folder: below which submitit writes.
-        timeout: seconds that a trial may take; None for no limit.
+    `requested` is what is requested of Slurm, as submitit names it, which writes below `folder`.
     """
 
     def __init__(
