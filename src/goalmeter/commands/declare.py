@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from goalmeter._errors import InvalidParameterError, shown
@@ -54,7 +54,6 @@ def argument(text: str, metavar: str, *, default: Any = REQUIRED, **spelling: An
     return option(text, metavar, default=default, is_argument=True, **spelling)
 
 
-@lru_cache(maxsize=64)
 def options_in(record: Any) -> Mapping[str, Option]:
     """Return the options of a record by field: arguments, its own, and those of its bases."""
     hints, own = get_type_hints(record), vars(record).get("__annotations__", {})

@@ -128,7 +128,7 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
         state = o.state if o.state in (None, OBSERVATION) else _function(str(o.state), "state")
-        functions = {"utility": _utilities(o.utilities), "state": state}
+        functions: dict[str, Any] = {"utility": _utilities(o.utilities), "state": state}
         tell(f"making {o.env}")
         with caller_guard():
             world = _environment(o.env, env_options)
