@@ -62,16 +62,6 @@ def test_what_reflect_and_report_refuse(
     assert message in error
 
 
-@pytest.mark.parametrize("against", ["naif", "mine.py:short"])
-def test_a_second_agent_is_looked_at_before_the_first_is_played(
-    run: Run, agents: Path, against: str
-) -> None:
-    done = run("reflect", "naive", *SHORT, "--against", against, "--out", "run")
-    assert done.status == 2 and done.out == ""
-    assert done.err.startswith("goalmeter: ") and done.err.count("\n") == 1
-    assert not (agents / "run").exists() and not (agents / "run.against").exists()
-
-
 def test_an_interrupted_measurement_says_what_is_kept(
     run: Run, agents: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,26 +55,6 @@ def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
     assert len(outcome.tables[0].heads) == 7
 
 
-def test_trials_that_end_early_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text("def agent(*_):\n    return 7\n")
-    outcome = reflect(f"{tmp_path}/bad.py:agent", environments=NAMES, steps=9, seeds=2, on="here")
-    assert rows(outcome, 1)["ended early"] == ["6 of 6 trials ended early (6 illegal action)"]
-    assert rows(outcome, 0)["IgnoreRewards"][-1] == "4"
-    assert (
-        "6 of 6 trials ended early (6 illegal action); the first in Ignore"
-        in outcome.tables[1].notes[-1]
-    )
-    assert outcome.json["outcomes"] == {"illegal action": 6}
-    nothing = "no trial was finished: this number says nothing"
-    assert rows(outcome, 1)["measure"] == [f"0.000000; {nothing}"]
-    assert outcome.text == (
-        f"{tmp_path}/bad.py:agent: 6 of 6 trials ended early (6 illegal action); {nothing}"
-    )
-    compared = reflect("naive", environments=NAMES, steps=9, against=f"{tmp_path}/bad.py:agent")
-    assert compared.text.startswith(f"{tmp_path}/bad.py:agent: 30 of 30 trials ended early")
-    assert reflect("naive", environments=NAMES, steps=9).text == ""
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match=r"AGENT is missing: name one, .* --list shows"):
         reflect(None)

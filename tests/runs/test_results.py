@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from runs.backends.places import played, user_file
-from runs.test_study import NAMED, SRC, local, seconds
+from runs.test_study import SRC, local
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter.runs import (
     Results,
     Study,
@@ -61,17 +61,6 @@ def test_a_study_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
     assert list(results) == list(quick) and list(results.values()) == list(quick.values())
     assert stored_results(read_run(out), study) == results
     assert set(keys_in(out)) == set(results) and set(keys_in(tmp_path / "none")) == set()
-
-
-def test_nothing_is_made_that_is_there(tmp_path: Path) -> None:
-    carry_out(seconds(3), out=tmp_path)
-    more = {**seconds(3).trials, "time 9": {"seconds": "no number"}}
-    study = Study[str]("clock", NAMED, more, what={"kind": "test", "times": 3})
-    with pytest.raises(TypeError, match="not supported between instances"):
-        carry_out(study, out=tmp_path)  # what was asked was the new one, and that is none
-    assert len(read_run(tmp_path).values) == 3
-    with pytest.raises(InvalidParameterError, match="times is 3 there, and 4 here"):
-        carry_out(seconds(4), out=tmp_path)
 
 
 # --- Tries that failed ----------------------------------------------------------------------------

@@ -10,15 +10,6 @@ from goalmeter._errors import InvalidParameterError, MissingExtraError
 from goalmeter.runs.backends import slurm as slurm_module
 from goalmeter.runs.backends.registry import opened
 from goalmeter.runs.backends.slurm import minutes
-from goalmeter.runs.jobs import options_of
-
-
-def test_options_have_one_grammar() -> None:
-    known = ("address", "exclude", "cpus")
-    assert options_of("", "ray", known, first="address") == {}
-    assert options_of("auto", "ray", known, first="address") == {"address": "auto"}
-    spelled = "exclude=node[1,3-4], cpus = 2"
-    assert options_of(spelled, "slurm", known) == {"exclude": "node[1,3-4]", "cpus": "2"}
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -129,47 +126,7 @@ def test_a_trial_that_always_ends_its_process_is_a_crash(
     assert len(user.with_name("notes").read_text()) == times
 
 
-# GOALMETER_KILLS makes it as long as somebody likes.
-KILLS = int(os.environ.get("GOALMETER_KILLS", "12"))
-
-
-@pytest.mark.slow
-def test_workers_that_are_ended_at_random_moments_change_nothing(user: Path) -> None:
-    expected = carry_out(played(user, "good", 12 * KILLS), on="processes:2")
-    pool, draws, stop = Processes(3), random.Random(1), threading.Event()
-    ended: list[int] = []
-
-    def end_some() -> None:
-        while len(ended) < KILLS and not stop.wait(draws.expovariate(10)):
-            busy = [worker._process.pid for worker in pool._workers if worker._process]
-            for pid in draws.sample(busy, min(len(busy), draws.choice([1, 1, 2, 3]))):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, draws.choice([signal.SIGKILL, signal.SIGTERM]))
-                    ended.append(pid)
-
-    thread = threading.Thread(target=end_some)
-    thread.start()
-    try:
-        results = carry_out(played(user, "slow", 12 * KILLS), on=pool)
-    finally:
-        stop.set()
-        thread.join()
-    assert len(ended) >= KILLS // 2
-    assert results == expected and list(results) == list(expected)
-
-
 # --- Workers --------------------------------------------------------------------------------------
-
-
-def test_leaving_early_ends_all_workers(user: Path) -> None:
-    study = played(user, "hangs", names=["IgnoreRewards", *ONE])
-    with Processes(2) as pool:
-        for number, _ in pool.run(study.batch([key]) for key in study.trials):
-            assert number == 0
-            break
-        assert until(user.with_name("hanging").exists)
-        pids = [worker._process.pid for worker in pool._workers if worker._process]
-    assert not any(map(alive, pids))
 
 
 PARENT = """
