@@ -29,10 +29,7 @@ MEG = {
 }
 COMMANDS = {
     "meg": ("", "Measure maximum entropy goal-directedness (MEG)."),
-    "navigate": (
-        "navigate:navigate",
-        "Evaluate an agent in grid worlds against baseline agents.",
-    ),
+    "navigate": ("navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
     "probe": ("probe:probe", "Probe what a model's activations encode and what it uses."),
     "reflect": ("reflect:reflect", "Measure the self-reflection of an agent."),
     "agents": ("agents:agents", "List available agents and the measures that support each."),

@@ -38,10 +38,7 @@ class CausalOptions(SeedOptions):
         flag="--decision",
     )
     targets: Sequence[str] = option(
-        "A variable that the goal may be about; repeat for more.",
-        "T",
-        default=(),
-        flag="--target",
+        "A variable that the goal may be about; repeat for more.", "T", default=(), flag="--target"
     )
     utility: Path | None = option("Or a known utility.", "UTILITY.json")
     sensitivity: int | None = option("Or a table of every set of up to K targets.", "K", least=1)
@@ -49,9 +46,7 @@ class CausalOptions(SeedOptions):
         "Measure under this intervention; repeat to set more.", "X=x", default=()
     )
     shift: Sequence[str] = option(
-        "Score the goal in this changed world too; repeat for more worlds.",
-        "X=x[,Y=y]",
-        default=(),
+        "Score the goal in this changed world too; repeat for more worlds.", "X=x[,Y=y]", default=()
     )
     data: Path | None = option(
         "Observed outcomes, to measure instead of the model's policy.", "TABLE.csv"
@@ -109,11 +104,7 @@ def _check_options(o: CausalOptions) -> None:
             "--decision: none given, expected one or more, the variables whose behaviour is "
             "measured"
         )
-    goals = {
-        "--target": o.targets or None,
-        "--utility": o.utility,
-        "--sensitivity": o.sensitivity,
-    }
+    goals = {"--target": o.targets or None, "--utility": o.utility, "--sensitivity": o.sensitivity}
     named = [name for name, value in goals.items() if value is not None]
     if len(named) != 1:
         raise InvalidParameterError(

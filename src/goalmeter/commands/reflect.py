@@ -146,10 +146,7 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
     return Outcome(
         text=early_text(result, rival),
         incomplete=next(filter(None, map(_none_finished, measured)), ""),
-        tables=(
-            rewards_table(result, rival),
-            measure_table(result, rival, comparison, baselines),
-        ),
+        tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
         json=json,
     )
 

@@ -42,14 +42,7 @@ from goalmeter.report.numbers import percent, storage
 from goalmeter.report.tables import column, summary_table, table_of, words
 from goalmeter.runs.progress import FINISHED, in_words
 from goalmeter.runs.reading import RUN, read_about
-from goalmeter.runs.status import (
-    INCOMPLETE,
-    UNREADABLE,
-    RunStatus,
-    Worker,
-    runs_below,
-    status_of,
-)
+from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, Worker, runs_below, status_of
 
 # --- Resuming -------------------------------------------------------------------------------------
 

@@ -265,12 +265,7 @@ def _decisions(
 ) -> list[Sample]:
     """A decision in each unseen maze that has a place where a shortest path needs a wanted cell."""
     mazes = suite(
-        MAZE.name,
-        sizes=[SIZE],
-        complexities=COMPLEXITIES,
-        grids=grids,
-        seed=seed,
-        held_out=True,
+        MAZE.name, sizes=[SIZE], complexities=COMPLEXITIES, grids=grids, seed=seed, held_out=True
     ).tasks
     worlds = [task.world for task in mazes]
     starts = [State(world.start) for world in worlds]

@@ -250,10 +250,7 @@ def check_first(study: Study[Any], backend: Backend) -> None:
 
 
 def _results(
-    keys: list[str],
-    batch_of: Callable[[list[str]], Batch],
-    backend: Backend,
-    running: Running,
+    keys: list[str], batch_of: Callable[[list[str]], Batch], backend: Backend, running: Running
 ) -> Iterator[tuple[str, JobResult]]:
     """Give what came of some trials; `running` holds the batches that are being made.
 

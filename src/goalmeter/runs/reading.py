@@ -89,12 +89,7 @@ def true_or_false() -> Field:
 
 
 def listed(
-    what: str,
-    accepts: Callable[[Any], bool],
-    *,
-    least: int = 0,
-    most: int,
-    required: bool = True,
+    what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: int, required: bool = True
 ) -> Field:
     """Return a field for a list of different hashable values, which `what` names in words."""
 
