@@ -278,7 +278,7 @@ def test_a_folder_is_swept_by_what_its_archives_hold(mice: Path) -> None:
     folder.mkdir()
     world = gm.cliff_world()
     gm.tabular.save_policy(gm.uniform_policy(world), folder / "policy.npz")
-    with pytest.raises(InvalidFileError, match="there is no array .reward. in "):
+    with pytest.raises(InvalidFileError, match=r"there is no array .reward. in "):
         plan_sweep(str(folder), policies=["uniform"])
     world.to_npz(folder / "world.npz")
     (folder / "damaged.npz").write_bytes(b"no archive")
