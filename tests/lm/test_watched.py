@@ -26,7 +26,7 @@ def test_walks_under_way_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     step = Keeper.step
 
     def look(self: Keeper) -> None:
-        seen.append(self._results.watched.to_json())
+        seen.append(self._results.progress.to_json())
         step(self)
 
     monkeypatch.setattr(Keeper, "step", look)
