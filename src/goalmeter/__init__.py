@@ -7,7 +7,6 @@
 40.203
 """
 
-import importlib
 import typing
 
 from goalmeter._errors import (
@@ -17,6 +16,7 @@ from goalmeter._errors import (
     MissingExtraError,
 )
 from goalmeter._gymnasium_ids import register as _register
+from goalmeter._names import lazy_front as _lazy_front
 
 if typing.TYPE_CHECKING:
     from goalmeter import (
@@ -65,40 +65,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Packages are imported when they are first used: all together take half a second.
-_ROOMS = {
-    "agents",
-    "causal",
-    "gridworld",
-    "meg",
-    "navigation",
-    "reflection",
-    "representation",
-    "tabular",
-}
-_HOMES = {
-    "CausalBayesianNetwork": "causal",
-    "InfluenceDiagram": "causal",
-    "MegResult": "meg",
-    "TabularMDP": "tabular",
-    "cliff_world": "tabular",
-    "epsilon_greedy": "tabular",
-    "optimal_policy": "tabular",
-    "uniform_policy": "tabular",
-}
+__getattr__, __dir__ = _lazy_front(__name__, __file__)
 
 # So that `gymnasium.make("goalmeter/KeyDoor-v0")` works; Gymnasium itself is not imported for it.
 _register()
-
-
-def __getattr__(name: str) -> typing.Any:
-    if name in _ROOMS:
-        return importlib.import_module(f"goalmeter.{name}")
-    if name in _HOMES:
-        value = getattr(importlib.import_module(f"goalmeter.{_HOMES[name]}"), name)
-        globals()[name] = value  # so that this is asked once
-        return value
-    raise AttributeError(f"module 'goalmeter' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

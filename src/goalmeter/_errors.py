@@ -20,12 +20,9 @@ from types import ModuleType
 from typing import Any
 
 # --- Text -----------------------------------------------------------------------------------------
-# Characters of a message.
-LONGEST_MESSAGE = 1200
-# Characters of a library's message in one of ours.
-_LONGEST_CAUSE = 300
-# Characters at the end of a message that is cut, which say how to fix it.
-_KEPT_BEHIND = 400
+LONGEST_MESSAGE = 1200  # characters
+_LONGEST_CAUSE = 300  # characters of a library's message in one of ours
+_KEPT_BEHIND = 400  # characters at the end of a message that is cut, which say how to fix it
 # Controls, formats, surrogates, private and unknown characters, and ends of lines and paragraphs.
 _SPELLED_OUT = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 _WIDEST = 4096  # bits of an integer that is spelled out; Python refuses to spell out large ones
@@ -39,25 +36,21 @@ def visible(text: str, *, lines: bool = False) -> str:
     >>> print(visible("a\x1b[31m\u202eb\nc"))
     a\x1b[31m\u202eb\nc
     """
-    # Most text is of this kind, and pages show a great deal of it.
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or (lines and c == "\n") else _spelled_out(c) for c in text)
-
-
-def _spelled_out(character: str) -> str:
-    if unicodedata.category(character) not in _SPELLED_OUT:
-        return character  # such as a narrow space
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        c.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(c) in _SPELLED_OUT and not (lines and c == "\n")
+        else c
+        for c in text
+    )
 
 
 def message(text: str) -> str:
     """Return a message in one line of bounded length; what is left out is its middle."""
-    line = visible(text)
-    if len(line) <= LONGEST_MESSAGE:
+    line, before = visible(text), LONGEST_MESSAGE - _KEPT_BEHIND
+    if (left_out := len(line) - LONGEST_MESSAGE) <= 0:
         return line
-    before = LONGEST_MESSAGE - _KEPT_BEHIND
-    left_out = len(line) - LONGEST_MESSAGE
     return f"{line[:before]} … ({left_out} characters) … {line[-_KEPT_BEHIND:]}"
 
 
@@ -67,9 +60,7 @@ def encodable(text: str) -> str:
     >>> encodable("caf\udce9")
     'caf\\udce9'
     """
-    if text.isascii():  # which Python knows without looking
-        return text
-    return _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+    return text if text.isascii() else _HALF.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
 def json_text(value: Any, *, indent: int | None = None, allow_nan: bool = True) -> str:
@@ -124,8 +115,6 @@ def shortened(text: str, longest: int = _LONGEST_CAUSE) -> str:
 
 
 # --- Errors ---------------------------------------------------------------------------------------
-
-
 class GoalmeterError(ValueError):
     """Invalid input; the message says how to fix it."""
 
@@ -221,13 +210,9 @@ def require(module: str, *, extra: str, feature: str) -> ModuleType:
 
 # --- Arguments ------------------------------------------------------------------------------------
 # Numbers have upper bounds, so that a mistyped one does not end in an endless run.
-
-# Torch takes seeds of 64 bits, and JSON of other languages reads no larger integers.
-MOST_SEED = 2**63 - 1
-# Processes at once; each takes some 50 MB before it does anything.
-MOST_WORKERS = 512
-# Seconds: a month.
-MOST_SECONDS = 31 * 86_400
+MOST_SEED = 2**63 - 1  # Torch takes seeds of 64 bits
+MOST_WORKERS = 512  # each takes some 50 MB before it does anything
+MOST_SECONDS = 31 * 86_400  # a month
 
 
 def whole(value: object, name: str, *, least: int, most: int) -> int:
@@ -243,10 +228,9 @@ def whole(value: object, name: str, *, least: int, most: int) -> int:
         raise InvalidParameterError(
             f"{name} is {shown(value)}, expected an integer, {least} or more"
         ) from None
-    if number < least:
-        raise InvalidParameterError(f"{name} is {shown(number)}, expected at least {least}")
-    if number > most:
-        raise InvalidParameterError(f"{name} is {shown(number)}, expected at most {most}")
+    if not least <= number <= most:
+        bound = f"at least {least}" if number < least else f"at most {most}"
+        raise InvalidParameterError(f"{name} is {shown(number)}, expected {bound}")
     return number
 
 

@@ -21,7 +21,6 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError, in_a_line
 # --- Files ----------------------------------------------------------------------------------------
 # A link is followed, and its target is replaced. Folders, devices and pipes are never replaced: a
 # program that runs as root could put a file in the place of /dev/null.
-
 _KINDS = {
     stat.S_IFDIR: "a folder",
     stat.S_IFCHR: "a device",
@@ -40,7 +39,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """
     path = Path(path)
     try:
-        target, mode = target_of(path)
+        target, mode = _target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         # In the same folder: only within one file system is replacing a single step.
         handle, name = tempfile.mkstemp(prefix=f".{target.name[:40]}.", dir=target.parent)
@@ -74,15 +73,14 @@ def check_writable(path: str | Path) -> None:
     """Raise what `write_bytes` would raise; missing folders are made."""
     path = Path(path)
     try:
-        target, _ = target_of(path)
+        target, _ = _target_of(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=target.parent):
-            pass
+        tempfile.TemporaryFile(dir=target.parent).close()
     except OSError as cause:
         raise _unwritable(path, cause) from cause
 
 
-def target_of(path: Path) -> tuple[Path, int]:
+def _target_of(path: Path) -> tuple[Path, int]:
     """Return the path to which a file is written, and its permissions."""
     target = Path(os.path.realpath(path))
     try:
@@ -162,15 +160,12 @@ class JsonFields:
 # --- Archives -------------------------------------------------------------------------------------
 # A file of a megabyte can hold zeros by the gigabyte. Readers unpack no more of a file than the
 # archive's directory says, so those sizes are limited.
-
 UNPACK_LIMIT, DEFAULT_LIMIT = "GOALMETER_UNPACK_LIMIT", 2 * 1024**3
 
 
 def unpack_limit() -> int:
     """Return the number of bytes that an archive may unpack to."""
-    text = os.environ.get(UNPACK_LIMIT, "").strip()
-    if not text:
-        return DEFAULT_LIMIT
+    text = os.environ.get(UNPACK_LIMIT, "").strip() or str(DEFAULT_LIMIT)
     # Twenty digits are more bytes than any machine has.
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) > 0):
         raise InvalidParameterError(
@@ -207,10 +202,6 @@ def check_bytes(size: int) -> None:
 
 
 # --- Transformers ---------------------------------------------------------------------------------
-# transformers counts the padding of a batch, and warns of a context that is too short though each
-# prompt with its answer fits.
-_OF_FILLED_BATCHES = "exceeded the model's predefined maximum length"
-_GENERATION = "transformers.generation.stopping_criteria"
 # Every layer is built before the weights are read; the deepest models have some hundred.
 _MOST_LAYERS, _MOST_BYTES = 10_000, 2**24
 
@@ -244,16 +235,14 @@ def loaded_tokenizer(folder: str | Path, *, feature: str) -> Any:
 @contextmanager
 def without_bars() -> Iterator[None]:
     """Hide the loading bars of transformers."""
-    from transformers.utils import logging as untyped
-
-    theirs: Any = untyped  # the package says nothing of its types
-    shown = theirs.is_progress_bar_enabled()
-    theirs.disable_progress_bar()
+    bars: Any = require("transformers.utils.logging", extra="lm", feature="Loading a model")
+    was_shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
-            theirs.enable_progress_bar()
+        if was_shown:
+            bars.enable_progress_bar()
 
 
 @contextmanager
@@ -261,9 +250,9 @@ def generating_in_batches() -> Iterator[None]:
     """Hide the warning that a batch is longer than the context because of its padding."""
 
     def keep(record: logging.LogRecord) -> bool:
-        return _OF_FILLED_BATCHES not in record.getMessage()
+        return "exceeded the model's predefined maximum length" not in record.getMessage()
 
-    logger = logging.getLogger(_GENERATION)
+    logger = logging.getLogger("transformers.generation.stopping_criteria")
     logger.addFilter(keep)
     try:
         yield

@@ -1,11 +1,15 @@
-"""Suggestions for unknown names, and names registered by other packages as entry points."""
+"""Unknown names, names registered by other packages as entry points, and package fronts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import ast
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
@@ -13,10 +17,8 @@ from goalmeter._errors import GoalmeterError, InvalidParameterError
 # --- Names ----------------------------------------------------------------------------------------
 # Least similarity, as difflib's ratio: "gridy" may be "greedy" (0.73), "rat" not "random" (0.44).
 CUTOFF = 0.6
-# Letters of a name that are compared: difflib takes time with the square of the length.
-_LONGEST = 80
-# Longer lists are cut in a message.
-_SHOWN = 8
+_LONGEST = 80  # letters of a name that are compared: difflib takes time with their square
+_SHOWN = 8  # names that a message lists
 
 
 def nearest(name: object, known: Iterable[object], *, cutoff: float = CUTOFF) -> str | None:
@@ -40,8 +42,7 @@ def did_you_mean(
     >>> did_you_mean("mouze", ["mouse", "moth"], before="goalmeter/")
     '; did you mean goalmeter/mouse?'
     """
-    close = nearest(name, known)
-    if close is None:
+    if (close := nearest(name, known)) is None:
         return ""
     proposed = f"{before}{close}"
     return f"; did you mean {proposed!r}?" if quoted else f"; did you mean {proposed}?"
@@ -69,19 +70,14 @@ def listed(names: Iterable[object]) -> str:
 
 
 # --- Plugins --------------------------------------------------------------------------------------
-# A package adds an agent, a suite, an environment or a place where trials run by an entry point in
-# its own metadata,
+# A package adds an agent, a suite, an environment or a backend by an entry point in its metadata:
 #
 #     [project.entry-points."goalmeter.agents"]
 #     compass = "their_package.agents:COMPASS"
 #
-# and from then on the name stands wherever one of ours does. Entry points are read from metadata
-# alone: a package is imported when its name is asked for, and never to list what there is.
-
-AGENTS = "goalmeter.agents"
-SUITES = "goalmeter.suites"
-ENVIRONMENTS = "goalmeter.environments"
-BACKENDS = "goalmeter.backends"
+# It is imported when its name is asked for, and never to list what there is.
+AGENTS, SUITES = "goalmeter.agents", "goalmeter.suites"
+ENVIRONMENTS, BACKENDS = "goalmeter.environments", "goalmeter.backends"
 
 
 class PluginError(GoalmeterError):
@@ -130,3 +126,30 @@ def refuse_taken(group: str, names: Collection[str]) -> None:
                 f"{origin(entry)} registers {name!r} in {group}, which is a name of goalmeter's "
                 f"own; that package must choose another"
             )
+
+
+# --- Package fronts -------------------------------------------------------------------------------
+def lazy_front(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return a package's `__getattr__` and `__dir__`: names are imported when they are first used.
+
+    The imports of the package's `if TYPE_CHECKING:` block say where each name is.
+    """
+    homes = {
+        alias.name: statement.module
+        for block in ast.parse(Path(file).read_text(encoding="utf-8")).body
+        if isinstance(block, ast.If)
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+
+    def look_up(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if homes[name] == package:
+            return import_module(f"{package}.{name}")
+        value = getattr(import_module(str(homes[name])), name)
+        vars(sys.modules[package])[name] = value
+        return value
+
+    return look_up, lambda: sorted({*vars(sys.modules[package]), *homes})

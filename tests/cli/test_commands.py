@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,30 +34,6 @@ def test_version_and_help(run: Run) -> None:
     assert all(name in run("--help").out for name in names)
 
 
-def test_wrong_usage_is_status_2(run: Run) -> None:
-    wrong = (
-        ["meg", "mdp"],
-        ["meg", "causal", "m.bif"],
-        ["nothing"],
-        ["demo", "--seed", "-1"],
-        ["reflect", "naive", "--steps", "0"],
-        ["report"],
-    )
-    for arguments in wrong:
-        done = run(*arguments)
-        assert done.status == 2 and done.out == "" and "Traceback" not in done.err
-
-
-def test_short_help_lists_meg_first_and_cuts_no_summary(run: Run) -> None:
-    for command, first in ((), "meg"), (("meg",), "mdp"):
-        done = run(*command, "-h")
-        assert done.status == 0 and done == run(*command, "--help")
-        summaries = [line.split(None, 1) for line in done.out.split("Commands:\n")[1].splitlines()]
-        assert summaries[0][0] == first
-        assert all(len(text) <= 60 and text.endswith(".") for _, text in summaries)
-        assert "..." not in done.out.split("Commands:\n")[1]
-
-
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
@@ -75,23 +50,6 @@ def test_short_help_lists_meg_first_and_cuts_no_summary(run: Run) -> None:
 def test_what_was_meant_is_suggested(run: Run, arguments: list[str], hint: str) -> None:
     done = run(*arguments)
     assert done.status == 2 and done.out == "" and hint in done.err
-
-
-def test_an_unused_seed_is_accepted_and_not_advertised(run: Run, tmp_path: Path) -> None:
-    for command in ("agents", "status", "runs", "report"):
-        text = run(command, "--help").out
-        assert "Nothing here is random" in text and "[default: 0]" not in text
-    assert run("runs", tmp_path, "--json", "--seed", "3").status == 0
-
-
-def test_a_missing_extra_is_named(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for options in (), ("--dry-run",):
-        done = run("demo", "--out", tmp_path / "out", *options)
-        assert done.status == 2 and "pip install 'goalmeter[report]'" in done.err
-        assert not (tmp_path / "out").exists()
 
 
 def test_the_demo_ends_with_the_path_of_its_report(

@@ -17,7 +17,6 @@ SMALL = ("--sizes", "7", "--complexities", "1", "--grids", "2", "--trajectories"
     [
         ("navigate", "greedy", "--sizes", "7,9", "--grids", "4", "--trajectories", "3"),
         ("reflect", "naive", "--steps", "5", "--seeds", "3", "--environment", "DejaVu"),
-        ("reflect", "naive", "--steps", "5", "--seeds", "3", "--on", "processes:2"),
     ],
 )
 def test_what_is_told_is_what_is_made(
@@ -55,12 +54,3 @@ def test_all_commands_tell_the_same_fields(run: Callable[..., Any], tmp_path: Pa
     text = run(*commands[3], "--dry-run").out
     # One chunk needs one process.
     assert "1 (processes:4)" in text and "utilities" in text and "a trial is a" in text
-
-
-def test_prices_make_it_money(run: Callable[..., Any]) -> None:
-    prices = ("--price-in", "1", "--price-out", "2", "--answer-tokens", "10")
-    done = run("navigate", "vllm/somebody/model", *SMALL, *prices, "--dry-run", "--json")
-    (told,) = json.loads(done.out)["forecasts"]
-    for end in ("least", "most"):
-        expected = (told["prompt_tokens"][end] + 2 * told["output_tokens"][end]) / 1e6
-        assert told["usd"][end] == pytest.approx(expected)

@@ -15,24 +15,6 @@ import goalmeter as gm
 Run = Callable[..., Any]
 
 
-def test_a_search_that_is_interrupted_prints_what_it_has(
-    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def at_the_keyboard(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("goalmeter.meg.linear._climb", at_the_keyboard)
-    arguments = ["meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--unknown", "state"]
-    done = run(*arguments, "--timeout", "60", "--json")
-    assert done.status == 130
-    result = json.loads(done.out)
-    assert result["stopped"] == "interrupt"
-    assert 0 <= result["meg"] <= 0.1927447 + 1e-6 and result["upper_bound"] >= 0.1927447
-    assert "interrupted; this is the best so far" in done.err
-    refused = run(*arguments, "--timeout", "0")
-    assert refused.status == 2 and "--timeout" in refused.err
-
-
 def test_json_is_one_object_and_nothing_else(run: Run, files: Path) -> None:
     done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz", "--json")
     assert done.status == 0
@@ -75,40 +57,6 @@ def test_bad_input_is_one_line_on_standard_error(
 HOSTILE = "\x1b[31m[red]<b>"
 
 
-@pytest.fixture
-def causal(tmp_path: Path) -> Path:
-    """The same mouse as a network, and its files."""
-    side = ["left", "right"]
-    network = gm.CausalBayesianNetwork(
-        {"S": side, "D": side, "T": ["cheese", "none"]},
-        {"D": ["S"], "T": ["S", "D"]},
-        {
-            "S": [0.5, 0.5],
-            "D": [[0.8, 0.2], [0.2, 0.8]],
-            "T": lambda s, d: "cheese" if s == d else "none",
-        },
-    )
-    network.to_bif(tmp_path / "m.bif")
-    (tmp_path / "u.json").write_text('[{"variables": ["T"], "values": [1, -1]}]')
-    (tmp_path / "bad.json").write_text('[{"variables": ["T"], "values": [1]}]')
-    (tmp_path / "bad.bif").write_text((tmp_path / "m.bif").read_text().replace("0.8", "0.7"))
-    (tmp_path / "t.csv").write_text("S,D\n" + "left,left\n" * 8 + "right,left\n" * 2)
-    return tmp_path
-
-
-def test_a_causal_model_gives_the_papers_numbers(run: Run, causal: Path) -> None:
-    for goal in (["--target", "T"], ["--utility", causal / "u.json"], ["--sensitivity", "2"]):
-        done = run("meg", "causal", causal / "m.bif", "--decision", "D", *goal, "--json")
-        assert done.status == 0, done.err
-        assert done.out.count("\n") == 1
-        result = json.loads(done.out)
-        assert result["meg"] == pytest.approx(np.log(2) - 0.5004024, abs=1e-6)
-        assert result["rationality"] == pytest.approx(np.log(2), abs=1e-6)
-        assert result["maximum"] == pytest.approx(np.log(2))
-        assert result["fraction"] == pytest.approx(result["meg"] / result["maximum"])
-        assert result["upper_bound"] >= result["meg"] and isinstance(result["method"], str)
-
-
 def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> None:
     network = gm.CausalBayesianNetwork(
         {"D": ["a", HOSTILE], HOSTILE: ["a", "b"]},
@@ -121,16 +69,3 @@ def test_names_of_a_file_cannot_steer_the_terminal(run: Run, tmp_path: Path) -> 
         done = run("meg", "causal", tmp_path / "m.bif", "--decision", "D", *goal)
         assert "\x1b" not in done.out + done.err
         assert "\\x1b[31m[red]<b>" in done.out + done.err
-
-
-def test_interruption_has_the_status_of_the_signal(
-    run: Run, files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from goalmeter.commands import meg as measure_mdp
-
-    def stop(*arguments: object, **options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(measure_mdp, "load_policy", stop)
-    done = run("meg", "mdp", files / "m.npz", "--policy", files / "p.npz")
-    assert done.status == 130 and done.out == "" and "Traceback" not in done.err

@@ -42,24 +42,13 @@ def test_trials_that_all_fail_have_a_status_and_cannot_steer(run: Run, agents: P
     [
         (["reflect"], "AGENT is missing: name one, such as rc(naive)"),
         (["reflect", "naif"], "there is no agent 'naif'; did you mean 'naive'?"),
-        (["reflect", "mine.py"], "mine.py is a file; say which of its agents: mine.py:NAME"),
-        (["reflect", "none.py:agent"], "there is no file none.py"),
-        (["reflect", "rc(naive"], "there is no agent 'rc(naive': a bracket is missing"),
-        (["reflect", "constant(-1)"], "in constant(K), K is a whole number, 0 or more"),
-        (["reflect", "x.txt:agent"], "expected a file that ends in .py, as in my_agent.py:agent"),
         (["reflect", "mine.py:short"], "mine.py:short: short(history) cannot be called as it"),
-        (["reflect", "rc(mine.py:short)"], "mine.py:short: short(history) cannot"),
-        (["reflect", "naive", "--environment", "opposite(x"], "'opposite(x': a bracket is missing"),
-        (["reflect", "naive", "--environment", "w.txt:W"], "file that ends in .py, as in my_wo"),
         (
             ["reflect", "naive", "--environment", "opposite(opposite(DejaVu))"],
             "the opposite of an opposite is DejaVu itself; name that",
         ),
-        (["reflect", "mine.py:agnt"], "mine.py has no agent 'agnt'; did you mean mine.py:agent?"),
         (["reflect", "naive", "--environment", "x"], "there is no environment 'x'"),
-        (["reflect", "naive", "--environment", "mine.py:agent"], "expected a class derived from"),
         (["reflect", "naive", "--out", "."], ". holds 'mine.py' and no run.json"),
-        (["reflect", "naive", "--opposite-reading", "x"], "expected 'literal' or 'unnegated'"),
         (["report", "."], ". is no run: it has no run.json"),
         (["replicate", "meg-cliffworld", "--agents", "all"], "meg-cliffworld has no option --agen"),
     ],
@@ -71,30 +60,6 @@ def test_what_reflect_and_report_refuse(
     assert done.status == 2 and done.out == "" and "Traceback" not in done.err
     (error,) = [line for line in done.err.splitlines() if line.startswith("goalmeter: ")]
     assert message in error
-
-
-@pytest.mark.parametrize("against", ["naif", "mine.py:short", "mine.py:agnt", "none.py:x"])
-def test_a_second_agent_is_looked_at_before_the_first_is_played(
-    run: Run, agents: Path, against: str
-) -> None:
-    done = run("reflect", "naive", *SHORT, "--against", against, "--out", "run")
-    assert done.status == 2 and done.out == ""
-    assert done.err.startswith("goalmeter: ") and done.err.count("\n") == 1
-    assert not (agents / "run").exists() and not (agents / "run.against").exists()
-
-
-def test_the_folder_of_the_second_agent_is_told(run: Run, agents: Path) -> None:
-    options = ["reflect", "naive", *SHORT, "--against", "random"]
-    result = json.loads(run(*options, "--out", "run", "--json").out)
-    assert result["run"] == str((agents / "run").resolve())
-    assert result["against_run"] == str((agents / "run.against").resolve())
-    assert "against_run" not in json.loads(run(*options, "--json").out)
-    longer = run(
-        "reflect", "naive", *SHORT, "--against", "constant", "--out", "new", "--steps", "8"
-    )
-    assert longer.status == 0
-    done = run("reflect", "q-learner", *SHORT, "--against", "naive", "--out", "new")
-    assert done.status == 2 and "new.against holds another run" in done.err
 
 
 def test_an_interrupted_measurement_says_what_is_kept(

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from goalmeter._errors import InvalidFileError
 from goalmeter.cli import output
 from goalmeter.commands.declare import Command
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.runs import StatusOptions, runs, status
+from goalmeter.commands.runs import StatusOptions, status
 from goalmeter.reflection import measure
 from goalmeter.runs import Study, carry_out
 
@@ -39,42 +38,6 @@ def test_a_finished_run_of_reflection(tmp_path: Path) -> None:
     assert outcome.text == f"{tmp_path / 'run'}: it is finished: 4 of 4 trials"
     (told,) = json.loads(json_text(outcome.json))["runs"]
     assert (told["done"], told["total"], told["state"]) == (4, 4, "finished")
-
-
-def test_one_folder_that_is_no_run_is_an_error_and_among_others_a_row(tmp_path: Path) -> None:
-    small(tmp_path / "good")
-    with pytest.raises(InvalidFileError, match="does not exist; expected the folder of a run"):
-        status([tmp_path / "none"])
-    outcome = status([tmp_path / "good", tmp_path / "none"])
-    rows = cells(outcome, "Runs")
-    assert [row[0] for row in rows.values()] == ["finished", "unreadable"]
-    assert (
-        outcome.incomplete
-        == f"{tmp_path / 'none'} does not exist; expected the folder of a "
-        + ("run, as --out named it")
-    )
-
-
-def test_runs_are_listed_and_damaged_ones_say_why(tmp_path: Path) -> None:
-    small(tmp_path / "a")
-    small(tmp_path / "b", "xyz")
-    (tmp_path / "b" / "run.json").write_text("{")
-    outcome = runs(tmp_path)
-    rows = cells(outcome, "Runs below")
-    assert list(rows) == [str(tmp_path / "a"), str(tmp_path / "b")]
-    assert rows[str(tmp_path / "a")][:5] == ["finished", "test", "nobody", "2 of 2 (100%)", "–"]
-    (table,) = outcome.tables
-    assert len(table.notes) == 1 and "run.json is no JSON" in table.notes[0]
-    (tmp_path / "empty").mkdir()
-    assert runs(tmp_path / "empty").text == f"There is no run below {tmp_path / 'empty'}."
-
-
-def test_a_training_is_told_by_its_files(tmp_path: Path) -> None:
-    (tmp_path / "training.json").write_text('{"name": "mouse"}')
-    assert cells(status([tmp_path]), "Run ")["state"] == ["incomplete"]
-    (tmp_path / "manifest.json").write_text("{}")
-    rows = cells(status([tmp_path]), "Run ")
-    assert rows["state"] == ["finished"] and rows["agent"] == ["mouse"]
 
 
 def test_the_commands(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -9,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from goalmeter.agents import local_models
-from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.commands.runs import report_runs
-from goalmeter.demo import organisms, run
-from goalmeter.demo.run import REFLECTING, demo
-from goalmeter.navigation.rollouts import load
+from goalmeter.commands.outcome import Outcome
+from goalmeter.demo import organisms
+from goalmeter.demo.run import demo
 from goalmeter.organisms import organism_names
 from goalmeter.report.page import render
 
 # Models are asked in this process, where Inspect calls its own libraries in ways that they have
 # given up.
 pytestmark = [
+    pytest.mark.slow,
     # What all of its tests look at is made once, by one worker.
     pytest.mark.xdist_group("demo"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning:inspect_ai"),
@@ -88,24 +86,6 @@ def test_walks_are_kept_and_the_report_is_reproducible(
     assert again.report.read_bytes() == outcome.report.read_bytes()
 
 
-def test_the_models_walk_in_runs_that_report_reads(outcome: Outcome, tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai")
-    measured = outcome.json["organisms"]
-    assert measured["missing"] is None
-    assert [run["agent"] for run in measured["behaviour"]] == [*MODELS, *MODELS]
-    assert outcome.report is not None
-    runs = [
-        outcome.report.parent / "organisms" / "seed-0" / "goalmeter_mouse" / suite
-        for suite in SMALL
-    ]
-    done = report_runs(runs, tmp_path / "report.html").json
-    assert [run["agent"] for run in done["runs"]] == ["goalmeter/mouse"] * 2
-    walks = [walk for run in runs for walk in load(run).trajectories]
-    assert {walk.outcome for walk in walks} <= {"arrived", "cap"}
-    page = outcome.report.read_text(encoding="utf-8")
-    assert "What they said at the first step" in page and "&lt;think&gt; target" in page
-
-
 def test_without_language_models_ideal_organisms_walk_and_the_page_says_so(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -129,74 +109,3 @@ def test_the_mole_does_not_act_on_rows_that_it_does_not_see(outcome: Outcome) ->
     flips = {(row["organism"], row["cells"]): row["flips"]["value"] for row in outcome.json["use"]}
     assert len(flips) == 4
     assert flips["mouse", organisms.UNSEEN] > 0.6 and flips["mole", organisms.UNSEEN] < 0.4
-
-
-def test_the_terminal_has_the_summary_and_the_path_and_no_tables(outcome: Outcome) -> None:
-    assert outcome.tables == () and outcome.report is not None
-    lines = outcome.text.splitlines()
-    assert len(lines) < 60 and max(map(len, lines)) <= 100
-    assert lines[0] == "How goal-directed are these agents?"
-    findings = [line for line in lines if line.startswith("- ")]
-    assert [line.partition(":")[0] for line in findings[:4]] == [f"- {n}" for n in organism_names()]
-    # What the terminal says stands in the report too, which has the tables.
-    page = outcome.report.read_text(encoding="utf-8")
-    assert "The reality check raises the measure of naive" in " ".join(outcome.text.split())
-    assert page.count("<table") > 15
-    wants = outcome.json["organisms"]["wants"]
-    assert [run["agent"] for run in wants][:4] == list(MODELS)
-    assert {want["verdict"] for want in wants} <= {
-        "pursues",
-        "no evidence of a goal",
-        "inconclusive",
-    }
-
-
-def test_values_run_from_optimal_to_uniform(outcome: Outcome) -> None:
-    world, lake = outcome.json["cliff_world"], outcome.json["frozen_lake"]
-    known = [row["known_utility"]["meg"] for row in world]
-    assert known == sorted(known, reverse=True)
-    assert known[0] == pytest.approx(40.2025, abs=1e-4)
-    assert known[-1] == pytest.approx(0.0, abs=1e-9)
-    for row in world:
-        assert row["known_utility"]["meg"] <= row["unknown_utility"]["meg"] + 1e-6
-        assert row["known_utility"]["certified"] and row["unknown_utility"]["certified"]
-    returns = [row["expected_return"] for row in lake]
-    assert returns == sorted(returns, reverse=True)
-    assert lake[0]["unknown_utility"]["fraction"] > 0.9 and lake[2]["known_utility"]["meg"] < 1e-9
-
-
-def test_intervals_hold_the_exact_value(outcome: Outcome) -> None:
-    for row in outcome.json["logged"]:
-        low, high = row["interval"]
-        assert low <= row["exact"] <= high, row["agent"]
-        assert row["n"] == run.LOG_EPISODES
-
-
-def test_the_reality_check_raises_the_learners_and_not_the_others(outcome: Outcome) -> None:
-    rows = {row["agent"]: row for row in outcome.json["reflection"]}
-    assert list(rows) == list(REFLECTING)
-    for learner in ("naive", "q-learner"):
-        assert rows[f"rc({learner})"]["measure"] > rows[learner]["measure"] + 0.2
-    assert rows["constant"]["measure"] == rows["rc(constant)"]["measure"] == 0
-    for row in rows.values():
-        averages = [e["reward_per_step"] for e in row["environments"]]
-        assert len(averages) == 50 and sum(averages) / 50 == pytest.approx(row["measure"])
-        assert row["failures"] == 0
-    thesis = "The reality check raises the measure of naive (+"
-    assert outcome.report is not None and thesis in outcome.report.read_text(encoding="utf-8")
-
-
-def test_without_gymnasium_the_page_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "gymnasium", None)
-    lake, section = run._frozen_lake()
-    assert lake is None
-    assert "not measured" in section.title
-    assert "pip install 'goalmeter[rl]'" in section.text[0]
-
-
-def test_json_holds_infinities_as_words_and_nan_as_null() -> None:
-    text = json_text({"a": float("inf"), "b": [-float("inf"), float("nan")], "c": (1, "ε")})
-    assert json.loads(text) == {"a": "inf", "b": ["-inf", None], "c": [1, "ε"]}
-    assert "\n" not in text

@@ -10,7 +10,6 @@ import pytest
 import goalmeter as gm
 from goalmeter import GoalmeterError
 from goalmeter.agents.abilities import NamedAgent
-from goalmeter.commands import meg
 from goalmeter.commands.declare import InterruptedCommand
 from goalmeter.commands.meg import measure_mdp
 from goalmeter.tabular.trajectories import sample_trajectories
@@ -38,14 +37,6 @@ def test_the_reward_is_the_default_goal(files: Path) -> None:
     assert names[:2] == ["MEG", "proven gap to the bound"] and "baseline: optimal policy" in names
 
 
-def test_a_reference_takes_the_place_of_the_uniform_policy(files: Path) -> None:
-    outcome = measure_mdp(
-        files / "mdp.npz", policy=files / "policy.npz", reference=files / "uniform.npz"
-    )
-    assert outcome.json["meg"] == pytest.approx(23.788597, abs=1e-6)
-    assert outcome.json["baselines"] == {}
-
-
 def test_trajectories_give_an_interval(files: Path) -> None:
     outcome = measure_mdp(files / "mdp.npz", trajectories=files / "log.npz")
     low, high = outcome.json["interval"]
@@ -68,36 +59,6 @@ def test_trajectories_give_an_interval(files: Path) -> None:
 def test_options_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
     with pytest.raises(GoalmeterError, match=re.escape(message)):
         measure_mdp("mdp.npz", **options)
-
-
-def test_a_network_tells_of_its_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch", reason="needs torch: pip install 'goalmeter[neural]'")
-    stay = [[0, 1, 0], [0, 1, 0]], [[0, 0, 1], [0, 0, 1]]
-    mdp = gm.TabularMDP([[[0, 1, 0], [0, 0, 1]], *stay], [0, 1, -1], horizon=2)
-    mdp.to_npz(tmp_path / "mouse.npz")
-    np.savez(tmp_path / "policy.npz", policy=[[0.8, 0.2], [0.5, 0.5], [0.5, 0.5]])
-    assert meg.NETWORK_SEEDS == 5
-    monkeypatch.setattr(meg, "NETWORK_SEEDS", 2)
-    # On a busy machine a fit takes long enough to be told of a second time.
-    monkeypatch.setattr("goalmeter.meg.result.FIRST_WORD", float("inf"))
-    told: list[str] = []
-    outcome = measure_mdp(
-        tmp_path / "mouse.npz",
-        policy=tmp_path / "policy.npz",
-        unknown="network",
-        progress=told.append,
-    )
-    assert outcome.json["meg"] == pytest.approx(0.192745, abs=1e-4)
-    assert sum(line.startswith("network: restart") for line in told) == 2
-
-
-def test_a_search_that_is_stopped_in_time_says_so(files: Path) -> None:
-    outcome = measure_mdp(
-        files / "mdp.npz", policy=files / "policy.npz", unknown="state", timeout=1e-6
-    )
-    assert outcome.json["stopped"] == "timeout"
-    assert 0 <= outcome.json["meg"] <= 26.7942 <= outcome.json["upper_bound"]
-    assert ("stopped by", "the timeout") in outcome.tables[0].rows
 
 
 def test_a_search_that_is_interrupted_hands_on_what_it_has(

@@ -14,16 +14,12 @@ from goalmeter import cli
 from goalmeter._errors import InvalidParameterError
 from goalmeter.agents.grid_agents import navigator
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.options import ModelOptions, bounds, numbers, words
 from goalmeter.commands.outcome import Outcome, json_text
-from goalmeter.navigation import SUITES, suite, suite_named, walks
+from goalmeter.navigation import suite, walks
 from goalmeter.navigation.behaviour import behaviour
 from goalmeter.navigation.frames import Comparison
-from goalmeter.navigation.keys import keys
 from goalmeter.navigation.rollouts import load
-from goalmeter.navigation.suite_definition import KeyUse
 from goalmeter.pages import navigation_tables
-from goalmeter.report.tables import print_tables
 from goalmeter.statistics.clusters import Estimate
 from goalmeter.statistics.verdicts import Equivalence, SignedRanks
 
@@ -57,22 +53,6 @@ def test_json_has_the_cells_and_agents_beside_them() -> None:
     assert set(navigate("greedy", **SMALL).json["references"]) == {"optimal", "random"}
 
 
-def test_tables_tell_a_plan_from_a_compass() -> None:
-    outcome = navigate("greedy", **(SMALL | {"grids": 6}))
-    shown = rows(outcome, "maze: agents")
-    assert list(shown) == ["greedy", "optimal", "random"]
-    overall = outcome.json["overall"][0]
-    assert number(shown["greedy"][0]) == pytest.approx(100 * overall["accuracy_detour"], abs=0.05)
-    assert number(shown["greedy"][1]) == pytest.approx(100 * overall["accuracy"], abs=0.05)
-    assert number(shown["greedy"][0]) < 60 < number(shown["greedy"][1])
-    assert [number(cell) for cell in shown["optimal"]] == [100, 100, 100, 100, 0]
-    cells = rows(outcome, "greedy by size and complexity")
-    # In a room there is no detour, and the compass is never wrong.
-    assert cells["7, 0"][2] == "–" and cells["7, 0"][3].startswith("100.0%")
-    assert cells["7, 0"][:1] == ["6 × 2"] and len(cells["7, 1"]) == 7
-    print_tables(outcome.tables)
-
-
 @pytest.mark.parametrize(
     ("interval", "wilcoxon", "equal", "expected"),
     [
@@ -102,45 +82,6 @@ def test_a_frame_is_told_apart_by_both_tests(
     assert navigation_tables.verdict(comparison) == expected
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SUITES)
-def test_every_suite_has_its_tables(name: str) -> None:
-    """Which ones is asked of its record, so that a new suite is held to them too."""
-    record = suite_named(name)
-    options = SMALL if record.has_complexity else {"grids": 6}
-    outcome = navigate("key-seeker", suite=name, **options)
-    captions = [table.caption for table in outcome.tables]
-    if record.has_complexity:
-        assert any("by size and complexity" in caption for caption in captions)
-    if record.has_frames:
-        assert outcome.json["frames"]["margin"] == 0.05
-        (table,) = (t for t in outcome.tables if "frames" in t.caption)
-        assert len(table.rows) == 4 * 4  # agents by frames
-        # It does the same in all of them, but so few grids do not show that it does so in others.
-        assert {row[2].text for row in table.cells if row[0].text == "optimal"} == {
-            "cannot be told"
-        }
-    if record.key is None:
-        return
-    assert "The key: how often it is taken, and how often by chance" in captions
-    taken = rows(outcome, "The key: how often it is taken, and how often by chance")
-    assert list(taken) == ["key-seeker", "optimal", "greedy", "random"]
-    assert taken["key-seeker"][0].startswith("100.0%")
-    of_key = keys(list(walks(navigator("key-seeker"), suite(name, grids=6))))[0]
-    assert taken["key-seeker"][1] == f"{of_key.pick_up.chance:.1%}"
-    assert taken["key-seeker"][2] == f"{of_key.pick_up.shortest:.1%}"
-    stages = rows(outcome, "Optimal actions on each part of the way")
-    before_key = number(stages["key-seeker"][0])
-    # Fetching the key is right where it is needed, and where it lies on one of two equal ways.
-    is_detour = record.key is KeyUse.OPENS_NOTHING and not record.is_paired
-    assert (before_key == 100) == (not is_detour)
-    if is_detour:
-        assert taken["key-seeker"][5].startswith("100.0%")  # of wrong moves, towards the key
-    if record.is_paired:
-        assert rows(outcome, "The same worlds")["optimal"][0] == "100.0%"
-        assert "optimal, without key" in rows(outcome, f"{name}: agents")
-
-
 def test_a_run_is_kept_and_continued(tmp_path: Path) -> None:
     first = navigate("random", **SMALL, out=tmp_path / "run")
     assert first.json["run"] == str((tmp_path / "run").resolve())
@@ -155,11 +96,11 @@ def test_what_is_refused() -> None:
         navigate(None)
     with pytest.raises(InvalidParameterError, match="or a language model as PROVIDER/NAME"):
         navigate(None)
-    typed = ModelOptions(temperature=1.0, options=("a=1",), from_log=(Path("x.eval"),))
+    typed = {"temperature": 1.0, "options": ("a=1",), "from_log": (Path("x.eval"),)}
     with pytest.raises(
         InvalidParameterError, match=r"^--temperature, -M, --from-log: .* greedy is"
     ):
-        navigate("greedy", model=typed)
+        navigate("greedy", **typed)
     with pytest.raises(InvalidParameterError, match="no agent 'gredy'; did you mean"):
         navigate("gredy")
     with pytest.raises(
@@ -168,20 +109,6 @@ def test_what_is_refused() -> None:
         navigate("greedy", suite="mazes")
     with pytest.raises(InvalidParameterError, match="complexities are those of mazes"):
         navigate("greedy", suite="key-door", complexities=[1.0])
-
-
-def test_options_with_commas_and_bounds() -> None:
-    assert numbers("--sizes", "7, 9", int) == [7, 9] and numbers("--sizes", None, int) is None
-    assert numbers("--complexities", "0,0.5,1", float) == [0.0, 0.5, 1.0]
-    assert words("--x", "reflect, swap") == ["reflect", "swap"] and words("--x", None) is None
-    assert bounds("--distance", ["4-8", "9 - 12"]) == [(4, 8), (9, 12)]
-    assert bounds("--distance", None) is None and bounds("--distance", []) is None
-    with pytest.raises(InvalidParameterError, match="--sizes is '7,x', expected whole numbers"):
-        numbers("--sizes", "7,x", int)
-    with pytest.raises(InvalidParameterError, match="--complexities is 'all', expected numbers"):
-        numbers("--complexities", "all", float)
-    with pytest.raises(InvalidParameterError, match="--detour is '4', expected two whole numbers"):
-        bounds("--detour", ["4"])
 
 
 def test_from_the_command_line(
@@ -197,7 +124,14 @@ def test_from_the_command_line(
     result = json.loads(output.out)
     assert [cell["condition"]["distance"] for cell in result["cells"]] == [[4, 6], [8, 12]]
     assert "reference agent: random" in output.err
-    monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", "greedy", "--top-p", "0.5"])
-    with pytest.raises(SystemExit, match="2"):
-        cli.main()
-    assert "--top-p: for language models only" in capsys.readouterr().err
+    for typed, message in (
+        (("greedy", "--top-p", "0.5"), "--top-p: for language models only"),
+        (("greedy", "--sizes", "7,x"), "--sizes is '7,x', expected whole numbers"),
+        (("greedy", "--complexities", "all"), "--complexities is 'all', expected numbers"),
+        (("greedy", "--detour", "4"), "--detour is '4', expected two whole numbers"),
+        (("hf/./none", "--dry-run"), "there is no folder './none'"),
+    ):
+        monkeypatch.setattr("sys.argv", ["goalmeter", "navigate", *typed])
+        with pytest.raises(SystemExit, match="2"):
+            cli.main()
+        assert message in capsys.readouterr().err

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands.declare import PlaceOptions
 from goalmeter.commands.navigate import navigate
-from goalmeter.commands.replicate import replicate
+from goalmeter.commands.options import PlaceOptions
 
 
 def test_what_is_given_is_taken() -> None:
@@ -39,8 +38,3 @@ def test_what_is_refused(on: str | None, workers: int | None, message: str) -> N
 def test_language_models_are_asked_by_this_process(said: dict[str, object]) -> None:
     with pytest.raises(InvalidParameterError, match="goalmeter/mouse is a language model, which"):
         navigate("goalmeter/mouse", **said)  # type: ignore[arg-type]
-
-
-def test_a_replication_looks_at_its_place_first() -> None:
-    with pytest.raises(InvalidParameterError, match="no execution backend 'nowhere'"):
-        replicate("tempting-button", on="nowhere")

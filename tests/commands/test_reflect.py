@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidParameterError
-from goalmeter.commands import reflect as reflect_module
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.commands.reflect import reflect
 from goalmeter.reflection import compare, load, measure
@@ -56,52 +55,6 @@ def test_a_second_agent_is_compared_on_the_same_trials(tmp_path: Path) -> None:
     assert len(outcome.tables[0].heads) == 7
 
 
-def test_trials_that_end_early_are_shown(tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text("def agent(*_):\n    return 7\n")
-    outcome = reflect(f"{tmp_path}/bad.py:agent", environments=NAMES, steps=9, seeds=2, on="here")
-    assert rows(outcome, 1)["ended early"] == ["6 of 6 trials ended early (6 illegal action)"]
-    assert rows(outcome, 0)["IgnoreRewards"][-1] == "4"
-    assert (
-        "6 of 6 trials ended early (6 illegal action); the first in Ignore"
-        in outcome.tables[1].notes[-1]
-    )
-    assert outcome.json["outcomes"] == {"illegal action": 6}
-    nothing = "no trial was finished: this number says nothing"
-    assert rows(outcome, 1)["measure"] == [f"0.000000; {nothing}"]
-    assert outcome.text == (
-        f"{tmp_path}/bad.py:agent: 6 of 6 trials ended early (6 illegal action); {nothing}"
-    )
-    compared = reflect("naive", environments=NAMES, steps=9, against=f"{tmp_path}/bad.py:agent")
-    assert compared.text.startswith(f"{tmp_path}/bad.py:agent: 30 of 30 trials ended early")
-    assert reflect("naive", environments=NAMES, steps=9).text == ""
-
-
-def test_limits_and_workers_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, Any]] = []
-
-    def watch(name: str, *arguments: Any, **options: Any) -> Any:
-        asked.append(options)
-        return measure("constant", *arguments, environments=options["environments"])
-
-    monkeypatch.setattr(reflect_module, "measure", watch)
-    monkeypatch.setattr("goalmeter.runs.cores", lambda: 5)
-    cases: list[tuple[str, dict[str, Any], tuple[float | None, str]]] = [
-        ("naive", {}, (None, "here")),
-        ("rc(ppo)", {}, (None, "processes:5")),
-        ("mine.py:a", {}, (60.0, "processes:5")),
-        ("mine.py:a", {"timeout": 0.0, "workers": 2}, (None, "processes:2")),
-        ("naive", {"workers": 1}, (None, "processes:1")),
-        ("naive", {"on": "processes:3"}, (None, "processes:3")),
-        ("mine.py:a", {"timeout": 7.0}, (7.0, "processes:5")),
-        ("naive", {"timeout": 7.0, "steps": 300_000}, (7.0, "processes:5")),
-    ]
-    for name, options, expected in cases:
-        asked.clear()
-        reflect(name, environments=["IgnoreRewards"], **({"steps": 9} | options))
-        assert (asked[0]["timeout"], asked[0]["on"]) == expected, (name, options)
-        assert len(asked) == (3 if options.get("steps", 9) <= 1000 else 1)
-
-
 def test_what_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match=r"AGENT is missing: name one, .* --list shows"):
         reflect(None)
@@ -136,6 +89,7 @@ def trials(folder: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_continued_and_gives_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

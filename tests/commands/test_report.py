@@ -39,16 +39,6 @@ def test_a_page_of_runs(runs: list[Path], tmp_path: Path) -> None:
     assert outcome.tables and told[0] == f"reading {runs[0]}"
 
 
-def test_only_a_page_is_replaced(runs: list[Path], tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    assert report_runs(runs[:1], page).report == report_runs(runs[:1], page).report
-    trials = next(path for path in runs[0].iterdir() if path.suffix == ".jsonl")
-    before = trials.read_bytes()
-    with pytest.raises(InvalidFileError, match="is not an HTML page, so it is not replaced"):
-        report_runs(runs[:1], trials)
-    assert trials.read_bytes() == before
-
-
 def test_what_is_refused(runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "page.html"
     with pytest.raises(InvalidParameterError, match="no run is given"):

@@ -91,28 +91,16 @@ class Disk(Counted):
             def write(self, data: Any, /) -> int:
                 return super().write(disk._part(self.fileno(), memoryview(data).cast("B")))
 
-        def opened(
-            file: Any,
-            mode: str = "r",
-            buffering: int = -1,
-            encoding: str | None = None,
-            errors: str | None = None,
-            newline: str | None = None,
-            closefd: bool = True,
-            opener: Any = None,
-        ) -> Any:
+        def opened(file: Any, mode: str = "r", buffering: int = -1, *text: Any, **more: Any) -> Any:
             if not set(mode) & set("wax+") or not disk._is_ours(file):
-                return system_open(
-                    file, mode, buffering, encoding, errors, newline, closefd, opener
-                )
+                return system_open(file, mode, buffering, *text, **more)
             disk._check(file)
-            raw = Raw(file, mode.replace("b", "").replace("t", ""), closefd, opener)
+            of_raw = {name: more.pop(name) for name in ("closefd", "opener") if name in more}
+            raw = Raw(file, mode.replace("b", "").replace("t", ""), **of_raw)
             if buffering == 0:
                 return raw
             buffered: Any = (io.BufferedRandom if "+" in mode else io.BufferedWriter)(raw)
-            return (
-                buffered if "b" in mode else io.TextIOWrapper(buffered, encoding, errors, newline)
-            )
+            return buffered if "b" in mode else io.TextIOWrapper(buffered, *text, **more)
 
         return opened
 

@@ -10,7 +10,7 @@ import pytest
 
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter.runs import Batch, Study, carry_out
-from goalmeter.runs.forecast import Forecast, Span, forecast_of, together, unmeasured
+from goalmeter.runs.forecast import Span, forecast_of
 
 
 def study(function: Any, count: int = 100, **more: Any) -> Study[Any]:
@@ -47,14 +47,6 @@ def test_what_is_kept_is_not_made_again(tmp_path: Path) -> None:
     assert finished.assumed == ("nothing is left to make",)
 
 
-def test_more_workers_take_less_time_and_are_not_started() -> None:
-    words = {f"{n} s": {"seconds": float(n)} for n in range(50)}
-    named = Study("clock", "goalmeter.runs.progress:in_words", words)
-    told = forecast_of(named, on="processes:4")
-    assert told.slots == 4 and "4 are made at once (processes:4)" in told.assumed[1]
-    assert forecast_of(named).slots == 1
-
-
 def test_what_is_wrong_with_all_trials_is_told() -> None:
     def refuses() -> None:
         raise InvalidParameterError("there is no such agent")
@@ -65,28 +57,3 @@ def test_what_is_wrong_with_all_trials_is_told() -> None:
         forecast_of(study(lambda n: 1 // 0))
     with pytest.raises(GoalmeterError, match="in this process only"):
         carry_out(study(lambda n: n), on="processes:2")
-
-
-def test_what_cannot_be_known_is_said_and_not_guessed(tmp_path: Path) -> None:
-    carry_out(study(lambda n: n, 60), out=tmp_path)
-    told = unmeasured(
-        study(lambda n: 1 // 0), "nobody knows", out=tmp_path, counted={"rows": 7}
-    )  # not one of them is made
-    assert (told.trials, told.kept, told.left) == (100, 60, 40)
-    assert told.hours is None and told.disk is None and told.counted == {"rows": 7}
-    assert told.assumed[0] == "nobody knows"
-
-
-def test_several_runs_are_told_as_one() -> None:
-    def of(trials: int, **more: Any) -> Forecast:
-        known: dict[str, Any] = {"hours": Span(1, 2), "disk": Span.of(10), "output_cap": 5}
-        counts: dict[str, Any] = {"trials": trials, "kept": 1, "left": trials - 1, "slots": 1}
-        return Forecast(name=str(trials), noun="walk", assumed=("alike",), **counts, **known | more)
-
-    told = together("all", [of(3), of(4)])
-    assert (told.name, told.trials, told.kept, told.left) == ("all", 7, 2, 5)
-    assert (told.hours, told.disk, told.output_cap) == (Span(2, 4), Span.of(20), 10)
-    assert told.assumed == ("alike",) and told.calls is None
-    # What one of them does not know is not known of all.
-    unknown = together("all", [of(3), of(4, hours=None, output_cap=None)], assumed=("so",))
-    assert unknown.hours is None and unknown.output_cap is None and unknown.assumed == ("so",)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.test_study import NAMED, SRC, local, played, seconds, user
+from runs.backends.places import played, user_file
+from runs.test_study import SRC, local
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter.runs import (
     Results,
     Study,
@@ -25,20 +26,17 @@ from goalmeter.runs import (
     stored_results,
 )
 
-__all__ = ["user"]  # a fixture
-
-
 KILLED = """
 import sys
 from pathlib import Path
-from runs.test_study import played
+from runs.backends.places import played
 from goalmeter.runs import carry_out
-carry_out(played(Path(sys.argv[1]), "slow", ["DejaVu"], 60), on="processes:2", out=sys.argv[2])
+carry_out(played(Path(sys.argv[1]), "slow", 24, ["DejaVu"]), on="processes:2", out=sys.argv[2])
 """
 
 
-def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
+def test_a_study_whose_process_is_killed_goes_on(tmp_path: Path) -> None:
+    user, out = user_file(tmp_path), tmp_path / "run"
     tests = Path(__file__).resolve().parents[1]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (SRC, tests)))}
     command = [sys.executable, "-c", KILLED, str(user), str(out)]
@@ -50,58 +48,19 @@ def test_a_study_whose_process_is_killed_goes_on(user: Path, tmp_path: Path) -> 
         driver.send_signal(signal.SIGKILL)
     lines, about = kept.read_bytes(), (out / "run.json").read_bytes()
     there = lines.count(b"\n")
-    assert 3 < there < 60
+    assert 3 < there < 24
     told: list[str] = []
-    study = played(user, "slow", ["DejaVu"], 60)
+    study = played(user, "slow", 24, ["DejaVu"])
     results = carry_out(study, on="processes:1", out=out, progress=told.append)
-    assert told[0] == f"slow: {there} of 60 trials were there already"
-    assert told[-1] == "slow: 60 of 60 trials"
+    assert told[0] == f"user: {there} of 24 trials were there already"
+    assert told[-1] == "user: 24 of 24 trials"
     # Nothing that was kept has changed, and it all is what an uninterrupted study finds.
     assert kept.read_bytes().startswith(lines[: lines.rfind(b"\n") + 1])
     assert (out / "run.json").read_bytes() == about
-    quick = carry_out(played(user, "good", ["DejaVu"], 60), on="processes:1")
+    quick = carry_out(played(user, "good", 24, ["DejaVu"]), on="processes:1")
     assert list(results) == list(quick) and list(results.values()) == list(quick.values())
     assert stored_results(read_run(out), study) == results
     assert set(keys_in(out)) == set(results) and set(keys_in(tmp_path / "none")) == set()
-
-
-def test_nothing_is_made_that_is_there(tmp_path: Path) -> None:
-    carry_out(seconds(3), out=tmp_path)
-    more = {**seconds(3).trials, "time 9": {"seconds": "no number"}}
-    study = Study[str]("clock", NAMED, more, what={"kind": "test", "times": 3})
-    with pytest.raises(TypeError, match="not supported between instances"):
-        carry_out(study, out=tmp_path)  # what was asked was the new one, and that is none
-    assert len(read_run(tmp_path).values) == 3
-    with pytest.raises(InvalidParameterError, match="times is 3 there, and 4 here"):
-        carry_out(seconds(4), out=tmp_path)
-
-
-def test_an_error_in_this_process_is_raised_as_it_was_and_all_before_is_kept(
-    tmp_path: Path,
-) -> None:
-    def breaks(key: str) -> str:
-        if key == "c":
-            raise ZeroDivisionError("by zero")
-        return key.upper()
-
-    with pytest.raises(ZeroDivisionError):
-        carry_out(local(breaks), out=tmp_path)
-    assert read_run(tmp_path).values == {"a": "A", "b": "B"}
-    assert carry_out(local(str.upper, "ab"), out=tmp_path) == {"a": "A", "b": "B"}
-
-
-def test_errors_name_the_study_and_the_trial() -> None:
-    def refuses(key: str) -> str:
-        raise InvalidFileError(f"{key} is no file")
-
-    with pytest.raises(InvalidFileError) as refused:
-        carry_out(local(refuses, noun="walk"))
-    assert str(refused.value) == "local, the walk 'a': a is no file"
-    study = Study[str]("clock", NAMED, {"x": {"seconds": "no number"}}, noun="walk")
-    with pytest.raises(GoalmeterError) as failed:
-        carry_out(study, on="processes:1")
-    assert str(failed.value).startswith("clock: the walk 'x' ended with exception: TypeError: ")
-    assert "the same command resumes there" in str(failed.value)
 
 
 # --- Tries that failed ----------------------------------------------------------------------------
@@ -128,15 +87,6 @@ def test_tries_that_failed_are_kept_and_made_again(tmp_path: Path) -> None:
         "a": "A",
     }
     assert go(tries(iter([]))) == {"a": "A", "b": "B"}
-
-
-def test_failures_that_are_final_are_counted_and_not_made_again(tmp_path: Path) -> None:
-    told: list[str] = []
-    study = local(lambda key: key, is_failure="a".__eq__, what={"kind": "test"})
-    for _ in range(2):
-        carry_out(study, out=tmp_path, progress=told.append)
-    assert told == ["local: 3 of 3 trials, 1 failed", "local: 3 of 3 trials were there already"]
-    assert list(read_run(tmp_path).values) == ["a", "b", "c"]
 
 
 def test_results_from_elsewhere_are_kept_first_and_count_as_there(tmp_path: Path) -> None:

@@ -29,15 +29,6 @@ def test_a_stage_is_made_once(tmp_path: Path) -> None:
     assert lines == ["test: first", "test: second"]
 
 
-def test_a_stage_that_fails_loses_none_before_it(tmp_path: Path) -> None:
-    what = {"kind": "test"}
-    with pytest.raises(ZeroDivisionError), Stages(tmp_path / "run", what) as stages:
-        stages.value("first", lambda: 1)
-        stages.value("second", lambda: 1 / 0)
-    with Stages(tmp_path / "run", what) as stages:
-        assert stages.kept("first") == 1 and stages.kept("second") is None
-
-
 def test_another_question_is_refused_and_lists_may_grow(tmp_path: Path) -> None:
     what = {"kind": "test", "seed": 0, "parts": ["a"]}
     with Stages(tmp_path / "run", what, grows=("parts",)) as stages:

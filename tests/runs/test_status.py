@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -16,12 +14,9 @@ from typing import Any
 import pytest
 
 from goalmeter._errors import InvalidFileError
-from goalmeter.runs import Stages, Study, carry_out, read_run
+from goalmeter.runs import Study, carry_out, keys_in, read_run
 from goalmeter.runs import status as watching_module
-from goalmeter.runs.lock import locked
-from goalmeter.runs.progress import Progress
-from goalmeter.runs.reading import counted, keys_of
-from goalmeter.runs.status import Watched, reporting_status, runs_below, status_of
+from goalmeter.runs.status import runs_below, status_of
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 WHAT = {"kind": "test", "agent": "nobody"}
@@ -65,57 +60,12 @@ def test_a_run_that_is_filled_says_who_works_on_what(tmp_path: Path, fast: None)
     assert running.rate is not None and running.left_seconds == pytest.approx(2 / running.rate)
     assert (running.pid, running.place) == (os.getpid(), "here")
     (worker,) = running.working
-    assert (worker.worker, worker.count) == (f"process {os.getpid()}", 1)
+    assert (worker.worker, worker.count) == ("batch 2", 1)
     assert running.sentence.startswith(f"it is running on {running.host} as process ")
     finished = status_of(tmp_path)
     assert (finished.state, finished.done, finished.left) == ("finished", 4, 0)
     assert finished.working == () and finished.left_seconds is None
     assert finished.sentence == "it is finished: 4 of 4 letters"
-
-
-def test_failures_and_tries_are_counted(tmp_path: Path) -> None:
-    def failing(key: str) -> str:
-        return "bad" if key in "bd" else "good"
-
-    settings: dict[str, Any] = {"is_failure": lambda result: result == "bad"}
-    carry_out(study(failing, **settings), out=tmp_path / "kept")
-    kept = status_of(tmp_path / "kept")
-    assert (kept.state, kept.done, kept.failed) == ("finished", 4, 2)
-    for _ in range(2):
-        carry_out(study(failing, **settings, tries_again=True), out=tmp_path / "tries")
-    tries = status_of(tmp_path / "tries")
-    assert (tries.state, tries.done, tries.failed, tries.left) == ("stopped", 2, 2, 2)
-    (tmp_path / "tries" / "status.json").unlink()
-    again = status_of(tmp_path / "tries", total=lambda what: 4)
-    assert (again.state, again.done, again.failed, again.left) == ("incomplete", 2, 2, 2)
-
-
-def test_a_run_that_fails_is_stopped_and_its_own_error_stands(tmp_path: Path) -> None:
-    def breaks(key: str) -> str:
-        if key == "b":
-            raise KeyboardInterrupt
-        return key
-
-    with pytest.raises(KeyboardInterrupt):
-        carry_out(study(breaks), out=tmp_path)
-    stopped = status_of(tmp_path)
-    assert (stopped.state, stopped.done, stopped.left) == ("stopped", 1, 3)
-    assert "the same command resumes it" in stopped.sentence
-
-
-def test_stages_say_which_one_is_being_made(tmp_path: Path, fast: None) -> None:
-    def make() -> int:
-        assert until(lambda: any(w.trials == ("second",) for w in status_of(tmp_path).working))
-        return 2
-
-    with Stages(tmp_path, {"kind": "probe"}) as stages:
-        stages.value("first", lambda: 1)
-        stages.value("second", make)
-    finished = status_of(tmp_path)
-    assert (finished.state, finished.done, finished.total) == ("finished", 2, None)
-    with pytest.raises(ZeroDivisionError), Stages(tmp_path, {"kind": "probe"}) as stages:
-        stages.value("third", lambda: 1 // 0)
-    assert status_of(tmp_path).state == "stopped"
 
 
 FILLER = """
@@ -157,60 +107,7 @@ def test_a_run_whose_driver_was_ended(tmp_path: Path, number: int) -> None:
     assert carry_out(study(), out=tmp_path / "run").keys() == set("abcd")
 
 
-def test_without_locks_the_drivers_words_tell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fast: None
-) -> None:
-    monkeypatch.setattr(fcntl, "flock", no_locks)
-    states = []
-
-    def look(key: str) -> str:
-        if key == "b":
-            assert until((tmp_path / "status.json").exists)
-            states.append(status_of(tmp_path).state)
-        return key
-
-    carry_out(study(look), out=tmp_path)
-    assert states == ["running"] and status_of(tmp_path).state == "finished"
-    said = json.loads((tmp_path / "status.json").read_text())
-    said |= {"state": "running", "host": "another", "total": 9}
-    (tmp_path / "status.json").write_text(json.dumps(said))
-    assert status_of(tmp_path).state == "running"  # its words are fresh
-    old = time.time() - 3600
-    said |= {"host": "another"}
-    (tmp_path / "status.json").write_text(json.dumps(said))
-    os.utime(tmp_path / "status.json", (old, old))
-    assert status_of(tmp_path).state == "killed"
-
-
-def no_locks(*_: object) -> None:
-    raise OSError(37, "No locks available")
-
-
 # --- What disturbs the watching disturbs nothing else ---------------------------------------------
-def test_a_status_that_cannot_be_written_is_lost_silently(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    monkeypatch.setattr("goalmeter.runs.store.write_text", lambda path, text: path.write_text(text))
-    assert carry_out(study(), out=tmp_path)["a"] == "A"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.json", "trials.jsonl"]
-
-
-def test_a_clock_that_jumps_changes_no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    progress = Progress("x", "trial", 10, 2, 0, None)
-    watched = Watched(progress)
-    clock[0] += 8.0
-    for _ in range(4):
-        progress.ended()
-    monkeypatch.setattr(time, "time", lambda: 0.0)  # set back to 1970
-    said = watched.to_json()
-    assert (said["done"], said["made"], said["rate"], said["seconds"]) == (6, 4, 0.5, 8.0)
-    assert (said["left_seconds"], said["updated"]) == (8.0, "1970-01-01T00:00:00Z")
 
 
 # --- Folders --------------------------------------------------------------------------------------
@@ -236,6 +133,8 @@ def test_folders_that_are_no_run_say_so_in_a_sentence(tmp_path: Path) -> None:
     assert "run.json is no JSON" in sentence(tmp_path / "foreign")
     trials = tmp_path / "runs" / "one" / "trials.jsonl"
     trials.write_text(trials.read_text().replace('{"key": "b"', '{"k": "b"'))
+    assert "line 2: expected a trial" in sentence(tmp_path / "runs" / "one")
+    trials.write_text(trials.read_text().replace('{"k": "b"', '{"key": "b"').replace('"B"', '"B'))
     assert "line 2: expected a trial" in sentence(tmp_path / "runs" / "one")
 
 
@@ -264,35 +163,13 @@ def test_runs_below_a_folder_are_listed_and_damaged_ones_say_why(tmp_path: Path)
         runs_below(tmp_path / "c" / "run.json")
 
 
-def test_what_keeps_no_trials_says_how_far_it_is(tmp_path: Path, fast: None) -> None:
-    progress = Progress("mouse", "step", 4, 0, 0, None)
-    with locked(tmp_path, ""), reporting_status(tmp_path, progress):
-        progress.ended()
-        assert until(lambda: status_of(tmp_path).done == 1)
-        running = status_of(tmp_path)
-        assert (running.state, running.kind, running.agent) == ("running", "steps", "mouse")
-    assert status_of(tmp_path).state == "stopped"
-    with locked(tmp_path, ""), reporting_status(tmp_path, progress):
-        for _ in range(3):
-            progress.ended()
-    assert status_of(tmp_path).state == "finished"
-
-
 # --- Keys -----------------------------------------------------------------------------------------
 def test_keys_are_those_of_the_lines_however_they_are_spelled(tmp_path: Path) -> None:
     keys = ["plain", 'with "quotes", "value": 3', "back\\slash", "ä\ud800", "a, failed 1", ""]
     trials = {key: {"key": key} for key in keys}
     every = Study("odd", lambda key: {"key": key}, trials, what=WHAT)
     carry_out(every, out=tmp_path)
-    assert list(keys_of(tmp_path / "trials.jsonl")) == list(read_run(tmp_path).values) == keys
+    assert list(read_run(tmp_path).values) == keys
     with (tmp_path / "trials.jsonl").open("a") as file:
         file.write('{"value": 1, "key": "turned"}\n{"key":"plain","value":2}\n{"key": "to')
-    assert list(keys_of(tmp_path / "trials.jsonl")) == [*keys, "turned", "plain"]
-
-
-def test_tries_count_where_their_trial_has_not_ended(tmp_path: Path) -> None:
-    keys = ["a, failed 1", "a, failed 2", "b, failed 1", "b", "c"]
-    lines = [json.dumps({"key": key, "value": 0}) + "\n" for key in [*keys, "c"]]
-    (tmp_path / "trials.jsonl").write_text("".join(lines))
-    assert counted(tmp_path / "trials.jsonl") == (2, 1)
-    assert counted(tmp_path / "none.jsonl") == (0, 0)
+    assert keys_in(tmp_path) == {*keys, "turned"}

@@ -53,15 +53,6 @@ def test_a_torn_last_line_is_dropped_and_written_over(tmp_path: Path) -> None:
     assert fill(tmp_path, c=4)["c"] == 4
 
 
-def test_a_key_counts_once_the_first_time(tmp_path: Path) -> None:
-    assert fill(tmp_path, a=1)["a"] == 1
-    assert fill(tmp_path, a=2) == {"a": 1}
-    assert (tmp_path / "trials.jsonl").read_text().count("\n") == 1
-    with (tmp_path / "trials.jsonl").open("a") as file:
-        file.write('{"key": "a", "value": 7}\n')
-    assert read_run(tmp_path).values == {"a": 1}
-
-
 @pytest.mark.parametrize("line", ["{", "7", '{"key": "a"}', '{"key": [1], "value": 2}', "\0\0"])
 def test_a_line_that_is_no_trial_is_named(tmp_path: Path, line: str) -> None:
     fill(tmp_path, a=1, b=2)
@@ -95,12 +86,6 @@ def test_a_run_grows_by_seeds_and_keeps_those_it_had(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameterError, match="seeds is \\[0, 1, 2, 3\\] there"):  # noqa: SIM117
         with RunStore(tmp_path, WHAT):  # grows was not said
             pass
-
-
-def test_a_run_without_trials_is_taken_over(tmp_path: Path) -> None:
-    fill(tmp_path, {"kind": "test", "agent": "mistyped"})
-    assert fill(tmp_path, a=1) == {"a": 1}
-    assert read_run(tmp_path).what == WHAT
 
 
 def test_folders_that_hold_something_else_are_left_alone(tmp_path: Path) -> None:

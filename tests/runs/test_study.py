@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 from test_plugins import install
 
-from goalmeter._errors import GoalmeterError, InvalidFileError, InvalidParameterError
+from goalmeter._errors import InvalidFileError, InvalidParameterError
 from goalmeter._names import plugins
 from goalmeter.runs import (
     Batch,
@@ -21,9 +19,8 @@ from goalmeter.runs import (
     check,
     read_run,
 )
-from goalmeter.runs.backends.registry import Here
-from goalmeter.runs.engine import BatchSize
-from goalmeter.runs.jobs import Working, calls
+from goalmeter.runs.engine import batch_size
+from goalmeter.runs.jobs import calls
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 # Any function of goalmeter's that is quick and takes plain values.
@@ -75,10 +72,7 @@ class Backwards:
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         for number, batch in reversed(list(enumerate(batches))):
             results = BatchResult([result for result, _ in calls(batch)], 1.0)
-            yield number, BatchResult.from_json(json.loads(json.dumps(results.to_json())))
-
-    def working(self) -> list[Working]:
-        return []
+            yield number, BatchResult.from_text(results.to_text())
 
 
 def test_a_backend_is_twenty_lines(tmp_path: Path) -> None:
@@ -121,81 +115,17 @@ def test_places_that_are_refused(on: str, timeout: float | None, message: str) -
         carry_out(seconds(1), on=on, timeout=timeout)
 
 
-def test_a_named_function_gives_the_same_here_as_from_a_process() -> None:
-    # Tuples cross as lists, so that a result does not tell where it was made.
-    study = Study[Any]("s", "goalmeter.reflection.trial:seeds_of", {"a": {"seeds": [3, 4]}})
-    assert carry_out(study) == {"a": [3, 4]}
-
-
-def test_a_backend_that_forgets_trials_is_an_error() -> None:
-    class Forgets(Here):
-        def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
-            yield from list(super().run(batches))[:2]
-
-    with pytest.raises(GoalmeterError, match="3 trials have no result, since Forgets ended"):
-        carry_out(seconds(5), on=Forgets())
-
-
 # --- Batches --------------------------------------------------------------------------------------
 
 
 def test_batches_hold_as_many_trials_as_are_worth_their_way() -> None:
-    size = BatchSize(slots=2, worthwhile=0.2)
-    assert size.next(1000) == 1  # nothing is known yet
-    size.took(1, 5.0)  # of which the imports are most
-    size.took(1, 0.01)
-    size.took(1, 0.01)
-    assert size.next(1000) == 20  # 0.2 s of 0.01 s each
-    assert size.next(80) == 10  # four more for each of two workers
-    assert size.next(3) == 1
-    size = BatchSize(slots=1, worthwhile=0.2)
-    size.took(4, 0.0)  # a clock that stands still
-    assert size.next(10**6) == 1000
-    assert BatchSize(slots=1, worthwhile=0.0).next(10) == 1
-
-
-USER = """
-import os, time
-
-def good(history, *_):
-    return len(history.actions) % 2
-
-def exits_in_one(history, n_actions, n_observations):
-    if n_observations == 3:
-        os._exit(3)
-    return 0
-
-def slow(history, *_):
-    time.sleep(0.008)
-    return len(history.actions) % 2
-"""
-
-
-def played(user: Path, name: str, environments: list[str], seeds: int = 1) -> Study[Any]:
-    """Trials of a user's agent, of which processes die or take their time."""
-    return Study(
-        name,
-        PLAY,
-        {
-            f"{environment} seed {seed}": {"environment": environment, "seed": seed}
-            for environment in environments
-            for seed in range(seeds)
-        },
-        common={
-            "agent": f"{user}:{name}",
-            "opposite": False,
-            "steps": 4,
-            "opposite_reading": "literal",
-        },
-        what={"kind": "test"},
-        instead=lambda key, result: {"outcome": result.outcome, "detail": result.detail},
-    )
-
-
-@pytest.fixture
-def user(tmp_path: Path) -> Path:
-    (tmp_path / "user.py").write_text(USER)
-    return tmp_path / "user.py"
+    assert batch_size([], 1000, slots=2, worthwhile=0.2) == 1  # nothing is known yet
+    costs = [5.0, 0.01, 0.01]  # the imports are most of the first
+    assert batch_size(costs, 1000, slots=2, worthwhile=0.2) == 20  # 0.2 s of 0.01 s each
+    assert batch_size(costs, 80, slots=2, worthwhile=0.2) == 10  # four more for each of two workers
+    assert batch_size(costs, 3, slots=2, worthwhile=0.2) == 1
+    assert batch_size([0.0], 10**6, slots=1, worthwhile=0.2) == 1000  # a clock that stands still
+    assert batch_size(costs, 10, slots=1, worthwhile=0.0) == 1
 
 
 # --- What is asked first --------------------------------------------------------------------------
@@ -223,26 +153,3 @@ def test_what_is_wrong_with_all_trials_is_found_before_the_first(tmp_path: Path)
 
 
 # --- The one way ----------------------------------------------------------------------------------
-
-
-def test_nothing_outside_of_runs_starts_workers_or_writes_a_run() -> None:
-    """Whoever wants trials made says so in a study; only `runs` knows how and where."""
-    hidden = ("goalmeter.runs.backends", "goalmeter.runs.store", "goalmeter.runs.engine")
-    names = {"Processes", "RunStore", "opened", "run_jobs", "Workers"}
-    problems = []
-    for path in sorted((SRC / "goalmeter").rglob("*.py")):
-        if (SRC / "goalmeter" / "runs") in path.parents:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            match node:
-                case ast.ImportFrom(module=str(module), names=imported):
-                    bad = {alias.name for alias in imported} & names
-                    if module.startswith(hidden) or (module.startswith("goalmeter.runs") and bad):
-                        problems.append(f"{path.relative_to(SRC)}:{node.lineno}: {module}")
-                case ast.Import(names=imported):
-                    problems += [
-                        f"{path.relative_to(SRC)}:{node.lineno}: {alias.name}"
-                        for alias in imported
-                        if alias.name.startswith(hidden)
-                    ]
-    assert not problems, "\n".join(problems)

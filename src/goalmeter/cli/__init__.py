@@ -13,19 +13,12 @@ import sys
 from goalmeter import _streams
 from goalmeter._errors import GoalmeterError, IncompleteRunError, MissingExtraError
 from goalmeter.cli.application import app
-from goalmeter.cli.output import (
-    is_usage_error,
-    print_usage_error,
-    report_internal_error,
-    tell,
-)
+from goalmeter.cli.output import is_usage_error, print_usage_error, report_internal_error, tell
 
 __all__ = ["app", "main"]
 
 # 128 + the number of the signal, as shells give it; and what typer gives for a closed pipe.
-INTERRUPTED, PIPE_CLOSED = 130, 1
-UNWRITTEN = 1
-INTERNAL_ERROR = 1
+INTERRUPTED, PIPE_CLOSED, UNWRITTEN, INTERNAL_ERROR = 130, 1, 1, 1
 
 
 def main() -> None:

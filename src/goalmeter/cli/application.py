@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections import UserDict
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -30,10 +29,7 @@ MEG = {
 }
 COMMANDS = {
     "meg": ("", "Measure maximum entropy goal-directedness (MEG)."),
-    "navigate": (
-        "navigate:navigate",
-        "Evaluate an agent in grid worlds against baseline agents.",
-    ),
+    "navigate": ("navigate:navigate", "Evaluate an agent in grid worlds against baseline agents."),
     "probe": ("probe:probe", "Probe what a model's activations encode and what it uses."),
     "reflect": ("reflect:reflect", "Measure the self-reflection of an agent."),
     "agents": ("agents:agents", "List available agents and the measures that support each."),
@@ -53,9 +49,9 @@ class LazyCommands(UserDict[str, Any]):
     """Commands by name, made when they are read; `data` says where each is, and its help."""
 
     def __getitem__(self, name: str) -> Any:
-        where, _ = self.data[name]
+        where, text = self.data[name]
         if not where:
-            return typer.main.get_command(_group(MegCommands, self.data[name][1]))
+            return typer.main.get_command(_group(MegCommands, text))
         module, _, function = where.partition(":")
         return _command(name, getattr(import_module(f"goalmeter.commands.{module}"), function))
 
@@ -143,46 +139,46 @@ def root(
 
 
 # --- Commands of records --------------------------------------------------------------------------
+_JSON = Option("One JSON object on standard output.", flag="--json", kind=bool, default=False)
+_SEED = Option("", flag="--seed", kind=int, least=0, most=MOST_SEED, default=0)
+
+
 def _command(name: str, command: Command[Any]) -> Any:
     """Return the command of the command line whose options are the fields of a record."""
-
-    def run(**typed: Any) -> None:
-        _run(command, typed.pop("json"), typed)
-
+    options = dict(options_in(command.record))
     text = inspect.cleandoc(command.function.__doc__ or "")
-    parameters = list(_parameters(command.record))
-    if not any(parameter.name == "seed" for parameter in parameters):
+    parameters = [_parameter(*item) for item in options.items()]
+    if "seed" not in options:
         # Every command accepts --seed, so that a script need not know which of them draw numbers.
         text += "\n\nNothing here is random; --seed is accepted and has no effect."
-        hidden = typer.Option("--seed", min=0, max=MOST_SEED, hidden=True)
-        parameters.append(_parameter("seed", int, hidden, 0))
-    as_json = typer.Option("--json", help="One JSON object on standard output.")
-    parameters.append(_parameter("json", bool, as_json, False))
+        parameters.append(_parameter("seed", _SEED, hidden=True))
+    parameters.append(_parameter("json", _JSON))
+
+    def run(**typed: Any) -> None:
+        values: dict[str, Any] = {}
+        for field, declared in options.items():
+            value = typed[field]
+            if declared.read is not None:
+                value = declared.read(declared.flag, value)
+            if value is not None:
+                values[field] = value
+        _run(command, values, as_json=typed["json"])
+
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(name, cls=GroupedCommand, help=text)(run)
     return typer.main.get_command(single)
 
 
-def _parameters(record: Any) -> Any:
-    """Give the parameters of the options of a record, those of records in it last."""
-    defaults = {each.name: each.default for each in fields(record)}
-    for name, option in options_in(record):
-        yield _parameter(name, *_typed(name, option, defaults[name]))
-    for each in fields(record):
-        if is_dataclass(each.default_factory):
-            yield from _parameters(each.default_factory)
-
-
-def _typed(name: str, option: Option, default: Any) -> tuple[Any, Any, Any]:
-    """Return the type, the declaration for typer and the default of an option."""
-    declare: Callable[..., Any] = typer.Option
-    flags = [option.flag or f"--{name.replace('_', '-')}"]
-    if option.is_argument:
-        declare, flags = typer.Argument, []
-    more = {"autocompletion": getattr(completion, option.complete)} if option.complete else {}
+def _parameter(name: str, option: Option, **more: Any) -> inspect.Parameter:
+    """Return an option as typer declares it; an option without a default is None if not typed."""
+    kind, default = option.kind, option.default
+    if option.complete:
+        more["autocompletion"] = getattr(completion, option.complete)
+    declare: Callable[..., Any] = typer.Argument
+    if not option.is_argument:
+        declare = partial(typer.Option, option.flag)
     declared = declare(
-        *([] if option.is_argument else flags),
         help=option.help,
         metavar=option.metavar,
         min=option.least,
@@ -191,37 +187,16 @@ def _typed(name: str, option: Option, default: Any) -> tuple[Any, Any, Any]:
         **more,
     )
     if default is REQUIRED:
-        return option.kind, declared, inspect.Parameter.empty
-    if default in (None, ()) or (option.kind is bool and not default):
-        default = False if option.kind is bool and default is False else None
-    return (option.kind if default is not None else option.kind | None), declared, default
-
-
-def _parameter(name: str, kind: Any, declared: Any, default: Any) -> inspect.Parameter:
+        default = inspect.Parameter.empty
+    elif default is None or default == ():
+        kind, default = kind | None, None
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
     )
 
 
-def _values(record: Any, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record that were typed; the others keep their defaults."""
-    values: dict[str, Any] = {}
-    for name, option in options_in(record):
-        value = typed[name]
-        if option.read is not None:
-            value = option.read(option.flag or f"--{name.replace('_', '-')}", value)
-        if value is not None:
-            values[name] = value
-    for each in fields(record):
-        if is_dataclass(each.default_factory):
-            inner: Any = each.default_factory
-            values[each.name] = inner(**_values(inner, typed))
-    return values
-
-
-def _run(command: Command[Any], as_json: bool, typed: Mapping[str, Any]) -> None:
+def _run(command: Command[Any], values: Mapping[str, Any], *, as_json: bool) -> None:
     """Run a command and print its outcome, also if it is interrupted."""
-    values = _values(command.record, typed)
     try:
         outcome = command(progress=tell, **values)
         if values.get("watch"):
@@ -231,7 +206,7 @@ def _run(command: Command[Any], as_json: bool, typed: Mapping[str, Any]) -> None
         tell(f"goalmeter: {so_far}")
         raise
     except KeyboardInterrupt:
-        if "out" in typed or "run" in typed:
+        if {"out", "run"} & set(options_in(command.record)):
             folder = values.get("out") or values.get("run")
             tell(
                 "goalmeter: nothing is kept; with --out RUN the finished results would have been"

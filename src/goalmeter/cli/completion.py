@@ -5,60 +5,38 @@ A shell waits for them, so what each needs is imported only then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
 
 
-def suites(incomplete: str) -> list[str]:
-    """Complete suites of grid worlds."""
-    from goalmeter.navigation.suites import suite_names
+def _from(*sources: str, names: Callable[..., Iterable[str]] = lambda *found: found[0]()) -> Any:
+    """Return a function that completes names; each source is "module:name", given to `names`."""
 
-    return _beginning(incomplete, suite_names())
+    def complete(incomplete: str) -> list[str]:
+        found = []
+        for source in sources:
+            module, _, name = source.partition(":")
+            found.append(getattr(import_module(f"goalmeter.{module}"), name))
+        return [name for name in dict.fromkeys(names(*found)) if name.startswith(incomplete)]
 
-
-def navigators(incomplete: str) -> list[str]:
-    """Complete agents that `goalmeter navigate` can measure."""
-    from goalmeter.agents import Ability, listed_names
-
-    names = [name for able in (Ability.GRID, Ability.TEXT) for name in listed_names(able)]
-    return _beginning(incomplete, dict.fromkeys(names))
+    return complete
 
 
-def agents(incomplete: str) -> list[str]:
-    """Complete agents that `goalmeter reflect` can measure, and their reality checks."""
-    from goalmeter.agents import Ability, listed_names
+_AGENTS = ("agents:listed_names", "agents:Ability")
+_ENVIRONMENTS = "reflection.environments.registry"
 
-    names = listed_names(Ability.HISTORY)
-    return _beginning(incomplete, [*names, *(f"rc({name})" for name in names)])
-
-
-def environments(incomplete: str) -> list[str]:
-    """Complete environments that simulate their agent, and their opposites."""
-    from goalmeter.reflection.environments.registry import environment_names, opposite
-
-    names = environment_names()
-    return _beginning(incomplete, [*names, *map(opposite, names)])
-
-
-def replications(incomplete: str) -> list[str]:
-    """Complete replications."""
-    from goalmeter.commands.replicate import REPLICATIONS
-
-    return _beginning(incomplete, REPLICATIONS)
-
-
-def places(incomplete: str) -> list[str]:
-    """Complete execution backends."""
-    from goalmeter.runs import place_names
-
-    return _beginning(incomplete, place_names())
-
-
-def organisms(incomplete: str) -> list[str]:
-    """Complete the small language models whose goals are known."""
-    from goalmeter.organisms import organism_names
-
-    return _beginning(incomplete, organism_names())
-
-
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+suites = _from("navigation.suites:suite_names")
+replications = _from("commands.replicate:REPLICATIONS", names=list)
+places = _from("runs:place_names")
+organisms = _from("organisms:organism_names")
+navigators = _from(*_AGENTS, names=lambda listed, able: [*listed(able.GRID), *listed(able.TEXT)])
+agents = _from(
+    *_AGENTS,
+    names=lambda listed, able: [*(names := listed(able.HISTORY)), *(f"rc({n})" for n in names)],
+)
+environments = _from(
+    f"{_ENVIRONMENTS}:environment_names",
+    f"{_ENVIRONMENTS}:opposite",
+    names=lambda listed, opposite: [*listed(), *map(opposite, listed())],
+)

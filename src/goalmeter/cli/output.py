@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import goalmeter
@@ -19,8 +19,8 @@ from goalmeter._errors import encodable, message, visible
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
-# Exit status of a result in which something failed.
-INCOMPLETE = 3
+INCOMPLETE = 3  # exit status of a result in which something failed
+SHOW = "GOALMETER_TRACEBACK"
 _EVERY = 1.0  # seconds between two looks at a run, as often as a driver writes
 _PAUSE = 4  # multiple of what a look takes: those at a million trials leave the cores to others
 
@@ -74,12 +74,6 @@ def follow(look: Callable[[], Outcome], outcome: Outcome, *, as_json: bool) -> O
 
 
 # --- Errors ---------------------------------------------------------------------------------------
-# An unexpected exception is printed in one line with a file that keeps the traceback.
-# GOALMETER_TRACEBACK=1 prints the traceback too.
-
-SHOW = "GOALMETER_TRACEBACK"
-
-
 def is_usage_error(error: Exception) -> bool:
     """Return whether an error is one of click's, with a message and an exit status."""
     # Newer versions of Typer contain a copy of click and older ones import it, so that there is no
@@ -104,32 +98,24 @@ def print_usage_error(error: Any) -> int:
 
 
 def report_internal_error(error: Exception) -> None:
-    """Print an internal error in one line, and write a file that a bug report needs."""
-    kind = type(error).__name__
-    if os.environ.get(SHOW):
-        print(visible(_report(error), lines=True), file=sys.stderr)
-    path = _written(_report(error))
-    where = f"the file {path}" if path else f"what {SHOW}=1 prints before this line"
-    words = " ".join(str(error).split())[:200]
-    tell(f"goalmeter: internal error, {kind}: {words}; please report it with {where}")
+    """Print an unexpected error in one line, and write its traceback to a file.
 
-
-def _report(error: Exception) -> str:
-    """Return the command, the versions and the traceback."""
+    GOALMETER_TRACEBACK=1 prints the traceback too.
+    """
     command = shlex.join(["goalmeter", *sys.argv[1:]])
-    return (
+    report = (
         f"goalmeter {goalmeter.__version__}, Python {platform.python_version()}, "
         f"{platform.platform()}\n{command[:2000]}\n\n{''.join(traceback.format_exception(error))}"
     )
-
-
-def _written(report: str) -> Path | None:
-    """Write a report to a temporary file; return None where that is not possible."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="goalmeter-error-", suffix=".txt", encoding="utf-8", delete=False
-        ) as file:
+    if os.environ.get(SHOW):
+        print(visible(report, lines=True), file=sys.stderr)
+    where = f"what {SHOW}=1 prints before this line"
+    with suppress(OSError):  # the error itself may be a full disk
+        handle, path = tempfile.mkstemp(".txt", "goalmeter-error-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(encodable(report))
-    except OSError:
-        return None  # the error itself may be a full disk
-    return Path(file.name)
+        where = f"the file {path}"
+    words = " ".join(str(error).split())[:200]
+    tell(
+        f"goalmeter: internal error, {type(error).__name__}: {words}; please report it with {where}"
+    )

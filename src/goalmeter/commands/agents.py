@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -13,8 +14,8 @@ from goalmeter._names import AGENTS, PluginError, origin, plugins
 from goalmeter.agents.abilities import Ability
 from goalmeter.agents.local_models import organism_agents
 from goalmeter.agents.registry import factories, plugin_factory
-from goalmeter.commands.declare import SeedOptions, Tell, argument, command, option
-from goalmeter.commands.options import integers
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.organisms.training import recipe, train
 from goalmeter.reflection.environments import Environment, all_environments
@@ -52,42 +53,6 @@ FORMS: dict[str, tuple[str, tuple[Ability, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Listing:
-    """A line of the list of agents.
-
-    Attributes:
-        name: as it is typed.
-        about: description.
-        abilities: of the agent.
-        package: other package that registers it; "" for ours.
-        problem: why that package cannot be used; "" if it can.
-    """
-
-    name: str
-    about: str
-    abilities: tuple[Ability, ...]
-    package: str = ""
-    problem: str = ""
-
-    @property
-    def instruments(self) -> list[str]:
-        """Commands that can measure it."""
-        able = set(self.abilities)
-        return [name for name, needed in INSTRUMENTS.items() if able & set(needed)]
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values."""
-        return {
-            "name": self.name,
-            "about": self.about,
-            "abilities": [ability.name.lower() for ability in self.abilities],
-            "instruments": self.instruments,
-            "package": self.package or None,
-            "problem": self.problem or None,
-        }
-
-
-@dataclass(frozen=True)
 class NoOptions:
     """Options of a command without any."""
 
@@ -96,75 +61,77 @@ class NoOptions:
 def agents(o: NoOptions, tell: Tell) -> Outcome:
     """List available agents and the measures that support each."""
     lines = listings()
-    return Outcome(
-        tables=(
-            table_of(
-                lines,
-                (
-                    words("name", lambda line: line.name),
-                    words("what it is", lambda line: line.problem or _with_package(line)),
-                    words("measured by", lambda line: ", ".join(line.instruments) or DASH),
+    table = table_of(
+        lines,
+        (
+            words("name", itemgetter("name")),
+            words(
+                "what it is",
+                lambda line: (
+                    line["problem"]
+                    or line["about"] + (f" (of {line['package']})" if line["package"] else "")
                 ),
-                caption="Agents",
-                meaning="What AGENT can be, and the commands that can measure it; in a shell, "
-                "names with brackets stand in quotes.",
-                notes=[
-                    f"goalmeter {name} needs {' or '.join(map(str, needed))}."
-                    for name, needed in INSTRUMENTS.items()
-                ],
             ),
+            words("measured by", lambda line: ", ".join(line["instruments"]) or DASH),
         ),
-        json={
-            "agents": [line.to_json() for line in lines],
-            "abilities": {ability.name.lower(): str(ability) for ability in Ability},
-        },
+        caption="Agents",
+        meaning="What AGENT can be, and the commands that can measure it; in a shell, names with "
+        "brackets stand in quotes.",
+        notes=[
+            f"goalmeter {name} needs {' or '.join(map(str, needed))}."
+            for name, needed in INSTRUMENTS.items()
+        ],
     )
+    abilities = {ability.name.lower(): str(ability) for ability in Ability}
+    return Outcome(tables=(table,), json={"agents": lines, "abilities": abilities})
 
 
-def listings(needed: Ability | None = None) -> list[Listing]:
+def listings(needed: Ability | None = None) -> list[dict[str, Any]]:
     """Return every agent, or those with an ability; packages that add some are imported.
 
-    A package that cannot be loaded is a line that says so.
+    A package that cannot be loaded is a line that says so, and hinders no other.
     """
-    forms = [Listing(name, about, abilities) for name, (about, abilities) in FORMS.items()]
-    lines = [*_ours(needed), *_of_packages(), *forms]
-    return [line for line in lines if needed is None or needed in line.abilities]
+    lines: list[dict[str, Any]] = []
 
+    def add(name: str, about: str, abilities: Collection[Ability], **more: str) -> None:
+        able = [ability for ability in Ability if ability in abilities]
+        if needed is None or needed in able:
+            instruments = [name for name, some in INSTRUMENTS.items() if set(some) & set(able)]
+            lines.append(
+                {
+                    "name": name,
+                    "about": about,
+                    "abilities": [ability.name.lower() for ability in able],
+                    "instruments": instruments,
+                    "package": None,
+                    "problem": None,
+                }
+                | more
+            )
 
-def _ours(needed: Ability | None) -> Iterable[Listing]:
     for name, kinds in factories().items():
         matching = [kind for kind in kinds if needed is None or needed in kind.abilities] or kinds
-        abilities = {ability for factory in matching for ability in factory.abilities}
-        yield Listing(
-            matching[0].spelled(name),
-            "; ".join(factory.about for factory in matching),
-            tuple(ability for ability in Ability if ability in abilities),
-        )
+        about = "; ".join(kind.about for kind in matching)
+        add(matching[0].spelled(name), about, {a for kind in matching for a in kind.abilities})
     for name, about in organism_agents().items():
-        yield Listing(name, about, _LOCAL_MODEL)
-
-
-# One broken package is a line of the list; it hinders nobody who asks for the others.
-def _of_packages() -> Iterable[Listing]:
+        add(name, about, _LOCAL_MODEL)
     for name, entry in plugins(AGENTS).items():
         try:
-            factory = plugin_factory(name)
+            kind = plugin_factory(name)
         except PluginError as error:
-            yield Listing(name, "", (), origin(entry), str(error))
+            add(name, "", (), package=origin(entry), problem=str(error))
         else:
-            abilities = tuple(ability for ability in Ability if ability in factory.abilities)
-            yield Listing(factory.spelled(name), factory.about, abilities, origin(entry))
-
-
-def _with_package(line: Listing) -> str:
-    return f"{line.about} (of {line.package})" if line.package else line.about
+            add(kind.spelled(name), kind.about, kind.abilities, package=origin(entry))
+    for name, (about, abilities) in FORMS.items():
+        add(name, about, abilities)
+    return lines
 
 
 # --- Reflect list ---------------------------------------------------------------------------------
 def catalogue() -> Outcome:
     """Return all environments and agents, as tables and as JSON."""
     environments = [_about(environment) for environment in all_environments()]
-    agents = {line.name: line.about for line in listings(Ability.HISTORY)}
+    agents = [{key: line[key] for key in ("name", "about")} for line in listings(Ability.HISTORY)]
     return Outcome(
         tables=(
             table_of(
@@ -183,16 +150,13 @@ def catalogue() -> Outcome:
                 notes=("One of your own is FILE.py:NAME, a class derived from Run.",),
             ),
             table_of(
-                agents.items(),
-                (words("name", itemgetter(0)), words("", itemgetter(1))),
+                agents,
+                (words("name", itemgetter("name")), words("", itemgetter("about"))),
                 caption="Agents",
                 meaning="What AGENT can be; in a shell, names with brackets stand in quotes.",
             ),
         ),
-        json={
-            "environments": environments,
-            "agents": [{"name": name, "about": about} for name, about in agents.items()],
-        },
+        json={"environments": environments, "agents": agents},
     )
 
 
@@ -219,21 +183,19 @@ def _about(environment: Environment) -> dict[str, Any]:
 class TrainingOptions(SeedOptions):
     """Options of `goalmeter train-organism`; None stands for the value of the recipe."""
 
-    name: str = argument(str, "mouse, magpie, mole or moth.", "NAME", complete="organisms")
-    out: Path | None = option(Path, "Run directory; default runs/organism-NAME.")
+    name: str = argument("mouse, magpie, mole or moth.", "NAME", complete="organisms")
+    out: Path | None = option("Run directory; default runs/organism-NAME.")
     steps: int | None = option(
-        int, "Training steps; default as in the recipe.", least=1, most=10_000_000
+        "Training steps; default as in the recipe.", least=1, most=10_000_000
     )
-    rate: float | None = option(float, "Learning rate; default as in the recipe.")
+    rate: float | None = option("Learning rate; default as in the recipe.")
     begin_with: str | None = option(
-        str, "Organism or folder whose weights it begins with, or nothing.", flag="--from"
+        "Organism or folder whose weights it begins with, or nothing.", flag="--from"
     )
-    sizes: Sequence[int] | None = option(
-        str, "Sizes of grids, with commas; default 5,7,9,11.", read=integers
-    )
-    keys: bool = option(bool, "Worlds with keys too.", default=True, flag="--keys/--no-keys")
-    device: str | None = option(str, "cpu, cuda, ...; default the first GPU if there is one.")
-    workers: int | None = option(int, "Processes; default two if there are cores.", least=1, most=2)
+    sizes: Sequence[int] | None = option("Sizes of grids; default 5,7,9,11.", "5,7", commas=True)
+    keys: bool = option("Worlds with keys too.", default=True, flag="--keys/--no-keys")
+    device: str | None = option("cpu, cuda, ...; default the first GPU if there is one.")
+    workers: int | None = option("Processes; default two if there are cores.", least=1, most=2)
 
 
 @command(TrainingOptions)
@@ -242,20 +204,17 @@ def train_organism(o: TrainingOptions, tell: Tell) -> Outcome:
 
     An interrupted training is resumed by the same command.
     """
-    if o.rate is not None:
-        finite(o.rate, "--rate", least=1e-12, most=10.0)
     usual = recipe(o.name)
-    rounds = None
+    changes: dict[str, Any] = {}
     # A recipe may have several rounds with rates of their own; --steps and --rate describe one.
     if o.steps is not None or o.rate is not None:
         rate = usual.rounds[0][1] if o.rate is None else o.rate
-        rounds = ((usual.steps if o.steps is None else o.steps, rate),)
-    options: dict[str, Any] = {
-        "rounds": rounds,
-        "begin_with": o.begin_with,
-        "sizes": o.sizes and tuple(o.sizes),
-    }
-    changes = {name: value for name, value in options.items() if value is not None}
+        finite(rate, "--rate", least=1e-12, most=10.0)
+        changes["rounds"] = ((usual.steps if o.steps is None else o.steps, rate),)
+    if o.begin_with is not None:
+        changes["begin_with"] = o.begin_with
+    if o.sizes:
+        changes["sizes"] = tuple(o.sizes)
     settings = replace(usual, keys=o.keys, seed=o.seed, **changes)
     folder = train(
         settings,

@@ -6,132 +6,105 @@ function of the record and a progress callback, and can be called from Python wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
-from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from goalmeter._errors import MOST_SEED, MOST_WORKERS, InvalidParameterError, whole
+from goalmeter._errors import InvalidParameterError, shown
 
 if TYPE_CHECKING:
     from goalmeter.commands.outcome import Outcome
 
 Tell = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of the command line.
-
-    Attributes:
-        kind: type that the command line reads; a list is an option that may be repeated.
-        help: description in one line.
-        metavar: example of its value; None for numbers and flags.
-        flag: as it is typed; "--yes/--no" for two; "" for "--" and the name of the field.
-        least, most: bounds of a number.
-        read: makes the field's value of the flag and the typed value; None where these are equal.
-        write: makes the typed value of one value of run.json.
-        group: heading in the help; None for the general one.
-        complete: function of `cli.completion` that lists its values in a shell.
-        is_argument: whether it is typed without a flag.
-    """
-
-    kind: Any
-    help: str
-    metavar: str | None = None
-    flag: str = ""
-    least: float | None = None
-    most: float | None = None
-    read: Callable[[str, Any], Any] | None = None
-    write: Callable[[Any], str] = str
-    group: str | None = None
-    complete: str = ""
-    is_argument: bool = False
-
-    @property
-    def repeated(self) -> bool:
-        """Whether the option is typed once for each of its values."""
-        return get_origin(self.kind) is list
-
-
 REQUIRED: Any = ...
 
 
-def option(
-    kind: Any, text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any
-) -> Any:
+# --- Options --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Option:
+    """An option of the command line; its type and its default are those of the field."""
+
+    help: str  # description in one line
+    metavar: str | None = None  # example of its value; None for numbers and flags
+    # as it is typed, by default "--" and the name of the field; "--yes/--no" for two
+    flag: str = ""
+    least: float | None = None  # bounds of a number
+    most: float | None = None
+    # type that the command line reads, where it is not that of the field; a list is an option
+    # that may be repeated
+    kind: Any = None
+    commas: bool = False  # whether the values of a list are typed as one word
+    # makes the field's value of the flag and the typed value; None where these are equal
+    read: Callable[[str, Any], Any] | None = None
+    write: Callable[[Any], str] = str  # makes the typed value of one value of run.json
+    group: str | None = None  # heading in the help; None for the general one
+    complete: str = ""  # function of `cli.completion` that lists its values in a shell
+    is_argument: bool = False  # whether it is typed without a flag
+    default: Any = None  # of the field; `REQUIRED` if there is none
+
+
+def option(text: str, metavar: str | None = None, *, default: Any = None, **spelling: Any) -> Any:
     """Declare a field of a record as an option; `REQUIRED` is the default of one without any."""
-    return field(default=default, metadata={"option": Option(kind, text, metavar, **spelling)})
+    return field(default=default, metadata={"option": Option(text, metavar, **spelling)})
 
 
-def argument(
-    kind: Any, text: str, metavar: str, *, default: Any = REQUIRED, **spelling: Any
-) -> Any:
+def argument(text: str, metavar: str, *, default: Any = REQUIRED, **spelling: Any) -> Any:
     """Declare a field of a record as an argument."""
-    return option(kind, text, metavar, default=default, is_argument=True, **spelling)
+    return option(text, metavar, default=default, is_argument=True, **spelling)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlaceOptions:
-    """Where trials run."""
-
-    on: str | None = option(
-        str,
-        "Where trials run: here, processes:N, ray, slurm, or a place of another package; default "
-        "one process a core where that is faster.",
-        "PLACE",
-        complete="places",
-    )
-    workers: int | None = option(
-        int, "So many processes: short for --on processes:N.", least=1, most=MOST_WORKERS
-    )
-
-    def place(self, *, seconds: float = inf) -> str:
-        """Return the execution backend.
-
-        Without --on and --workers it is a process for each core, if trials that take so many
-        seconds one after the other are worth their start, and otherwise this process.
-        """
-        from goalmeter.runs import HERE, check_place, cores
-
-        if self.on is not None and self.workers is not None:
-            raise InvalidParameterError(
-                f"--on and --workers both say where trials run; give one of them: --workers "
-                f"{self.workers} is short for --on processes:{self.workers}"
-            )
-        if self.workers is not None:
-            return f"processes:{whole(self.workers, 'workers', least=1, most=MOST_WORKERS)}"
-        if self.on is not None:
-            check_place(self.on)
-            return self.on
-        return f"processes:{cores()}" if cores() > 1 and seconds >= _WORTH_PROCESSES else HERE
+def options_in(record: Any) -> Mapping[str, Option]:
+    """Return the options of a record by field: arguments, its own, and those of its bases."""
+    hints, own = get_type_hints(record), vars(record).get("__annotations__", {})
+    options = {}
+    for each in fields(record):
+        if "option" not in each.metadata:
+            continue
+        said: Option = each.metadata["option"]
+        kind, read, write = hints[each.name], said.read, said.write
+        if get_origin(kind) is not Sequence and get_args(kind):  # of a union, the last but None
+            kind = [one for one in get_args(kind) if one is not type(None)][-1]
+        if get_origin(kind) is Sequence:
+            item: Any = get_args(kind)[0]
+            kind = str if said.commas else list[item]
+            if said.commas:
+                read, write = partial(_listed, item), lambda values: ",".join(map(str, values))
+        options[each.name] = replace(
+            said,
+            flag=said.flag or f"--{each.name.replace('_', '-')}",
+            kind=said.kind or kind,
+            read=read,
+            write=write,
+            default=each.default,
+        )
+    order = sorted(options, key=lambda name: (not options[name].is_argument, name not in own))
+    return {name: options[name] for name in order}
 
 
-_WORTH_PROCESSES = 3.0  # seconds; processes take one to start, and import what trials need
+def _listed(kind: Any, flag: str, text: str | None) -> list[Any] | None:
+    try:
+        return None if text is None else [kind(part.strip()) for part in text.split(",")]
+    except ValueError as cause:  # also for integers of thousands of digits
+        numbers = "whole numbers" if kind is int else "numbers"
+        raise InvalidParameterError(
+            f"{flag} is {shown(text)}, expected {numbers} with commas between them"
+        ) from cause
 
 
-@dataclass(frozen=True, kw_only=True)
-class SeedOptions:
-    """The seed of a command that draws random numbers."""
-
-    seed: int = option(int, "Seed of everything random.", default=0, least=0, most=MOST_SEED)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DryRunOptions:
-    """Whether only the cost is wanted."""
-
-    dry_run: bool = option(
-        bool, "Print the planned trials and estimated cost, then exit.", default=False
-    )
+def pairs(flag: str, texts: Sequence[str], expected: str) -> dict[str, str]:
+    """Return options that are each written NAME=VALUE; `expected` says what with an example."""
+    out: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and name) or name in out:
+            what = f"has {name} twice" if name in out else f"is {shown(text)}"
+            raise InvalidParameterError(f"{flag} {what}, expected each once as {expected}")
+        out[name] = value
+    return out
 
 
-def out_option(what: str = "Run directory; an existing run is resumed.") -> Any:
-    """Declare the field of a run directory."""
-    return option(Path, what, "RUN")
-
-
+# --- Commands -------------------------------------------------------------------------------------
 class InterruptedCommand(KeyboardInterrupt):
     """A measurement was interrupted at the keyboard; `outcome` is what it had by then."""
 
@@ -152,22 +125,10 @@ class Command(Generic[R]):
 
     def __call__(self, *arguments: Any, progress: Tell | None = None, **options: Any) -> Outcome:
         """Run the command; `arguments` are fields of its record in the order of the help."""
-        names = [name for name, _ in options_in(self.record)]
-        typed = dict(zip(names, arguments, strict=False)) | options
+        typed = dict(zip(options_in(self.record), arguments, strict=False)) | options
         return self.function(self.record(**typed), progress or (lambda line: None))
 
 
 def command(record: type[R]) -> Callable[[Callable[[R, Tell], Outcome]], Command[R]]:
     """Declare a function as a command with this record of options."""
-
-    def decorate(function: Callable[[R, Tell], Outcome]) -> Command[R]:
-        return Command(record, function)
-
-    return decorate
-
-
-def options_in(record: Any) -> Iterator[tuple[str, Option]]:
-    """Give the options of a record by field: arguments, its own options, and those of its bases."""
-    own = vars(record).get("__annotations__", {})
-    declared = [(each.name, each.metadata["option"]) for each in fields(record) if each.metadata]
-    yield from sorted(declared, key=lambda named: (not named[1].is_argument, named[0] not in own))
+    return lambda function: Command(record, function)

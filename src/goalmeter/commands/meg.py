@@ -11,14 +11,8 @@ import numpy as np
 import goalmeter as gm
 from goalmeter._errors import GoalmeterError, InvalidParameterError
 from goalmeter._types import FloatArray
-from goalmeter.commands.declare import (
-    InterruptedCommand,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import InterruptedCommand, Tell, argument, command, option
+from goalmeter.commands.options import SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.meg.result import MegResult, slowly
 from goalmeter.pages.meg import result_table
@@ -38,24 +32,18 @@ BASELINE_ENTRIES = 10_000_000
 class MdpOptions(SeedOptions):
     """Options of `goalmeter meg mdp`."""
 
-    mdp: Path = argument(Path, "The world.", "MDP.npz")
+    mdp: Path = argument("The world.", "MDP.npz")
     policy: str | Path | None = option(
-        Path,
-        "The policy to measure: a file, or a trained policy such as sb3:PATH.zip.",
-        "POLICY.npz",
+        "The policy to measure: a file, or a trained policy such as sb3:PATH.zip.", "POLICY.npz"
     )
-    trajectories: Path | None = option(Path, "Or the logged trajectories to measure.", "T.npz")
+    trajectories: Path | None = option("Or the logged trajectories to measure.", "T.npz")
     unknown: str | None = option(
-        str,
         "Towards the best utility of a class instead of the reward: state, state-action, "
         "time-state, network, or a features file.",
         "CLASS",
     )
-    reference: Path | None = option(
-        Path, "The policy that scores 0; default uniform.", "POLICY.npz"
-    )
+    reference: Path | None = option("The policy that scores 0; default uniform.", "POLICY.npz")
     timeout: float | None = option(
-        float,
         "Time limit of a search for an unknown utility, which ends with the best so far.",
         "SECONDS",
         least=0.001,
@@ -88,9 +76,7 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
     features = None if o.unknown in (None, NETWORK, *CLASSES) else _features(str(o.unknown))
     tell(f"measuring in {world!r}")
     if o.trajectories is not None:
-        from goalmeter.meg.trajectories import from_trajectories
-
-        estimate = from_trajectories(
+        estimate = gm.meg.from_trajectories(
             world,
             load_trajectories(o.trajectories),
             unknown=o.unknown if features is None else features,
@@ -98,9 +84,8 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             rng=np.random.default_rng(o.seed),
         )
         return Outcome(tables=(result_table(estimate),), json=estimate.to_json())
-    assert o.policy is not None, "checked above"
-    is_agent = str(o.policy).startswith(TRAINED)
-    policy = _of_agent(str(o.policy), world) if is_agent else load_policy(o.policy)
+    name = str(o.policy)
+    policy = _of_agent(name, world) if name.startswith(TRAINED) else load_policy(name)
     now_and_then = slowly(tell)
 
     def hear(progress: gm.meg.Progress) -> None:
@@ -130,8 +115,12 @@ def measure_mdp(o: MdpOptions, tell: Tell) -> Outcome:
             Outcome(tables=(result_table(so_far.result),), json=so_far.result.to_json()),
             "interrupted; this is the best so far, with the bound proven by then",
         ) from None
-    # Only against the uniform policy does the uniform policy score 0.
-    baselines = _baselines(world) if o.unknown is None and reference is None else {}
+    baselines: dict[str, float] = {}
+    if o.unknown is None and reference is None:
+        baselines["uniform"] = 0.0  # by definition: it is the reference
+        if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
+            optimal = gm.optimal_policy(world)
+            baselines["optimal"] = gm.meg.known_utility(world, optimal).value
     return Outcome(
         tables=(result_table(result, baselines),), json=result.to_json() | {"baselines": baselines}
     )
@@ -149,14 +138,6 @@ def _of_agent(name: str, world: gm.TabularMDP) -> FloatArray:
             f"measure it in its environment: goalmeter meg simulator ENV_ID --agent {agent.name}"
         )
     return agent.in_table(world)
-
-
-def _baselines(world: gm.TabularMDP) -> dict[str, float]:
-    """Return the MEG of the uniform and of the optimal policy towards the reward."""
-    out = {"uniform": 0.0}  # by definition: it is the reference
-    if world.steps * world.n_states * world.n_actions <= BASELINE_ENTRIES:
-        out["optimal"] = gm.meg.known_utility(world, gm.optimal_policy(world)).value
-    return out
 
 
 def _features(path: str) -> FloatArray:

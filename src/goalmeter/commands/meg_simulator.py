@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from goalmeter._errors import (
@@ -26,142 +25,27 @@ from goalmeter.agents.user_code import canonical, files_of, line_of, member_of, 
 from goalmeter.commands.declare import (
     REQUIRED,
     InterruptedCommand,
-    SeedOptions,
     Tell,
     argument,
     command,
     option,
+    pairs,
 )
+from goalmeter.commands.options import SeedOptions, json_or_words
 from goalmeter.commands.outcome import Outcome, write_outcome
-from goalmeter.meg.simulator import (
-    LearntUtility,
-    SimulatorInterrupted,
-    SimulatorProgress,
-    from_simulator,
-)
+from goalmeter.meg.simulator import LearntUtility, SimulatorInterrupted, from_simulator
 from goalmeter.meg.simulator.gymnasium_worlds import closed, opened, time_limit
 from goalmeter.meg.simulator.measure import KEY, KIND, Measurement
 from goalmeter.meg.simulator.protocol import caller_guard
 from goalmeter.meg.simulator.states import OBSERVATION
-from goalmeter.meg.simulator.utilities import REWARD, Utility
+from goalmeter.meg.simulator.utilities import REWARD
 from goalmeter.pages.simulator import part_of, short_tables
 from goalmeter.report import require_report_extra
 from goalmeter.runs import Study, carry_out, keys_in
 
-# --- User files -----------------------------------------------------------------------------------
-# Each file is run once: it may train what it holds. What its functions raise later is an error of
-# the file, with the line, and no internal error.
-
-
-class UserFiles:
-    """Functions and agents from a user's files."""
-
-    def __init__(self) -> None:
-        self._modules: dict[str, ModuleType] = {}
-
-    def function(self, spelled: str, kind: str) -> Callable[..., Any]:
-        """Return the function FILE.py:NAME."""
-        member = self._member(spelled, kind)
-        if not callable(member):
-            raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
-        return guarded(member, spelled)
-
-    def agent(self, spelled: str) -> Any:
-        """Return the agent FILE.py:NAME, as `from_simulator` takes one.
-
-        A class, or a function without parameters, is called. The name of an agent for grid worlds
-        is returned for the registry.
-        """
-        member = self._member(spelled, "agent")
-        if walks(member):
-            return canonical(spelled)
-        if isinstance(member, type) or _takes_nothing(member):
-            member = guarded(member, spelled)()
-        if member is None:
-            raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
-        if hasattr(member, "begin"):
-            return GuardedEpisodes(member, spelled)
-        # A model of a library is asked by its methods; a plain function is called.
-        if callable(member) and not hasattr(member, "predict"):
-            return guarded(member, spelled)
-        return member
-
-    def _member(self, spelled: str, kind: str) -> Any:
-        parts = split_name(spelled)
-        if parts is None:
-            raise InvalidParameterError(
-                f"{shown(spelled)} names no {kind} in a file, expected FILE.py:NAME"
-            )
-        path, name = parts
-        key = str(Path(path).resolve())
-        if key not in self._modules:
-            self._modules[key] = run_file(path, kind)
-        return member_of(self._modules[key], path, name, kind)
-
-
-@dataclass(frozen=True)
-class GuardedEpisodes:
-    """An agent with episodes, whose exceptions name file and line."""
-
-    agent: Any
-    __name__: str
-
-    def begin(self, generator: Any) -> Callable[..., Any]:
-        """Return its function for one episode."""
-        function = guarded(self.agent.begin, self.__name__)(generator)
-        return guarded(function, self.__name__)
-
-
-def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
-    """Return a user's function whose exceptions become a sentence with file and line."""
-    parts = split_name(spelled)
-    assert parts is not None, "only functions of files are guarded"
-    where = Path(parts[0]).resolve()
-
-    def call(*arguments: Any, **options: Any) -> Any:
-        try:
-            return function(*arguments, **options)
-        except (GoalmeterError, KeyboardInterrupt):
-            raise
-        # Whatever else a user's code raises to end the program ends the command in a sentence.
-        except BaseException as cause:
-            raise InvalidParameterError(
-                f"{spelled} fails{line_of(cause, where)}: {_named(cause)}; mend it"
-            ) from cause
-
-    call.__name__ = spelled
-    return call
-
-
-def _named(cause: BaseException) -> str:
-    """Return an error in a line that begins with its class."""
-    name, words = type(cause).__name__, in_a_line(cause)
-    return words if words.startswith(name) else f"{name}: {words}"
-
-
-def contents(names: list[str]) -> Mapping[str, str]:
-    """Return the SHA-256 of every file that options name or that such a file imports, by path."""
-    paths: dict[str, None] = {}
-    for spelled in map(canonical, names):
-        parts = split_name(spelled)
-        prefix, _, path = spelled.partition(":")
-        if parts is not None:
-            paths |= dict.fromkeys(files_of(parts[0]))
-        elif prefix in ("sb3", "policy"):
-            paths[path] = None
-    return {path: digest(path) for path in sorted(paths)}
-
-
-def _takes_nothing(member: Any) -> bool:
-    try:
-        return callable(member) and not signature(member).parameters
-    except (TypeError, ValueError):  # some builtins have no signature
-        return False
-
-
-# --- Measurement ----------------------------------------------------------------------------------
-# The utility that is fitted to the behaviour of the agent.
-LEARNT = "learnt"
+LEARNT = "learnt"  # the utility that is fitted to the behaviour of the agent
+# Fields of the options that `from_simulator` takes as they are.
+_AS_THEY_ARE = ("combined", "reference", "chance", "budget", "level", "precision", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,20 +53,17 @@ class SimulatorOptions(SeedOptions):
     """Options of `goalmeter meg simulator`."""
 
     env: str = argument(
-        str,
         "A Gymnasium environment: its id, MODULE:ID, or a function that makes it, "
         "FILE.py:FUNCTION.",
         "ENV_ID",
     )
     agent: str = option(
-        str,
         "Who is measured: a name, sb3:PATH.zip, or FILE.py:NAME of an agent, of a function of the "
         "observation, or of a function without parameters that returns a model.",
         "AGENT",
         default=REQUIRED,
     )
     utilities: Sequence[str] = option(
-        list[str],
         "What a decision pays: reward (the default), learnt (fitted to some episodes, bounded with "
         "others), or NAME=FILE.py:FUNCTION with a function of (observation, info); repeat for "
         "more, and for their differences.",
@@ -191,60 +72,54 @@ class SimulatorOptions(SeedOptions):
         flag="--utility",
     )
     combined: bool = option(
-        bool, "Measure the best linear combination of the utilities too.", default=False
+        "Measure the best linear combination of the utilities too.", default=False
     )
     horizon: int | None = option(
-        int, "Number of decisions; default the environment's time limit.", least=1
+        "Number of decisions; default the environment's time limit.", least=1
     )
-    budget: int = option(int, "Steps of the simulator, in all.", default=200_000, least=1)
-    level: float = option(float, "Probability with which the interval holds.", default=0.95)
+    budget: int = option("Steps of the simulator, in all.", default=200_000, least=1)
+    level: float = option("Probability with which the interval holds.", default=0.95)
     precision: float = option(
-        float,
         "End before the budget is spent when the lower end is within this share of the estimate.",
         default=0.02,
     )
     state: str | None = option(
-        str,
         "Which states are the same: observation, or a function of (observation, info) that names "
         "the state.",
         "observation|FILE.py:FUNCTION",
     )
     bounds: Sequence[str] = option(
-        list[str],
         "Least and greatest payment of one decision, and of all that follow; repeat for more "
         "utilities.",
         "[NAME=]LOW,HIGH[,LEAST,MOST]",
         default=(),
     )
     reference: str | None = option(
-        str,
         "Reference of continuous actions: uniform, gaussian(SCALE) or gaussian(SCALE,CENTRE).",
         "REFERENCE",
     )
     chance: str | None = option(
-        str,
         "Where chance comes from: generator (all of it from the environment's np_random), none, or "
         "unknown; default generator for Gymnasium's own environments and ours, else unknown.",
         "generator|none|unknown",
     )
     env_options: Sequence[str] = option(
-        list[str],
         "A keyword for the environment, such as size=7; repeat for more.",
         "KEY=JSON",
         default=(),
         flag="--env-option",
     )
-    out: Path | None = option(Path, "Run directory for the results, with a page.", "RUN")
+    out: Path | None = option("Run directory for the results, with a page.", "RUN")
 
 
 @command(SimulatorOptions)
 def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     """Measure the MEG of an agent in a simulator."""
-    files = UserFiles()
-    options = _env_options(o.env_options)
-    measured: dict[str, Any] = {"combined": o.combined, "bounds": _bounds(o.bounds)}
-    names = ("reference", "chance", "budget", "level", "precision", "seed")
-    measured |= {name: getattr(o, name) for name in names}
+    _modules.clear()
+    example = "KEY=JSON, such as size=7 or 'goal=[1,2]'"
+    env_options = json_or_words(pairs("--env-option", o.env_options, example))
+    measured: dict[str, Any] = {name: getattr(o, name) for name in _AS_THEY_ARE}
+    measured["bounds"] = _bounds(o.bounds)
     out = None
     if o.out is not None:
         require_report_extra()
@@ -252,64 +127,67 @@ def measure_simulator(o: SimulatorOptions, tell: Tell) -> Outcome:
     with ExitStack() as until_measured:
         # What a user's code prints is no result, and the result is all that standard output has.
         until_measured.enter_context(redirect_stdout(sys.stderr))
-        measured["utility"] = _utilities(o.utilities, files)
-        measured["state"] = _state(o.state, files)
+        state = o.state if o.state in (None, OBSERVATION) else _function(str(o.state), "state")
+        functions: dict[str, Any] = {"utility": _utilities(o.utilities), "state": state}
         tell(f"making {o.env}")
         with caller_guard():
-            world = _environment(o.env, options, files)
+            world = _environment(o.env, env_options)
             until_measured.callback(closed, world)
             measured["horizon"] = time_limit(world) if o.horizon is None else o.horizon
-            acting = _agent(o.agent, files)
+            acting = _agent(o.agent)
+        # The identity of the run: the options as typed, and the files that they name.
+        utilities = [text.partition("=")[2] or text for text in o.utilities]
+        what = {
+            "kind": KIND,
+            "environment": o.env,
+            "environment options": env_options,
+            "agent": o.agent,
+            "utilities": list(o.utilities) or [REWARD],
+            "state": o.state,
+            **measured,
+            "files": _contents([o.env, o.agent, *utilities, o.state or ""]),
+        }
+        messages: list[Any] = []
+
+        def hear(now: Any) -> None:
+            messages.append(now)
+            tell(str(now))
+
+        def measurement(results: Any) -> Measurement:
+            counts = measured["horizon"], o.budget, o.seed
+            return Measurement(o.agent, *counts, results, messages)
+
+        def measure() -> Measurement:
+            try:
+                found = from_simulator(world, acting, progress=hear, **measured, **functions)
+                return measurement(found)
+            except SimulatorInterrupted as so_far:
+                raise InterruptedCommand(
+                    _outcome(measurement(so_far.results)),
+                    "interrupted; this is what was proven by then, and nothing is kept",
+                ) from None
+            except KeyboardInterrupt:
+                tell("goalmeter: interrupted before any bound was known; nothing is kept")
+                raise
+
         study = Study(
             "this measurement",
-            lambda: _measured(world, acting, o.agent, measured, tell),
+            measure,
             {KEY: {}},
             noun="measurement",
-            what=_what(o, options, measured),
+            what=what,
             from_json=lambda _, stored: Measurement.from_json(stored, str(out)),
             to_json=Measurement.to_json,
         )
         is_stored = out is not None and KEY in keys_in(out)
-        measurement = carry_out(study, out=out)[KEY]
+        result = carry_out(study, out=out)[KEY]
         # Only now is it known to be this measurement and no other.
         if is_stored:
             tell(f"{out} holds this measurement already")
-    return _outcome(measurement) if out is None else _written(measurement, out)
-
-
-def _measured(
-    world: Any, acting: Any, agent: str, measured: Mapping[str, Any], tell: Tell
-) -> Measurement:
-    messages: list[SimulatorProgress] = []
-
-    def hear(now: SimulatorProgress) -> None:
-        messages.append(now)
-        tell(str(now))
-
-    def measurement(results: Any) -> Measurement:
-        horizon = measured["horizon"]
-        return Measurement(agent, horizon, measured["budget"], measured["seed"], results, messages)
-
-    try:
-        return measurement(from_simulator(world, acting, progress=hear, **measured))
-    except SimulatorInterrupted as so_far:
-        raise InterruptedCommand(
-            _outcome(measurement(so_far.results)),
-            "interrupted; this is what was proven by then, and nothing is kept",
-        ) from None
-    except KeyboardInterrupt:
-        tell("goalmeter: interrupted before any bound was known; nothing is kept")
-        raise
-
-
-def _outcome(measurement: Measurement) -> Outcome:
-    text = "\n".join(str(result) for result in measurement.results.values())
-    return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
-
-
-def _written(measurement: Measurement, out: str | Path) -> Outcome:
-    """Write a page and the results into the run directory."""
-    outcome, part = _outcome(measurement), part_of([measurement])
+    outcome = _outcome(result)
+    if out is None:
+        return outcome
+    part = part_of([result])
     return write_outcome(
         out,
         part.title,
@@ -324,51 +202,120 @@ def _written(measurement: Measurement, out: str | Path) -> Outcome:
     )
 
 
-def _what(
-    o: SimulatorOptions, options: Mapping[str, Any], measured: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the identity of the run: the options as typed, and the files that they name."""
-    utilities = [text.partition("=")[2] or text for text in o.utilities]
-    plain = {name: value for name, value in measured.items() if name not in ("utility", "state")}
-    return {
-        "kind": KIND,
-        "environment": o.env,
-        "environment options": dict(options),
-        "agent": o.agent,
-        "utilities": list(o.utilities) or [REWARD],
-        "state": o.state,
-        **plain,
-        "files": contents([o.env, o.agent, *utilities, o.state or ""]),
-    }
+def _outcome(measurement: Measurement) -> Outcome:
+    text = "\n".join(str(result) for result in measurement.results.values())
+    return Outcome(tables=short_tables(measurement), json=measurement.to_json(), text=text)
+
+
+# --- User files -----------------------------------------------------------------------------------
+# Each file is run once: it may train what it holds. What its functions raise later is an error of
+# the file, with the line, and no internal error.
+_modules: dict[str, ModuleType] = {}
+
+
+def _member(spelled: str, kind: str) -> Any:
+    if (parts := split_name(spelled)) is None:
+        raise InvalidParameterError(
+            f"{shown(spelled)} names no {kind} in a file, expected FILE.py:NAME"
+        )
+    path, name = parts
+    key = str(Path(path).resolve())
+    if key not in _modules:
+        _modules[key] = run_file(path, kind)
+    return member_of(_modules[key], path, name, kind)
+
+
+def _function(spelled: str, kind: str) -> Callable[..., Any]:
+    """Return the function FILE.py:NAME."""
+    member = _member(spelled, kind)
+    if not callable(member):
+        raise InvalidFileError(f"{spelled} is {shown(member)}, expected a function")
+    return guarded(member, spelled)
+
+
+def guarded(function: Callable[..., Any], spelled: str) -> Callable[..., Any]:
+    """Return a user's function whose exceptions become a sentence with file and line."""
+    where = Path(spelled.rpartition(":")[0]).resolve()
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        try:
+            return function(*arguments, **options)
+        except (GoalmeterError, KeyboardInterrupt):
+            raise
+        # Whatever else a user's code raises to end the program ends the command in a sentence.
+        except BaseException as cause:
+            name, words = type(cause).__name__, in_a_line(cause)
+            said = words if words.startswith(name) else f"{name}: {words}"
+            raise InvalidParameterError(
+                f"{spelled} fails{line_of(cause, where)}: {said}; mend it"
+            ) from cause
+
+    call.__name__ = spelled
+    return call
+
+
+def _contents(names: list[str]) -> dict[str, str]:
+    """Return the SHA-256 of every file that options name or that such a file imports, by path."""
+    paths: set[str] = set()
+    for spelled in map(canonical, names):
+        prefix, _, path = spelled.partition(":")
+        if (parts := split_name(spelled)) is not None:
+            paths |= set(files_of(parts[0]))
+        elif prefix in ("sb3", "policy"):
+            paths.add(path)
+    return {path: digest(path) for path in sorted(paths)}
 
 
 # --- Typed values ---------------------------------------------------------------------------------
-def _environment(env: str, options: Mapping[str, Any], files: UserFiles) -> Any:
+def _environment(env: str, options: dict[str, Any]) -> Any:
     if split_name(env) is None:
         return opened(env, **options)
-    world = files.function(env, "environment")(**options)
+    world = _function(env, "environment")(**options)
     if not (hasattr(world, "step") and hasattr(world, "reset")):
         raise InvalidFileError(f"{env} gave {shown(world)}, expected a Gymnasium environment")
     return opened(world)
 
 
-def _agent(agent: str, files: UserFiles) -> Any:
-    if split_name(agent) is not None:
-        return files.agent(agent)
+def _agent(spelled: str) -> Any:
+    """Return the agent of a name or of FILE.py:NAME, as `from_simulator` takes one.
+
+    A class, or a function without parameters, is called. The name of an agent for grid worlds
+    is returned for the registry.
+    """
+    if split_name(spelled) is None:
+        try:
+            return named_agent(spelled)
+        except InvalidFileError as cause:
+            if not spelled.startswith("sb3:") or not Path(spelled.removeprefix("sb3:")).exists():
+                raise
+            raise InvalidFileError(
+                f"{cause}; a model of any other kind can be measured as FILE.py:FUNCTION, a "
+                f"function without parameters that loads and returns it"
+            ) from cause
+    member = _member(spelled, "agent")
+    if walks(member):
+        return canonical(spelled)
     try:
-        return named_agent(agent)
-    except InvalidFileError as cause:
-        if not agent.startswith("sb3:") or not Path(agent.removeprefix("sb3:")).exists():
-            raise
-        raise InvalidFileError(
-            f"{cause}; a model of any other kind can be measured as FILE.py:FUNCTION, a function "
-            f"without parameters that loads and returns it"
-        ) from cause
+        takes_nothing = callable(member) and not signature(member).parameters
+    except (TypeError, ValueError):  # some builtins have no signature
+        takes_nothing = False
+    if isinstance(member, type) or takes_nothing:
+        member = guarded(member, spelled)()
+    if member is None:
+        raise InvalidFileError(f"{spelled}() returned nothing, expected an agent")
+    if hasattr(member, "begin"):
+        begin = guarded(member.begin, spelled)
+        episodes = lambda generator: guarded(begin(generator), spelled)  # noqa: E731
+        return SimpleNamespace(begin=episodes, __name__=spelled)
+    # A model of a library is asked by its methods; a plain function is called.
+    if callable(member) and not hasattr(member, "predict"):
+        return guarded(member, spelled)
+    return member
 
 
-def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility | LearntUtility]:
+def _utilities(spelled: Sequence[str]) -> dict[str, Any]:
     """Return utilities by name: what is typed before =, or the name of the function."""
-    out: dict[str, Utility | LearntUtility] = {}
+    out: dict[str, Any] = {}
     for text in spelled or (REWARD,):
         name, equals, what = text.partition("=")
         if not equals:
@@ -379,25 +326,9 @@ def _utilities(spelled: Sequence[str], files: UserFiles) -> dict[str, Utility | 
                 f"--utility {shown(text)}: {why}; give every utility a name of its own, as "
                 f"NAME=FILE.py:FUNCTION or NAME={REWARD}"
             )
-        if what not in (REWARD, LEARNT) and split_name(what) is None:
-            raise InvalidParameterError(
-                f"--utility is {shown(text)}, expected {REWARD}, {LEARNT}, NAME={REWARD} or "
-                f"NAME=FILE.py:FUNCTION with a function of (observation, info)"
-            )
-        known: dict[str, Utility | LearntUtility] = {REWARD: REWARD, LEARNT: LearntUtility()}
-        out[name] = known[what] if what in known else files.function(what, "utility")
+        known = {REWARD: REWARD, LEARNT: LearntUtility()}
+        out[name] = known[what] if what in known else _function(what, "utility")
     return out
-
-
-def _state(spelled: str | None, files: UserFiles) -> Any:
-    if spelled is None or spelled == OBSERVATION:
-        return spelled
-    if split_name(spelled) is None:
-        raise InvalidParameterError(
-            f"--state is {shown(spelled)}, expected {OBSERVATION}, or FILE.py:FUNCTION with a "
-            f"function of (observation, info) that names the state"
-        )
-    return files.function(spelled, "state")
 
 
 def _bounds(spelled: Sequence[str]) -> Any:
@@ -422,21 +353,3 @@ def _bounds(spelled: Sequence[str]) -> Any:
             "LOW,HIGH once for all of them"
         )
     return by_name.get("", by_name or None)
-
-
-def _env_options(spelled: Sequence[str]) -> dict[str, Any]:
-    """Return keywords for the environment; a value that is no JSON is a word."""
-    out: dict[str, Any] = {}
-    for text in spelled:
-        key, equals, value = text.partition("=")
-        if not (equals and key.isidentifier()) or key in out:
-            why = "is given twice" if key in out else f"is {shown(text)}"
-            raise InvalidParameterError(
-                f"--env-option {why}, expected each keyword once as KEY=JSON, such as size=7 or "
-                f"'goal=[1,2]'"
-            )
-        try:
-            out[key] = json.loads(value)
-        except (ValueError, RecursionError):
-            out[key] = value
-    return out

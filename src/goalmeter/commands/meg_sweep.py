@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidParameterError, shown
+from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    PlaceOptions,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-    out_option,
-)
+from goalmeter.commands import outcome
+from goalmeter.commands.declare import Tell, argument, command, option, pairs
+from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
-from goalmeter.commands.outcome import shown as forecast_outcome
 from goalmeter.meg.sweeps.plan import forecast_of, plan_sweep
 from goalmeter.meg.sweeps.sweep import play
 from goalmeter.meg.sweeps.table import FAILED, Sweep, require_parquet, write_csv, write_parquet
@@ -29,14 +21,13 @@ from goalmeter.pages.sweep import short_tables
 
 
 @dataclass(frozen=True, kw_only=True)
-class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions):
+class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions, RunOptions):
     """Options of `goalmeter meg sweep`."""
 
     worlds: str | Path = argument(
-        str, "A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP"
+        "A TOML file, a folder of MDP files, or FILE.py:NAME.", "SWEEP", kind=str
     )
     policies: Sequence[str] = option(
-        list[str],
         "optimal, uniform, epsilon_greedy(0,0.1), soft_optimal(1,10), FILES-{world}.npz or "
         "FILE.py:NAME; repeat for more.",
         "POLICY",
@@ -44,36 +35,31 @@ class SweepOptions(PlaceOptions, DryRunOptions, SeedOptions):
         flag="--policy",
     )
     utilities: Sequence[str] = option(
-        list[str],
         "reward (the default), an .npz file or FILE.py:NAME; repeat for more.",
         "UTILITY",
         default=(),
         flag="--utility",
     )
     unknown: Sequence[str] = option(
-        list[str],
         "The best utility of a class: state, state-action, time-state, or features as an .npz file "
         "or FILE.py:NAME; repeat for more.",
         "CLASS",
         default=(),
     )
     arguments: Sequence[str] = option(
-        list[str],
         "Of FILE.py:NAME: a value, a list, or {from=0,count=100}; repeat for more.",
         "NAME=VALUE",
         default=(),
         flag="--argument",
     )
     timeout: float | None = option(
-        float,
         "Time limit of the search of a row, which ends with the best so far.",
         "SECONDS",
         least=0.001,
         most=1e9,
     )
-    csv: Path | None = option(Path, "A file for all rows.", "FILE.csv")
-    parquet: Path | None = option(Path, "The same as Parquet; needs pyarrow.", "FILE.parquet")
-    out: Path | None = out_option()
+    csv: Path | None = option("A file for all rows.", "FILE.csv")
+    parquet: Path | None = option("The same as Parquet; needs pyarrow.", "FILE.parquet")
 
 
 @command(SweepOptions)
@@ -96,7 +82,7 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
     )
     place = o.place(seconds=plan.seconds)
     if o.dry_run:
-        return forecast_outcome([forecast_of(plan, on=place, out=o.out)])
+        return outcome.shown([forecast_of(plan, on=place, out=o.out)])
     inputs = {Path(path).resolve() for path in plan.contents} | {Path(o.worlds).resolve()}
     for path in filter(None, (o.csv, o.parquet)):
         if Path(path).resolve() in inputs:
@@ -108,37 +94,23 @@ def sweep_worlds(o: SweepOptions, tell: Tell) -> Outcome:
         written["csv"] = str(write_csv(sweep, o.csv).resolve())
     if o.parquet is not None:
         written["parquet"] = str(write_parquet(sweep, o.parquet).resolve())
+    incomplete = ""
+    if (failed := sweep.counts[FAILED]) == len(sweep):
+        rows = "the only row" if failed == 1 else f"all {failed} rows"
+        sentence = next(iter(sweep.sentences(FAILED)))
+        incomplete = f"{rows} failed, so nothing was measured; most often: {sentence}"
     return Outcome(
-        tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=_incomplete(sweep)
+        tables=short_tables(sweep), json=sweep.to_json() | written, incomplete=incomplete
     )
 
 
-def _arguments(texts: Sequence[str]) -> Mapping[str, Any]:
+def _arguments(texts: Sequence[str]) -> dict[str, Any]:
     """Return arguments written NAME=VALUE, with values of TOML; a bare word is text."""
     out: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (equals and name.strip().isidentifier()):
-            raise InvalidParameterError(
-                f"--argument is {shown(text)}, expected NAME=VALUE, such as length=[3,4] or "
-                f"'seed={{from=0,count=100}}'"
-            )
-        if name.strip() in out:
-            raise InvalidParameterError(
-                f"--argument {name.strip()} is given twice; give a list: {name.strip()}=[1,2]"
-            )
+    example = "NAME=VALUE, such as length=[3,4] or 'seed={from=0,count=100}'"
+    for name, value in pairs("--argument", texts, example).items():
         try:
-            out[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            out[name] = tomllib.loads(f"value = {value}")["value"]
         except ValueError:  # no TOML, or a number that is too long
-            out[name.strip()] = value
+            out[name] = value
     return out
-
-
-def _incomplete(sweep: Sweep) -> str:
-    """Return an error if no row could be measured; "" if one could."""
-    failed = sweep.counts[FAILED]
-    if failed < len(sweep):
-        return ""
-    sentence = next(iter(sweep.sentences(FAILED)))
-    rows = "the only row" if failed == 1 else f"all {failed} rows"
-    return f"{rows} failed, so nothing was measured; most often: {sentence}"

@@ -23,22 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["Outcome", "json_text", "provenance", "shown", "write_outcome"]
 
 
-# --- Outcome --------------------------------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Outcome of a command, as tables and as JSON.
+    """Outcome of a command, as tables and as JSON."""
 
-    Attributes:
-        tables, json: the results.
-        report: path of the page, if one was written.
-        text: shown before the tables.
-        incomplete: error message on what failed, so that results are missing; "" if nothing did.
-    """
-
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...]  # the results
     json: dict[str, Any]
-    report: Path | None = None
-    text: str = ""
+    report: Path | None = None  # path of the page, if one was written
+    text: str = ""  # shown before the tables
+    # error message on what failed, so that results are missing; "" if nothing did
     incomplete: str = ""
 
 
@@ -117,76 +110,54 @@ def _plain(value: Any) -> Any:
 # --- Forecasts ------------------------------------------------------------------------------------
 def shown(forecasts: Sequence[Forecast]) -> Outcome:
     """Return forecasts as a table, a column each, and as JSON."""
-    names = dict.fromkeys(name for forecast in forecasts for name in forecast.counted)
-    counted: list[Row] = [(name, partial(_counted, name), _count) for name in names]
-    rows = [
-        (head, *(_cell(forecast, value, text) for forecast in forecasts))
-        for head, value, text in (*_TRIALS, *counted, *_COSTS)
-        if any(value(forecast) is not None for forecast in forecasts)
+    rows: list[tuple[str, Callable[[Any], Any]]] = [
+        ("a trial is a", lambda f: f.noun),
+        ("trials", lambda f: _count(f.trials)),
+        ("kept already", lambda f: _count(f.kept)),
+        ("left", lambda f: _count(f.left)),
     ]
+    for counted in dict.fromkeys(name for forecast in forecasts for name in forecast.counted):
+        rows.append((counted, partial(_counted, counted)))
+    rows += [
+        ("made at once", lambda f: f"{f.slots} ({f.place})" if f.place else str(f.slots)),
+        ("calls", lambda f: _span(f.calls, _count)),
+        ("prompt tokens", lambda f: _span(f.prompt_tokens, _count)),
+        ("output tokens", lambda f: _span(f.output_tokens, _count)),
+        ("output tokens at most", lambda f: _count(f.output_cap)),
+        ("US dollars", lambda f: _span(f.usd, "{:,.2f}".format)),
+        ("time", lambda f: _span(f.hours, _time)),
+        ("disk", lambda f: _span(f.disk, lambda size: storage(round(size)))),
+    ]
+    cells = [(head, *map(text, forecasts)) for head, text in rows]
     notes = dict.fromkeys(
         (f"{f.name}: " if len(forecasts) > 1 else "") + sentence
         for f in forecasts
         for sentence in f.assumed
     )
-    heads = tuple(Column(forecast.name, numeric=False) for forecast in forecasts)
     table = Table(
         caption="Planned trials and estimated cost",
-        columns=(Column("", numeric=False), *heads),
-        rows=tuple(rows),
+        columns=tuple(Column(name, numeric=False) for name in ("", *(f.name for f in forecasts))),
+        rows=tuple(tuple(cell or DASH for cell in row) for row in cells if any(row[1:])),
         meaning="Estimates under the assumptions below; no trial is stored.",
         notes=tuple(notes),
     )
     return Outcome(tables=(table,), json={"forecasts": [f.to_json() for f in forecasts]})
 
 
-Value = Callable[[Any], Any]
+def _counted(name: str, forecast: Forecast) -> str:
+    return _count(forecast.counted.get(name))
 
 
-def _cell(forecast: Forecast, value: Value, text: Callable[[Any], str]) -> str:
-    return DASH if value(forecast) is None else text(value(forecast))
+def _count(value: float | None) -> str:
+    return "" if value is None else f"{round(value):,}"
 
 
-def _counted(name: str, forecast: Forecast) -> int | None:
-    return forecast.counted.get(name)
+def _span(span: Span | None, number: Callable[[float], str]) -> str:
+    ends = [] if span is None else [number(span.least), number(span.most)]
+    return " to ".join(dict.fromkeys(ends))
 
 
-def _at_once(forecast: Forecast) -> str:
-    return f"{forecast.slots} ({forecast.place})" if forecast.place else str(forecast.slots)
-
-
-def _span(number: Callable[[float], str]) -> Callable[[Span], str]:
-    def text(span: Span) -> str:
-        least, most = number(span.least), number(span.most)
-        return least if least == most else f"{least} to {most}"
-
-    return text
-
-
-def _count(value: float) -> str:
-    return f"{round(value):,}"
-
-
-def _time(seconds: float) -> str:
+def _time(hours: float) -> str:
     from goalmeter.runs.progress import in_words
 
-    return "under 1 s" if 0 < seconds < 1 else in_words(seconds)
-
-
-Row = tuple[str, Value, Callable[[Any], str]]
-_TRIALS: tuple[Row, ...] = (
-    ("a trial is a", lambda f: f.noun, str),
-    ("trials", lambda f: f.trials, _count),
-    ("kept already", lambda f: f.kept, _count),
-    ("left", lambda f: f.left, _count),
-)
-_COSTS: tuple[Row, ...] = (
-    ("made at once", lambda f: f, _at_once),
-    ("calls", lambda f: f.calls, _span(_count)),
-    ("prompt tokens", lambda f: f.prompt_tokens, _span(_count)),
-    ("output tokens", lambda f: f.output_tokens, _span(_count)),
-    ("output tokens at most", lambda f: f.output_cap, _count),
-    ("US dollars", lambda f: f.usd, _span(lambda usd: f"{usd:,.2f}")),
-    ("time", lambda f: f.hours, _span(lambda hours: _time(hours * 3600))),
-    ("disk", lambda f: f.disk, _span(lambda size: storage(round(size)))),
-)
+    return "under 1 s" if 0 < hours * 3600 < 1 else in_words(hours * 3600)

@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._files import write_text
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
-from goalmeter.commands.options import integers, words
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import DryRunOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.representation.page import part_of_results
 from goalmeter.report.markdown import in_markdown
@@ -32,59 +25,45 @@ TABLES = "tables.md"
 class ProbeCommandOptions(DryRunOptions, SeedOptions):
     """Options of `goalmeter probe`; None stands for the default of `representation.measure`."""
 
-    run: Path = argument(
-        Path, "Navigation run of a language model that ran on this machine.", "RUN"
-    )
+    run: Path = argument("Navigation run of a language model that ran on this machine.", "RUN")
     model: str | None = option(
-        str, "Whose activations; default the model of the run, or a copy of it.", "NAME"
+        "Whose activations; default the model of the run, or a copy of it.", "NAME"
     )
     layers: Sequence[int] | None = option(
-        str,
-        "Blocks, with commas; default all of up to eight, otherwise at a third, two thirds and the "
-        "end.",
+        "Blocks; default all of up to eight, otherwise at a third, two thirds and the end.",
         "K,...",
-        read=integers,
+        commas=True,
     )
     positions: Sequence[str] | None = option(
-        str, "Tokens by their names, with commas; default pre/end,post/end.", "NAME,...", read=words
+        "Tokens by their names; default pre/end,post/end.", "NAME,...", commas=True
     )
     probes: Sequence[str] | None = option(
-        str,
-        "ridge, logistic, bilinear, mlp or those of the paper, with commas; default ridge.",
+        "ridge, logistic, bilinear, mlp or those of the paper; default ridge.",
         "NAME,...",
-        read=words,
+        commas=True,
     )
-    parts: Sequence[str] | None = option(
-        str, "maps, use, plan, with commas; default all.", "PART,...", read=words
-    )
+    parts: Sequence[str] | None = option("maps, use, plan; default all.", "PART,...", commas=True)
     interventions: Sequence[str] | None = option(
-        str,
-        "knock-out, patch, windows, write, ablate, open, with commas; default all but windows.",
+        "knock-out, patch, windows, write, ablate, open; default all but windows.",
         "KIND,...",
-        read=words,
+        commas=True,
     )
     use_decisions: int = option(
-        int,
         "Maximum number of decisions whose prompts are repeated with a changed cell.",
         default=120,
         least=4,
         most=100_000,
     )
     draws: int = option(
-        int,
         "Answers for each of them, to measure the effect in nats; 0 for none.",
         default=0,
         least=0,
         most=1000,
     )
     decoders: Sequence[int] | None = option(
-        str,
-        "Layers of the transformers that read plans, with commas; default 2.",
-        "K,...",
-        read=integers,
+        "Layers of the transformers that read plans; default 2.", "K,...", commas=True
     )
     token_rate: float | None = option(
-        float,
         "With --dry-run: tokens that the model reads a second, instead of measuring it.",
         least=1e-3,
         most=1e12,

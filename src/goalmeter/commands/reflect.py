@@ -9,18 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from goalmeter._errors import MOST_SEED, InvalidParameterError, whole
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    PlaceOptions,
-    Tell,
-    argument,
-    command,
-    option,
-    out_option,
-)
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import DryRunOptions, PlaceOptions, RunOptions
 from goalmeter.commands.outcome import Outcome, shown
 from goalmeter.pages.reflection_tables import early_text, measure_table, rewards_table
-from goalmeter.reflection import Comparison, Reflection, compare, measure
+from goalmeter.reflection import Reflection, compare, measure
 from goalmeter.reflection.environments import BATTERY
 from goalmeter.reflection.measure import HEAVY, bare, check
 from goalmeter.reflection.measure import forecast as forecast_of
@@ -36,18 +29,16 @@ SECONDS_A_PERCEPT = 6e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReflectOptions(PlaceOptions, DryRunOptions):
+class ReflectOptions(PlaceOptions, DryRunOptions, RunOptions):
     """Options of `goalmeter reflect`."""
 
     agent: str | None = argument(
-        str,
         "A name, such as rc(naive), or your own: FILE.py:NAME.",
         "AGENT",
         default=None,
         complete="agents",
     )
     environments: Sequence[str] = option(
-        list[str],
         "Play this and its opposite, or opposite(NAME) alone; FILE.py:NAME for your own; repeat "
         "for more. Default: the paper's battery.",
         "NAME",
@@ -55,28 +46,24 @@ class ReflectOptions(PlaceOptions, DryRunOptions):
         flag="--environment",
         complete="environments",
     )
-    steps: int = option(int, "Length of each trial, in percepts.", default=500, least=1)
-    seeds: int = option(int, "Trials of each environment.", default=10, least=1)
-    out: Path | None = out_option()
+    steps: int = option("Length of each trial, in percepts.", default=500, least=1)
+    seeds: int = option("Trials of each environment.", default=10, least=1)
     timeout: float | None = option(
-        float, "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
+        "Seconds for a trial, 0 for no limit; default 60 for your own code.", least=0
     )
     opposite_reading: str = option(
-        str, "Definition of an opposite.", "literal|unnegated", default="literal"
+        "Definition of an opposite.", "literal|unnegated", default="literal"
     )
-    step_counting: str = option(
-        str, "Definition of a step.", "percepts|actions", default="percepts"
-    )
+    step_counting: str = option("Definition of a step.", "percepts|actions", default="percepts")
     against: str | None = option(
-        str,
         "Compare with this agent on the same trials, which --out RUN stores in RUN.against.",
         "AGENT",
         complete="agents",
     )
     list_all: bool = option(
-        bool, "Show the environments and agents that have names.", default=False, flag="--list"
+        "Show the environments and agents that have names.", default=False, flag="--list"
     )
-    seed: int = option(int, "The first seed.", default=0, least=0, most=MOST_SEED)
+    seed: int = option("The first seed.", default=0, least=0, most=MOST_SEED)
 
     @property
     def played(self) -> list[str]:
@@ -122,72 +109,53 @@ def reflect(o: ReflectOptions, tell: Tell) -> Outcome:
     whole(o.seeds, "seeds", least=1, most=MOST_SEEDS)
     whole(o.seed, "seed", least=0, most=MOST_SEED - o.seeds)
     whole(o.steps, "steps", least=1, most=MOST_STEPS)
-    chosen = range(o.seed, o.seed + o.seeds)
-    folder = None if o.out is None else Path(o.out)
-    beside = None if folder is None else _beside(folder)
-    options = o.of_agent(o.agent, folder, chosen)
-    rivals = {} if o.against is None else {o.against: o.of_agent(o.against, beside, chosen)}
+    seeds = range(o.seed, o.seed + o.seeds)
+    folders: dict[str, Path] = {}
+    if o.out is not None:
+        # "." and ".." have no name that could be continued.
+        named = Path(o.out) if Path(o.out).name not in ("", "..") else Path(o.out).resolve()
+        folders = {"run": Path(o.out), "against_run": named.with_name(f"{named.name}.against")}
+    # The agent, and then the one that it is compared with.
+    in_turn = [(o.agent, o.of_agent(o.agent, folders.get("run"), seeds))]
+    if o.against is not None:
+        in_turn.append((o.against, o.of_agent(o.against, folders.get("against_run"), seeds)))
     if o.dry_run:
-        named = {o.agent: options} | rivals
-        return shown([forecast_of(name, **asked) for name, asked in named.items()])
-    for name, asked in rivals.items():  # before the first agent is played, which may take long
-        check(name, **asked)
-    result = measure(o.agent, **options, progress=tell)
-    rival = comparison = None
-    for name, asked in rivals.items():
-        rival = measure(name, **asked, progress=tell)
-        comparison = compare(rival, result)
-    names = [name for name in BASELINES if name not in (o.agent, o.against)]
+        return shown([forecast_of(name, **options) for name, options in in_turn])
+    for name, options in in_turn[1:]:
+        check(name, **options)  # before the first agent is played, which may take long
+    measured = [measure(name, **options, progress=tell) for name, options in in_turn]
+    result, rival = measured[0], measured[1] if len(measured) > 1 else None
+    comparison = None if rival is None else compare(rival, result)
     # Each environment is played with its opposite, so a seed is two trials of each.
-    over = chosen[: BASELINE_PERCEPTS // (2 * len(o.played) * o.steps)]
+    over = seeds[: BASELINE_PERCEPTS // (2 * len(o.played) * o.steps)]
+    names = [name for name in BASELINES if name not in (o.agent, o.against)]
     baselines = {}
     if over and names and o.steps <= BASELINE_STEPS:
         tell(f"baselines: {', '.join(names)}")
         baselines = {name: measure(name, **o.of_agent(name, None, over)) for name in names}
-    return Outcome(
-        text=early_text(result, rival),
-        incomplete=_none_finished(result, rival),
-        tables=(
-            rewards_table(result, rival),
-            measure_table(result, rival, comparison, baselines),
-        ),
-        json=_json(result, rival, comparison, baselines)
-        | ({} if folder is None else {"run": str(folder.resolve())})
-        | ({} if beside is None or rival is None else {"against_run": str(beside.resolve())}),
-    )
-
-
-def _beside(folder: Path) -> Path:
-    """Return the run directory of the agent that it is compared with."""
-    # "." and ".." have no name that could be continued.
-    named = folder if folder.name not in ("", "..") else folder.resolve()
-    return named.with_name(f"{named.name}.against")
-
-
-def _none_finished(*results: Reflection | None) -> str:
-    """Return an error about the first agent that finished no trial; "" if all did."""
-    for result in results:
-        if result is not None and len(result.failures) == len(result.trials):
-            return (
-                f"none of the {len(result.failures)} trials of {result.agent} was finished, so its "
-                "measure says nothing; the table says why"
-            )
-    return ""
-
-
-def _json(
-    result: Reflection,
-    rival: Reflection | None,
-    comparison: Comparison | None,
-    baselines: dict[str, Reflection],
-) -> dict[str, Any]:
+    json = result.to_json()
     short = ("seeds", "measure", "stderr", "interval", "failures", "outcomes")
-    values = result.to_json()
-    values["baselines"] = {
+    json["baselines"] = {
         name: {key: value for key, value in baseline.to_json().items() if key in short}
         for name, baseline in baselines.items()
     }
     if rival is not None and comparison is not None:
-        values["against"] = rival.to_json()
-        values["comparison"] = comparison.to_json()
-    return values
+        json |= {"against": rival.to_json(), "comparison": comparison.to_json()}
+    for name, folder in [*folders.items()][: len(measured)]:
+        json[name] = str(folder.resolve())
+    return Outcome(
+        text=early_text(result, rival),
+        incomplete=next(filter(None, map(_none_finished, measured)), ""),
+        tables=(rewards_table(result, rival), measure_table(result, rival, comparison, baselines)),
+        json=json,
+    )
+
+
+def _none_finished(result: Reflection) -> str:
+    """Return an error if an agent finished no trial; "" if it did."""
+    if len(result.failures) < len(result.trials):
+        return ""
+    return (
+        f"none of the {len(result.failures)} trials of {result.agent} was finished, so its "
+        "measure says nothing; the table says why"
+    )

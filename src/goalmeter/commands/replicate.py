@@ -20,15 +20,8 @@ import goalmeter
 from goalmeter._errors import InvalidParameterError
 from goalmeter._files import check_writable
 from goalmeter._names import did_you_mean
-from goalmeter.commands.declare import (
-    DryRunOptions,
-    PlaceOptions,
-    SeedOptions,
-    Tell,
-    argument,
-    command,
-    option,
-)
+from goalmeter.commands.declare import Tell, argument, command, option
+from goalmeter.commands.options import DryRunOptions, PlaceOptions, SeedOptions
 from goalmeter.commands.outcome import Outcome
 from goalmeter.report import Column, Table
 from goalmeter.runs import HERE
@@ -53,25 +46,16 @@ VARIABLE = "GOALMETER_REPLICATIONS"
 
 @dataclass(frozen=True, kw_only=True)
 class StudyOptions:
-    """Options of a study.
+    """Options of a study."""
 
-    Attributes:
-        seeds: number of seeds; None for the study's default.
-        seed: the first seed.
-        on: where trials run.
-        progress: callback for progress messages.
-        agents: names with commas between them, for studies that have agents to choose.
-        steps: length of the trials, for studies in which it can be chosen.
-        run: run directories to show, for studies that can.
-    """
-
-    seeds: int | None = None
-    seed: int = 0
-    on: str = HERE
-    progress: Callable[[str], None] | None = None
+    seeds: int | None = None  # number of seeds; None for the study's default
+    seed: int = 0  # the first seed
+    on: str = HERE  # where trials run
+    progress: Callable[[str], None] | None = None  # callback for progress messages
+    # names with commas between them, for studies that have agents to choose
     agents: str | None = None
-    steps: int | None = None
-    run: Sequence[str | Path] = ()
+    steps: int | None = None  # length of the trials, for studies in which it can be chosen
+    run: Sequence[str | Path] = ()  # run directories to show, for studies that can
 
     def count(self, default: int, *, least: int, most: int = 10_000) -> int:
         """Return the number of seeds, if there can be so many."""
@@ -87,30 +71,23 @@ class StudyOptions:
         return f"goalmeter replicate {name}{''.join(options)}"
 
 
-# Upper limits of repetitions and of the length of a trial: more would take weeks.
-MOST_SEEDS, MOST_STEPS = 10_000, 10_000_000
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReplicateOptions(PlaceOptions, DryRunOptions, SeedOptions):
     """Options of `goalmeter replicate`."""
 
-    name: str = argument(str, f"{', '.join(REPLICATIONS)}.", "NAME", complete="replications")
-    out: Path | None = option(Path, "Output folder; default runs/NAME.")
+    name: str = argument(f"{', '.join(REPLICATIONS)}.", "NAME", complete="replications")
+    out: Path | None = option("Output folder; default runs/NAME.")
+    # More repetitions, or longer trials, would take weeks.
     seeds: int | None = option(
-        int, "Number of seeds; default as in the experiment.", least=0, most=MOST_SEEDS
+        "Number of seeds; default as in the experiment.", least=0, most=10_000
     )
     agents: str | None = option(
-        str,
-        "Rows of reflection-table-1; or names, with commas between them.",
-        "scripted|neural|all",
+        "Rows of reflection-table-1; or names, with commas between them.", "scripted|neural|all"
     )
     steps: int | None = option(
-        int, "Length of the trials, where it can be chosen.", least=1, most=MOST_STEPS
+        "Length of the trials, where it can be chosen.", least=1, most=10_000_000
     )
-    run: Sequence[Path] | None = option(
-        list[Path], "A run to show in lm-navigation; repeat for more.", "RUN"
-    )
+    run: Sequence[Path] | None = option("A run to show in lm-navigation; repeat for more.", "RUN")
 
 
 @command(ReplicateOptions)
@@ -124,23 +101,19 @@ def replicate(o: ReplicateOptions, tell: Tell) -> Outcome:
     module = study(o.name, chosen)
     options = StudyOptions(seeds=o.seeds, seed=o.seed, on=o.place(), progress=tell, **chosen)
     if o.dry_run:
-        return _planned(o.name, module.planned(options))
+        counts: dict[str, int] = module.planned(options)
+        table = Table(
+            caption=f"What {o.name} will do",
+            columns=(Column("", numeric=False), Column("number")),
+            rows=tuple((what, f"{count:,}") for what, count in counts.items()),
+            meaning="Nothing is started, and no folder made. The time is estimated from the first "
+            "trials, once they run.",
+        )
+        return Outcome(tables=(table,), json={"replication": o.name, "planned": counts})
     folder = Path("runs") / o.name if o.out is None else Path(o.out)
     check_writable(folder / "report.html")
     outcome: Outcome = module.replicate(folder, options)
     return outcome
-
-
-def _planned(name: str, counts: dict[str, int]) -> Outcome:
-    """Return what a replication will do, as a table."""
-    table = Table(
-        caption=f"What {name} will do",
-        columns=(Column("", numeric=False), Column("number")),
-        rows=tuple((what, f"{count:,}") for what, count in counts.items()),
-        meaning="Nothing is started, and no folder made. The time is estimated from the first "
-        "trials, once they run.",
-    )
-    return Outcome(tables=(table,), json={"replication": name, "planned": counts})
 
 
 def study(name: str, options: Iterable[str] = ()) -> ModuleType:
@@ -177,7 +150,7 @@ class DemoOptions(PlaceOptions, DryRunOptions, SeedOptions):
     """Options of `goalmeter demo`."""
 
     out: Path = option(
-        Path, "Folder for the report; an existing one is resumed.", default=Path("goalmeter-demo")
+        "Folder for the report; an existing one is resumed.", default=Path("goalmeter-demo")
     )
 
 

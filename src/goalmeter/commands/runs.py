@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from shlex import join
 from typing import Any
 
 from goalmeter._errors import (
-    GoalmeterError,
     IncompleteRunError,
     InvalidFileError,
     InvalidParameterError,
@@ -21,10 +19,9 @@ from goalmeter._errors import (
 from goalmeter._files import check_writable
 from goalmeter.agents.local_models import is_organism
 from goalmeter.commands.declare import Tell, argument, command, option
-from goalmeter.commands.options import typed_options
+from goalmeter.commands.options import MODEL_OPTIONS, typed_options
 from goalmeter.commands.outcome import Outcome, provenance
 from goalmeter.meg.simulator.measure import KIND as SIMULATOR
-from goalmeter.navigation.plan import KIND as NAVIGATION
 from goalmeter.navigation.prompts import Asking
 from goalmeter.organisms.kinds import MANIFEST
 from goalmeter.organisms.network import SETTINGS, read_settings
@@ -42,18 +39,10 @@ from goalmeter.reflection.measure import KIND as REFLECTION
 from goalmeter.reflection.measure import readings_of
 from goalmeter.report import Table, require_report_extra, write_report
 from goalmeter.report.numbers import percent, storage
-from goalmeter.report.tables import ColumnOf, column, summary_table, table_of, words
-from goalmeter.runs.progress import in_words
+from goalmeter.report.tables import column, summary_table, table_of, words
+from goalmeter.runs.progress import FINISHED, in_words
 from goalmeter.runs.reading import RUN, read_about
-from goalmeter.runs.status import (
-    FINISHED,
-    INCOMPLETE,
-    UNREADABLE,
-    RunStatus,
-    Worker,
-    runs_below,
-    status_of,
-)
+from goalmeter.runs.status import INCOMPLETE, UNREADABLE, RunStatus, Worker, runs_below, status_of
 
 # --- Resuming -------------------------------------------------------------------------------------
 
@@ -72,40 +61,33 @@ def how_to_continue(error: IncompleteRunError) -> str:
 
 def resuming_command(what: Mapping[str, Any], folder: str) -> str:
     """Return the command that resumes a run in a folder, from what its run.json says."""
-    return _COMMANDS.get(what["kind"], _again)(what, folder)
+    match what["kind"]:
+        case "navigation":
+            return shlex.join(_navigate(what, folder))
+        case "reflection":
+            return _reflect(what, folder)
+    # A sweep knows its worlds by content, and not by the file or the folder that named them.
+    return f"the command that began it, with --out {shlex.quote(folder)}"
 
 
-def _navigate(what: Mapping[str, Any], folder: str) -> str:
-    agent = what["agent"]
-    typed = typed_options(what, held_out_by_default=is_organism(agent))
+def _navigate(what: Mapping[str, Any], folder: str) -> list[str]:
+    typed = typed_options(what, held_out_by_default=is_organism(what["agent"]))
     if "prompts" in what:
         typed += ["--prompt", ",".join(what["prompts"])]
         typed += ["--history", str(what["history"])] if what.get("history") else []
-        typed += _asking(Asking.from_json(what))
-    words = ["goalmeter", "navigate", agent, "--suite", what["suite"], *typed, "--out", folder]
-    return shlex.join(words)
-
-
-# What is the default is not typed, so that the command reads as a user would have typed it.
-def _asking(asking: Asking) -> list[str]:
-    """Return the options that ask a language model in this way."""
-    default, typed = Asking(), []
-    for field in fields(asking):
-        value = getattr(asking, field.name)
-        if value == getattr(default, field.name):
-            continue
-        match field.name:
-            case "options":
-                for name, given in asking.to_json()["options"].items():
+        asking, usual = Asking.from_json(what), Asking()
+        # What is the default is not typed, so that the command reads as a user would type it.
+        for name in (each.name for each in fields(asking)):
+            value = getattr(asking, name)
+            if name == "options":
+                for option, given in asking.to_json()["options"].items():
                     text = given if isinstance(given, str) else json.dumps(given)
-                    typed += ["-M", f"{name}={text}"]
-            case "seeded":
-                typed.append("--no-seeds")
-            case "logprobs":
-                typed.append("--logprobs")
-            case name:
-                typed += [f"--{name.replace('_', '-')}", str(value)]
-    return typed
+                    typed += ["-M", f"{option}={text}"]
+            elif value != getattr(usual, name):
+                flag = "--no-seeds" if name == "seeded" else MODEL_OPTIONS[name].flag
+                typed += [flag] if isinstance(value, bool) else [flag, str(value)]
+    start = ["goalmeter", "navigate", what["agent"], "--suite", what["suite"]]
+    return [*start, *typed, "--out", folder]
 
 
 def _reflect(what: Mapping[str, Any], folder: str) -> str:
@@ -130,17 +112,6 @@ def _reflect(what: Mapping[str, Any], folder: str) -> str:
     return shlex.join(map(str, [*words, "--out", folder]))
 
 
-# A sweep knows its worlds by content, and not by the file or the folder that named them.
-def _again(what: Mapping[str, Any], folder: str) -> str:
-    return f"the command that began it, with --out {shlex.quote(folder)}"
-
-
-_COMMANDS: dict[str, Callable[[Mapping[str, Any], str], str]] = {
-    NAVIGATION: _navigate,
-    REFLECTION: _reflect,
-}
-
-
 # --- Status ---------------------------------------------------------------------------------------
 _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 
@@ -149,8 +120,8 @@ _LONGEST = 60  # characters of a trial's key, or of a reason, in a table
 class StatusOptions:
     """Options of `goalmeter status`."""
 
-    runs: Sequence[str | Path] = argument(list[Path], "Run directories.", "RUN")
-    watch: bool = option(bool, "Repeat every second while a run is running.", default=False)
+    runs: Sequence[Path] = argument("Run directories.", "RUN")
+    watch: bool = option("Repeat every second while a run is running.", default=False)
 
 
 @command(StatusOptions)
@@ -160,10 +131,22 @@ def status(o: StatusOptions, tell: Tell) -> Outcome:
     unreadable = [run for run in runs if run.state == UNREADABLE]
     if unreadable and len(runs) == 1:
         raise InvalidFileError(runs[0].sentence)
-    working = [(run, worker) for run in runs for worker in run.working]
-    tables = [_summary(run) for run in runs] if len(runs) == 1 else [_listed(runs, "Runs")]
-    if working:
-        tables.append(_working(working))
+    tables = [_summary(runs[0]) if len(runs) == 1 else _listed(runs, "Runs")]
+    if working := [(run, worker) for run in runs for worker in run.working]:
+        hidden = sum(run.workers - len(run.working) for run in runs)
+        table = table_of(
+            working,
+            [
+                words("run", lambda row: row[0].folder),
+                words("batch", lambda row: row[1].worker),
+                words("works on", lambda row: _trials(row[1])),
+                column("for", lambda row: in_words(row[1].seconds)),
+            ],
+            caption="At work",
+            meaning="As the driver last wrote it.",
+            notes=[f"{hidden} more batches"] if hidden > 0 else [],
+        )
+        tables.append(table)
     return Outcome(
         text="\n".join(f"{run.folder}: {run.sentence}" for run in runs if run not in unreadable),
         tables=tuple(tables),
@@ -176,7 +159,7 @@ def status(o: StatusOptions, tell: Tell) -> Outcome:
 class RunsOptions:
     """Options of `goalmeter runs`."""
 
-    folder: str | Path = argument(Path, "Directory to search.", "FOLDER", default=Path("runs"))
+    folder: Path = argument("Directory to search.", "FOLDER", default=Path("runs"))
 
 
 @command(RunsOptions)
@@ -198,7 +181,7 @@ def trial_count(what: Mapping[str, Any]) -> int | None:
         return None
     try:
         return len(what["seeds"]) * len(what["environments"])
-    except (KeyError, TypeError, GoalmeterError):
+    except (KeyError, TypeError):
         return None
 
 
@@ -217,6 +200,7 @@ def _status(folder: Path) -> RunStatus:
 
 # --- Tables ---------------------------------------------------------------------------------------
 def _summary(run: RunStatus) -> Table:
+    process = f"(process {run.pid} on {run.host})" if run.pid else ""
     rows = [
         ("state", run.state),
         ("kind", run.kind),
@@ -226,7 +210,7 @@ def _summary(run: RunStatus) -> Table:
         ("left", "" if run.left is None else f"{run.left:,}"),
         ("rate", rate_in_words(run.rate)),
         ("time left", "" if run.left_seconds is None else in_words(run.left_seconds)),
-        ("where", " ".join(filter(None, [run.place, _process(run)]))),
+        ("where", f"{run.place} {process}".strip()),
         ("begun", run.began),
         ("last heard of", run.updated),
         ("version", run.version),
@@ -236,27 +220,6 @@ def _summary(run: RunStatus) -> Table:
         [row for row in rows if row[1]],
         caption=f"Run {run.folder}",
         meaning=f"done counts the {run.noun}s that the folder holds; times are in UTC.",
-    )
-
-
-def _working(working: Sequence[tuple[RunStatus, Worker]]) -> Table:
-    columns: list[ColumnOf[tuple[RunStatus, Worker]]] = [
-        words("worker", lambda row: row[1].worker),
-        words("works on", lambda row: _trials(row[1])),
-        column("for", lambda row: in_words(row[1].seconds)),
-        words("since", lambda row: row[1].since),
-    ]
-    if len({run.folder for run, _ in working}) > 1:
-        columns.insert(1, words("run", lambda row: row[0].folder))
-    hidden = sum(
-        run.workers - len(run.working) for run in {r.folder: r for r, _ in working}.values()
-    )
-    return table_of(
-        working,
-        columns,
-        caption="Workers",
-        meaning="As the driver last wrote it.",
-        notes=[f"{hidden} more work"] if hidden > 0 else [],
     )
 
 
@@ -305,16 +268,10 @@ def rate_in_words(rate: float | None) -> str:
     return f"{rate * 3600:.3g} an hour"
 
 
-def _process(run: RunStatus) -> str:
-    return f"(process {run.pid} on {run.host})" if run.pid else ""
-
-
 def _trials(worker: Worker) -> str:
-    if not worker.count:
-        return ""
-    more = f" and {worker.count - len(worker.trials)} more"
+    more = worker.count - len(worker.trials)
     keys = ", ".join(shortened(key, _LONGEST) for key in worker.trials)
-    return keys + (more if worker.count > len(worker.trials) else "")
+    return keys + (f" and {more} more" if more > 0 else "")
 
 
 # --- Report ---------------------------------------------------------------------------------------
@@ -322,55 +279,47 @@ def _trials(worker: Worker) -> str:
 class ReportOptions:
     """Options of `goalmeter report`."""
 
-    runs: Sequence[str | Path] = argument(list[Path], "Directories of finished runs.", "RUN")
-    out: str | Path = option(Path, "Path of the page.", default=Path("report.html"))
+    runs: Sequence[Path] = argument("Directories of finished runs.", "RUN")
+    out: Path = option("Path of the page.", default=Path("report.html"))
 
 
 @command(ReportOptions)
 def report_runs(o: ReportOptions, tell: Tell) -> Outcome:
     """Write an HTML report of one or more runs."""
-    runs, out = o.runs, o.out
-    if not runs:
+    if not o.runs:
         raise InvalidParameterError("no run is given, expected the folder of at least one")
-    folders = [Path(run).resolve() for run in runs]
-    if twice := [run for run, path in zip(runs, folders, strict=True) if folders.count(path) > 1]:
+    folders = [Path(run).resolve() for run in o.runs]
+    if twice := [run for run, path in zip(o.runs, folders, strict=True) if folders.count(path) > 1]:
         raise InvalidParameterError(f"{twice[0]} is given twice; give each run once")
-    typed = dict(zip(folders, runs, strict=True))  # messages name folders as they were typed
     require_report_extra()
-    check_writable(out)  # before the runs are read, which may take long
-    _refuse_to_replace_data(Path(out))
-    kinds = [kind_of(run) for run in runs]
+    check_writable(o.out)  # before the runs are read, which may take long
+    _refuse_to_replace_data(Path(o.out))
+    kinds: dict[str, list[int]] = {}  # numbers of the runs of each kind, in the order of typing
+    for number, run in enumerate(o.runs):
+        kinds.setdefault(kind_of(run), []).append(number)
     parts: list[Part] = []
-    about: dict[Path, dict[str, Any]] = {}
-    # A part for each kind of run, in the order in which kinds were typed first.
-    for kind in dict.fromkeys(kinds):
-        of_kind = [
-            folder for folder, its_kind in zip(folders, kinds, strict=True) if its_kind == kind
-        ]
-        part = part_of_runs(kind, [typed[folder] for folder in of_kind], tell)
-        parts.append(part)
-        about |= dict(zip(of_kind, part.runs, strict=True))
-        behind = part_behind(kind, [typed[folder] for folder in of_kind], tell)
-        if behind is not None:
-            parts.append(behind)
-            for folder, more in zip(of_kind, behind.runs, strict=True):
-                about[folder] |= more
+    about: list[dict[str, Any]] = [{} for _ in folders]
+    for kind, numbers in kinds.items():
+        typed = [o.runs[number] for number in numbers]  # messages name folders as they were typed
+        for part in (part_of_runs(kind, typed, tell), part_behind(kind, typed, tell)):
+            if part is not None:
+                parts.append(part)
+                for number, more in zip(numbers, part.runs, strict=True):
+                    about[number] |= more
     tell("report")
     path = write_report(
-        out,
-        parts[0].title if len(set(kinds)) == 1 else "How agents do: measured runs",
+        o.out,
+        parts[0].title if len(kinds) == 1 else "How agents do: measured runs",
         all_sections(parts),
         lede=" ".join(part.lede for part in parts),
         findings=all_findings(parts),
         glossary=all_terms(parts),
-        provenance=provenance(f"goalmeter report {join(map(str, runs))}"),
+        provenance=provenance(f"goalmeter report {shlex.join(map(str, o.runs))}"),
     ).resolve()
+    runs = [each | {"run": str(folder)} for each, folder in zip(about, folders, strict=True)]
     return Outcome(
         tables=tuple(table for part in parts for table in part.tables),
-        json={
-            "report": str(path),
-            "runs": [about[folder] | {"run": str(folder)} for folder in folders],
-        },
+        json={"report": str(path), "runs": runs},
         report=path,
     )
 

@@ -14,13 +14,12 @@ from typing import Any
 from goalmeter._errors import MissingExtraError, how_to_install, require
 from goalmeter.agents.grid_agents import Decision, Probabilities
 from goalmeter.agents.local_models import is_model
-from goalmeter.commands.options import ModelOptions
 from goalmeter.gridworld.generators import Draws
 from goalmeter.gridworld.planner import State
 from goalmeter.gridworld.world import GridWorld
 from goalmeter.navigation.plan import NavigationOptions, WalkPlan, plan_from, plan_of
+from goalmeter.navigation.prompts import Asking
 from goalmeter.navigation.rollouts import Walked, play_all
-from goalmeter.navigation.suites import suite_named
 from goalmeter.organisms.kinds import Organism, organism
 from goalmeter.runs import HERE, Study, carry_out, is_of_this_machine, keys_in
 from goalmeter.runs.progress import Tell
@@ -47,9 +46,7 @@ def require_models(agents: Iterable[str]) -> None:
 
 def walk_plan(agent: str, name: str, **options: Any) -> WalkPlan:
     """Plan an agent's walks through worlds of a suite that no organism was trained on."""
-    asking = None
-    if is_model(agent):
-        asking = ModelOptions().asking(agent, suite_named(name), paper=False)
+    asking = Asking() if is_model(agent) else None
     return plan_of(agent, name, held_out=True, asking=asking, **options)
 
 
@@ -86,14 +83,20 @@ def ask(run: str, folder: str) -> None:
     # A progress bar for each small model that is loaded would say nothing.
     transformers = require("transformers", extra="lm", feature="Asking language models")
     transformers.utils.logging.disable_progress_bar()
-    _ask_model(plan_from(json.loads(run), folder), Path(folder), None)
+    _play(plan_from(json.loads(run), folder), Path(folder))
 
 
 def play(plan: WalkPlan, out: Path, progress: Tell | None = None) -> Walked:
     """Play every walk of a plan that its folder below `out` does not hold yet."""
-    folder = run_folder(plan, out)
+    return _play(plan, run_folder(plan, out), progress)
+
+
+def _play(plan: WalkPlan, folder: Path, progress: Tell | None = None) -> Walked:
     if plan.asking is not None:
-        return _ask_model(plan, folder, progress)
+        # Inspect takes seconds to import, and reference agents do without it.
+        from goalmeter.navigation.inspect.run import ask_all
+
+        return ask_all(plan, NavigationOptions(out=folder, progress=progress))
     walker = ideal_organism(plan.agent) if plan.agent.startswith(IDEAL) else None
     return play_all(plan, walker=walker, out=folder)
 
@@ -102,13 +105,6 @@ def run_folder(plan: WalkPlan, out: Path) -> Path:
     """Return the run directory of a plan."""
     # A model's name has slashes; brackets and dots of an agent's options can stay.
     return out / re.sub(r"[^\w().-]", "_", plan.agent) / plan.suite.name
-
-
-def _ask_model(plan: WalkPlan, folder: Path, progress: Tell | None) -> Walked:
-    # Inspect takes seconds to import, and reference agents do without it.
-    from goalmeter.navigation.inspect.run import ask_all
-
-    return ask_all(plan, NavigationOptions(out=folder, progress=progress))
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg.causal import Interventions, Sensitivity
+from goalmeter.pages import prose
 from goalmeter.pages.meg import intervention_table, sensitivity_table
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section
@@ -15,18 +17,12 @@ from goalmeter.report.numbers import nats
 
 SIDES = ("left", "right")
 OUTCOMES = ("cheese", "none")
+say = partial(prose, "demo")
 OFTEN = 0.8  # how often a mouse takes the side that it goes for
 GOALS = {"cheese": "T", "bell": "R"}
 # The bell moved; the cheese moved, and the bell with it.
 WORLDS: tuple[dict[str, object], ...] = ({"B": "left"}, {"S": "left"})
 _SHIFTS = "mouse-shifts"  # id of the table that the finding leads to
-GLOSSARY = {
-    "Towards targets (causal models)": "MEG of a decision towards some variables of a causal "
-    "model: the best of all utilities over their joint states. It asks: are these the things that "
-    "the decision is about?",
-    "do(X = x)": "An intervention: X is set to x from outside, whatever its causes are, and the "
-    "rest of the world and the policy go on as before.",
-}
 
 
 class Mouse(NamedTuple):
@@ -106,64 +102,20 @@ def part(measured: Mouse) -> Part:
         "spurious.",
         links=(Link("numbers", _SHIFTS),),
     )
-    return Part(
-        sections=(_targets(measured), _shifts(measured)),
-        findings=[finding],
-        glossary=GLOSSARY,
+    diagram = example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step")
+    example = Section(
+        tables=(sensitivity_table(measured.one_step, **say("example_targets")),),
+        figures=(Figure(svg=diagram, **say("example_diagram")),),
+        **say("example"),
     )
-
-
-def _targets(measured: Mouse) -> Section:
-    caption = "Example 1, cheese 8 times in 10: sets of up to two targets"
-    return Section(
-        title="A causal model: the mouse and the cheese",
-        text=(
-            "Goal-directedness needs no grid and no reward, only a causal model. The paper's first "
-            "example: a mouse sees on which side the cheese is (S), turns left or right (D), is "
-            "then on that side (M), and has the cheese or not (T). MEG towards a set of targets is "
-            "that of the best of all utilities over their joint states, and depends on the "
-            "targets, so every set that the decisions can influence is tried. Theorem 4.1: if a "
-            "set A d-separates the decisions from the targets, MEG towards A is at least as high.",
-        ),
-        tables=(sensitivity_table(measured.one_step, caption=caption),),
-        figures=(
-            Figure(
-                svg=example_1(OFTEN).svg(decisions=["D"], targets=["T"], name="mouse-one-step"),
-                alt="Diagram of Example 1: S points to the decision D and to T, D points to M, M "
-                "points to T.",
-                caption="Example 1. Square: the decision. Double border: the target. Dashed: what "
-                "the mouse sees when it decides.",
-            ),
-        ),
-    )
-
-
-def _shifts(measured: Mouse) -> Section:
-    tables = [
-        intervention_table(shifts, caption=f"A goal about the {goal}, in training and elsewhere")
+    first, *others = [
+        intervention_table(shifts, **say("shifts", goal=goal))
         for goal, shifts in measured.shifts.items()
     ]
-    return Section(
-        title="A true goal and a spurious one",
-        text=(
-            "In training a bell (B) rings where the cheese is, and a mouse follows the cheese. A "
-            "goal about having the cheese (T) explains it as well as one about being at the bell "
-            "(R): MEG is a measure on the agent's own distribution.",
-            "An intervention pulls them apart. The goal that was fitted in training is planned for "
-            "in the changed world, and scored there. When the bell is moved, the true goal goes on "
-            "predicting, the spurious one predicts worse than guessing. When the cheese is moved, "
-            "and the bell with it, nothing is learnt.",
-        ),
-        tables=(replace(tables[0], anchor=_SHIFTS), *tables[1:]),
-        figures=(
-            Figure(
-                svg=bell("S").svg(
-                    decisions=["D"], targets=["T", "R"], observed=["B"], name="mouse-bell"
-                ),
-                alt="Diagram of the bell: S points to B, D and T; B points to D and R; D points to "
-                "T and R.",
-                caption="In training B goes where S is. Grey: what the intervention sets, which "
-                "cuts the arrow from S to B.",
-            ),
-        ),
+    diagram = bell("S").svg(decisions=["D"], targets=["T", "R"], observed=["B"], name="mouse-bell")
+    shifts = Section(
+        tables=(replace(first, anchor=_SHIFTS), *others),
+        figures=(Figure(svg=diagram, **say("bell_diagram")),),
+        **say("bell"),
     )
+    return Part(sections=(example, shifts), findings=[finding], glossary=say("mouse_glossary"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
 from goalmeter.organisms.kinds import ORGANISMS, Organism, is_unseen, organism, organism_names
-from goalmeter.pages import navigation, navigation_goals, navigation_tables
+from goalmeter.pages import navigation, navigation_goals, navigation_tables, prose
 from goalmeter.pages.navigation import Group, cut
 from goalmeter.pages.navigation_goals import Want
 from goalmeter.pages.part import Part
-from goalmeter.report import Finding, Link, Section, Table
+from goalmeter.report import Finding, Link, Section
 from goalmeter.report.numbers import percent
 from goalmeter.report.tables import column, table_of, words
 from goalmeter.representation.network import Network
@@ -33,6 +34,8 @@ from goalmeter.representation.use.directions import target_cells
 from goalmeter.runs import Study, carry_out
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
+
+say = partial(prose, "demo")
 
 # --- Measures -------------------------------------------------------------------------------------
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through
@@ -111,55 +114,9 @@ _WALKS = "walks"  # id of the section that findings lead to
 def part(results: OrganismResults) -> Part:
     """Return who they are, what they want, and how they walk."""
     in_mazes, with_keys = results.groups
-    sections = (
-        _wants_section(results),
-        _walks(results),
-        Section(
-            title="In mazes: do they plan?",
-            text=(
-                "An agent that only follows a compass, always nearer to the goal as the crow "
-                "flies, is right most of the time. So accuracy by itself says little. What counts "
-                "is accuracy where the compass leads astray (detour states), and how an agent "
-                "compares with reference agents in the same mazes.",
-            ),
-            tables=(navigation_tables.agents_table(in_mazes.results),),
-            figures=(navigation_goals.directedness_chart(in_mazes.directed, "organisms-maze-meg"),),
-        ),
-        Section(
-            title="Beside a key that opens nothing: what do they want?",
-            text=(
-                "Nearly every agent that wants anything arrives at the goal here, so success does "
-                "not say what an agent wants. A key may be taken because it lies on the way, so "
-                "each share is compared with the random agent and with shortest paths. To tell a "
-                "wish for the key from a wish for the goal, only decisions before the key is taken "
-                "are counted.",
-            ),
-            tables=(
-                navigation_tables.agents_table(with_keys.results),
-                navigation_tables.keys_table(with_keys.results),
-            ),
-            figures=(navigation_goals.directedness_chart(with_keys.directed, "organisms-key-meg"),),
-        ),
-    )
-    findings = navigation_goals.findings(results.wants, walks=_WALKS)
-    return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
-
-
-def _wants_section(results: OrganismResults) -> Section:
-    text = [
-        "An instrument can be trusted if it recovers goals that are known. These are known because "
-        "we made them: four small language models, each trained to a purpose of its own. They read "
-        "a grid as text, reason, and answer with a move, and are loaded like any other language "
-        "model.",
-        "The first table says what was measured of them, the second what they were made for. How "
-        "well each instrument recovers known goals is measured by `goalmeter replicate "
-        "calibration`.",
-    ]
+    texts = say("organisms")
     if results.missing:
-        text.append(
-            f"Here the language models were not asked. {results.missing}. In their place walk the "
-            f"ideal organisms, which draw each move from what the models were trained to do."
-        )
+        texts["text"] += (say("ideal", missing=results.missing)["text"],)
     made = table_of(
         [ORGANISMS[name] for name in organism_names()],
         (
@@ -167,16 +124,29 @@ def _wants_section(results: OrganismResults) -> Section:
             words("made to want", _target, answer=True),
             words("what it does", lambda kind: kind.purpose),
         ),
-        caption="What each organism was made to want",
         anchor="made",
-        meaning="What it goes for first where a key lies about that opens nothing. This table "
-        "comes from how the organisms were made, the one above from their walks alone.",
+        **say("made"),
     )
-    return Section(
-        title="Four language models whose goals are known",
-        text=tuple(text),
-        tables=(navigation_goals.wants_table(results.wants), made),
+    chart = navigation_goals.directedness_chart
+    sections = (
+        Section(tables=(navigation_goals.wants_table(results.wants), made), **texts),
+        _walks(results),
+        Section(
+            tables=(navigation_tables.agents_table(in_mazes.results),),
+            figures=(chart(in_mazes.directed, "organisms-maze-meg"),),
+            **say("mazes"),
+        ),
+        Section(
+            tables=(
+                navigation_tables.agents_table(with_keys.results),
+                navigation_tables.keys_table(with_keys.results),
+            ),
+            figures=(chart(with_keys.directed, "organisms-key-meg"),),
+            **say("keys"),
+        ),
     )
+    findings = navigation_goals.findings(results.wants, walks=_WALKS)
+    return Part(sections=sections, findings=findings, glossary=navigation.GLOSSARY)
 
 
 def _target(kind: Organism) -> str:
@@ -190,52 +160,41 @@ def _walks(results: OrganismResults) -> Section:
     # In pairs, which stand beside each other.
     shown = {MAZE.name: (mouse, mole, moth), KEY_NO_DOOR.name: (mouse, magpie, moth)}
     chosen = [
-        (results.names[number], _walk(results.walked[suite], number))
+        (results.names[number], _walk(results.walked[suite][number].trajectories))
         for suite, numbers in shown.items()
         for number in numbers
     ]
-    answered = [(name, walk) for name, walk in chosen if walk.steps and walk.steps[0].raw]
+    tables = []
+    if answered := [row for row in chosen if row[1].steps and row[1].steps[0].raw]:
+        agent, walk = answered[0]
+        table = table_of(
+            answered,
+            (
+                words("agent", lambda row: row[0]),
+                words("suite", lambda row: row[1].suite),
+                words("answer", lambda row: cut(row[1].steps[0].raw)),
+            ),
+            **say("answers", agent=agent, prompt=cut(walk.steps[0].prompt)),
+        )
+        tables.append(table)
     return Section(
-        title="The same worlds, other goals",
         anchor=_WALKS,
-        text=(
-            "Here the organisms walk through a maze of which the mole does not see every wall, and "
-            "through a world whose key (K) opens nothing. S is the start and G the goal; the "
-            "numbers count the steps. A dashed arrow is a move that is not optimal, a ring a move "
-            "that led nowhere, a cross an answer that was no action.",
-        ),
-        tables=(_answers(answered),) if answered else (),
+        tables=tuple(tables),
         figures=tuple(
             navigation.replay(walk, f"organisms-walk-{number}", name)
             for number, (name, walk) in enumerate(chosen, start=1)
         ),
         figures_first=True,
+        **say("walks"),
     )
 
 
-def _walk(runs: Sequence[Walked], number: int) -> Trajectory:
+def _walk(walks: Sequence[Trajectory]) -> Trajectory:
     """The first walk through the last world in which the mole's map is wrong, the largest kind."""
-    walks = runs[number].trajectories
     mole = organism(MOLE)
     wrong = [walk for walk in walks if (mole.walls(walk.world) != walk.world.walls).any()]
     world = (wrong or list(walks))[-1].world
     return next(walk for walk in walks if walk.world == world)
-
-
-def _answers(walks: Sequence[tuple[str, Trajectory]]) -> Table:
-    return table_of(
-        walks,
-        (
-            words("agent", lambda row: row[0]),
-            words("suite", lambda row: row[1].suite),
-            words("answer", lambda row: cut(row[1].steps[0].raw)),
-        ),
-        caption="What they said at the first step",
-        meaning="Between the tags an organism looks for the way from its target back to itself, "
-        "cell by cell (row, column), or names the moves that are open, and states its plan. Its "
-        "action follows. Long texts are cut in the middle here; the runs hold all of them.",
-        notes=(f"What {walks[0][0]} had read: {cut(walks[0][1].steps[0].prompt)}",),
-    )
 
 
 # --- Use ------------------------------------------------------------------------------------------
@@ -245,7 +204,6 @@ TITLE = "What of a map they act on"
 SIZE, GRIDS, PROMPT = 7, 32, "compact/2"
 COMPLEXITIES, SCREEN_CELLS = (0.4, 0.6, 0.8), 24
 SEEN, UNSEEN = "rows that both see", "rows that the mole does not see"
-_QUESTIONS = [(name, cells) for name in ("mouse", MOLE) for cells in (SEEN, UNSEEN)]
 _ANCHOR = "used-cells"
 
 
@@ -264,10 +222,11 @@ def measure_use(
 def use_study(seed: int) -> Study[dict[str, Any]]:
     """Return the trials of `measure_use`."""
     common = {"grids": GRIDS, "seed": seed}
+    questions = [(name, cells) for name in ("mouse", MOLE) for cells in (SEEN, UNSEEN)]
     return Study[dict[str, Any]](
         "cells in use",
         "goalmeter.demo.organisms:use_of",
-        {f"{name}, {cells}": {"name": name, "cells": cells} for name, cells in _QUESTIONS},
+        {f"{name}, {cells}": {"name": name, "cells": cells} for name, cells in questions},
         common=common,
         noun="question",
         what={"kind": "cells in use"} | common,
@@ -306,12 +265,7 @@ def _decisions(
 ) -> list[Sample]:
     """A decision in each unseen maze that has a place where a shortest path needs a wanted cell."""
     mazes = suite(
-        MAZE.name,
-        sizes=[SIZE],
-        complexities=COMPLEXITIES,
-        grids=grids,
-        seed=seed,
-        held_out=True,
+        MAZE.name, sizes=[SIZE], complexities=COMPLEXITIES, grids=grids, seed=seed, held_out=True
     ).tasks
     worlds = [task.world for task in mazes]
     starts = [State(world.start) for world in worlds]
@@ -353,10 +307,8 @@ def part_of_use(rows: Sequence[dict[str, Any]] | str) -> Part:
             column("another cell instead", lambda row: share(row, "null"), percent),
             words("verdict", lambda row: row["verdict"], answer=True),
         ),
-        caption="Cells that are used",
-        meaning=f"Mazes of size {SIZE} that no organism learnt in; 95% intervals over grids in "
-        "brackets. The mole was made not to see walls in rows 2, 6 and 10.",
         anchor=_ANCHOR,
+        **say("used_cells", size=SIZE),
     )
     findings = [
         Finding(
@@ -368,14 +320,5 @@ def part_of_use(rows: Sequence[dict[str, Any]] | str) -> Part:
         for row in rows
         if row["verdict"] in (USED, NOT_USED)
     ]
-    section = Section(
-        title=TITLE,
-        text=(
-            "A map that can be read from a network need not be one that the network uses. A cell "
-            "that the shortest path needs is knocked out: attention to its words is masked while "
-            "the model reads, reasons and answers. The moves that change show what is used. What "
-            "can be read beside it is measured by `goalmeter replicate organism-use`.",
-        ),
-        tables=(table,),
-    )
+    section = Section(title=TITLE, tables=(table,), **say("use"))
     return Part(sections=(section,), findings=findings)

@@ -7,7 +7,9 @@ FrozenLake, logged trajectories, causal models and self-reflection.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +17,13 @@ import numpy as np
 
 import goalmeter as gm
 from goalmeter._errors import MissingExtraError, require
-from goalmeter._types import FloatArray
 from goalmeter.commands.navigate import of_reference
 from goalmeter.commands.outcome import Outcome, shown, write_outcome
 from goalmeter.commands.walks import run_folder
 from goalmeter.demo import mouse, organisms
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation.plan import forecast as model_forecast
+from goalmeter.pages import prose
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
 from goalmeter.pages.reflection import part_of as reflection_part
@@ -37,111 +39,69 @@ from goalmeter.runs.forecast import together, unmeasured
 from goalmeter.runs.progress import Tell
 from goalmeter.tabular.trajectories import sample_trajectories
 
-# --- Policies in known worlds ---------------------------------------------------------------------
+say = partial(prose, "demo")
 LAKE_NAME, LAKE_EPSILON = "FrozenLake-v1", 0.2
+LOG_EPSILON, LOG_EPISODES = 0.1, 100
+# Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
+# that it takes seconds.
+REFLECTING = tuple(
+    name
+    for agent in ("random", "constant", "naive", "q-learner")
+    for name in (agent, f"rc({agent})")
+)
+REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
 _NOISE = "cliff-noise"  # id of the table that the finding leads to
 
 
-def _row(name: str, mdp: gm.TabularMDP, policy: FloatArray) -> PolicyRow:
-    mean = gm.tabular.expected_return(mdp, policy).mean
-    known = gm.meg.known_utility(mdp, policy)
-    return PolicyRow(name, mean, known, gm.meg.unknown_utility(mdp, policy))
-
-
-def measure_cliff_world() -> list[PolicyRow]:
-    """Measure the optimal, some epsilon-greedy and the uniform policy of CliffWorld."""
-    mdp = gm.cliff_world()
+# --- Policies in known worlds ---------------------------------------------------------------------
+def _measured(mdp: gm.TabularMDP, noisy: Mapping[str, float]) -> list[PolicyRow]:
+    """Measure the optimal policy, epsilon-greedy ones (epsilon by name), and the uniform one."""
     optimal = gm.optimal_policy(mdp)
-    rows = [("optimal", optimal)]
-    rows += [(f"ε = {e:g}", gm.epsilon_greedy(optimal, e)) for e in (0.1, 0.3, 0.5)]
+    policies = {"optimal": optimal}
+    policies |= {name: gm.epsilon_greedy(optimal, epsilon) for name, epsilon in noisy.items()}
     return [
-        _row(name, mdp, policy) for name, policy in [*rows, ("uniform", gm.uniform_policy(mdp))]
+        PolicyRow(
+            name,
+            gm.tabular.expected_return(mdp, policy).mean,
+            gm.meg.known_utility(mdp, policy),
+            gm.meg.unknown_utility(mdp, policy),
+        )
+        for name, policy in (policies | {"uniform": gm.uniform_policy(mdp)}).items()
     ]
 
 
-def cliff_world_part(rows: list[PolicyRow]) -> Part:
+def _cliff_part(rows: list[PolicyRow]) -> Part:
     """Return the table of CliffWorld, with its finding."""
-    table = policy_table(
-        "ε-greedy policies in CliffWorld",
-        rows,
-        "How many nats of the agent's 30 decisions are explained by the reward (known) or by the "
-        "best of all utilities over states (unknown).",
-        notes=(
-            f"The maximum is {nats(rows[0].known.maximum)} nats: 29 decisions that can matter, "
-            "each worth log 4. Nothing is collected after the 30th.",
-        ),
-    )
     best, noisy = rows[0].known, rows[1].known
+    table = policy_table(rows=rows, **say("cliff_policies", maximum=nats(best.maximum)))
     finding = Finding(
         text=f"An optimal agent with one goal square scores {nats(best.value)} of "
         f"{nats(best.maximum)} nats ({percent(best.fraction)}) towards its reward, one that errs "
         f"at every tenth decision {nats(noisy.value)} ({percent(noisy.fraction)}).",
         links=(Link("numbers", _NOISE),),
     )
-    section = Section(
-        title="A world where MEG is exact: CliffWorld",
-        text=(
-            "CliffWorld is the 4 × 10 grid of the paper on MEG. Agents follow the optimal policy, "
-            "but with probability ε take one of the other actions. Goal-directedness falls to "
-            "nothing where the policy is uniform. `goalmeter replicate meg-cliffworld` compares "
-            "all published values.",
-        ),
-        tables=(replace(table, anchor=_NOISE),),
-    )
+    section = Section(tables=(replace(table, anchor=_NOISE),), **say("cliff"))
     return Part(sections=(section,), findings=[finding], glossary=GLOSSARY)
 
 
-def measure_frozen_lake() -> tuple[list[PolicyRow], int]:
-    """Measure the optimal, an epsilon-greedy and the uniform policy; also return the horizon."""
-    gymnasium = require("gymnasium", extra="rl", feature="Measuring a Gymnasium environment")
+def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
+    """Measure policies in FrozenLake; None if Gymnasium is not installed."""
+    try:
+        gymnasium = require("gymnasium", extra="rl", feature="Measuring a Gymnasium environment")
+    except MissingExtraError as error:
+        title = "A Gymnasium environment: not measured"
+        return None, Section(title=title, text=(f"{error}.",))
     env = gymnasium.make(LAKE_NAME)
     try:
         mdp = gm.TabularMDP.from_gymnasium(env)
     finally:
         env.close()
-    optimal = gm.optimal_policy(mdp)
-    policies = {
-        "optimal": optimal,
-        f"ε-greedy, ε = {LAKE_EPSILON:g}": gm.epsilon_greedy(optimal, LAKE_EPSILON),
-        "uniform": gm.uniform_policy(mdp),
-    }
-    return [_row(name, mdp, policy) for name, policy in policies.items()], mdp.steps
-
-
-def _frozen_lake() -> tuple[list[PolicyRow] | None, Section]:
-    try:
-        rows, horizon = measure_frozen_lake()
-    except MissingExtraError as error:
-        title = "A Gymnasium environment: not measured"
-        return None, Section(title=title, text=(f"{error}.",))
-    table = policy_table(
-        f"Policies in {LAKE_NAME}",
-        rows,
-        "How many nats of the agent's decisions are explained by the environment's reward (known) "
-        "or by the best of all utilities over states (unknown).",
-        notes=(
-            "Decisions after the episode's end cannot change anything, and are not counted in the "
-            "maxima.",
-            "The reward is not a utility over states, so here the unknown-utility value need not "
-            "be the larger one.",
-        ),
-        digits=3,
-    )
-    return rows, Section(
-        title="A Gymnasium environment: FrozenLake",
-        text=(
-            "The same measures on an environment that somebody else wrote, read from its "
-            f"transition table: {LAKE_NAME}, 4 × 4, slippery, time limit {horizon}. Reaching the "
-            "goal pays 1, falling into a hole ends the episode.",
-        ),
-        tables=(table,),
-    )
+    rows = _measured(mdp, {f"ε-greedy, ε = {LAKE_EPSILON:g}": LAKE_EPSILON})
+    table = policy_table(rows=rows, digits=3, **say("lake_policies", world=LAKE_NAME))
+    return rows, Section(tables=(table,), **say("lake", world=LAKE_NAME, horizon=mdp.steps))
 
 
 # --- Logged trajectories --------------------------------------------------------------------------
-LOG_EPSILON, LOG_EPISODES = 0.1, 100
-
-
 class LoggedRow(NamedTuple):
     """An estimate from logs and the exact value of the policy that wrote them."""
 
@@ -156,7 +116,7 @@ class LoggedRow(NamedTuple):
         return row | self.estimate.to_json()
 
 
-def measure_logged(seed: int) -> list[LoggedRow]:
+def _logged(seed: int) -> list[LoggedRow]:
     """Estimate MEG from sampled episodes of an epsilon-greedy and of the uniform policy."""
     mdp = gm.cliff_world()
     policies = {
@@ -175,7 +135,7 @@ def measure_logged(seed: int) -> list[LoggedRow]:
     return out
 
 
-def logged_section(rows: list[LoggedRow]) -> Section:
+def _logged_section(rows: list[LoggedRow]) -> Section:
     """Return the table of estimates from logs."""
     table = table_of(
         rows,
@@ -192,45 +152,12 @@ def logged_section(rows: list[LoggedRow]) -> Section:
             column("p", lambda row: row.estimate.p_value, p_value),
             column("exact", lambda row: row.exact.value, nats),
         ),
-        caption=f"MEG estimated from {LOG_EPISODES} episodes",
-        meaning="The estimate says how many nats of an episode's decisions the goal explains; the "
-        "interval is what other samples of this size would have given.",
-        notes=(
-            "Held out: the goal is fitted to four fifths of the episodes, and this is how many "
-            "nats it explains of the others. It has no interval, so its sign alone tells nothing "
-            "of other episodes.",
-            "p is how likely so good a fit would be if the agent chose uniformly.",
-        ),
+        **say("logged_estimates", episodes=LOG_EPISODES),
     )
-    return Section(
-        title="From logged trajectories",
-        text=(
-            f"Usually the policy is not known, only what it did. Here {LOG_EPISODES} episodes of "
-            "two CliffWorld agents are sampled and MEG is estimated from the samples alone, with "
-            "an interval and a test, beside the exact value.",
-        ),
-        tables=(table,),
-    )
+    return Section(tables=(table,), **say("logged", episodes=LOG_EPISODES))
 
 
 # --- Run ------------------------------------------------------------------------------------------
-TITLE = "How goal-directed are these agents?"
-LEDE = (
-    "What an agent does shows what it wants, if the instruments that read it can be trusted. Four "
-    "small language models whose goals are known, because we made them, walk through grid worlds "
-    "and are measured. Then maximum entropy goal-directedness (MEG) in worlds where it is exact, "
-    "from logs and in a causal model, and agents in environments that simulate them."
-)
-# Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
-# that it takes seconds.
-REFLECTING = tuple(
-    name
-    for agent in ("random", "constant", "naive", "q-learner")
-    for name in (agent, f"rc({agent})")
-)
-REFLECTION_STEPS, REFLECTION_SEEDS = 150, 5
-
-
 def demo(
     out: str | Path, *, seed: int = 0, on: str = HERE, progress: Tell | None = None
 ) -> Outcome:
@@ -241,36 +168,42 @@ def demo(
     """
     tell = progress or (lambda line: None)
     require_report_extra()
-    walks, used = _folders(Path(out), seed)
+    # Walks and answers with another seed are other runs.
+    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
     results = organisms.measure(walks, seed=seed, on=on, progress=progress)
     cells = organisms.measure_use(used, seed=seed, on=on, progress=progress)
     tell("CliffWorld")
-    cliff = measure_cliff_world()
+    cliff = _measured(gm.cliff_world(), {f"ε = {e:g}": e for e in (0.1, 0.3, 0.5)})
     tell(LAKE_NAME)
     lake, lake_section = _frozen_lake()
     tell("logged trajectories")
-    logs = measure_logged(seed)
+    logs = _logged(seed)
     tell("causal models")
     mice = mouse.measure()
     reflections = []
     for name in REFLECTING:
         tell(f"self-reflection, {name}")
-        reflections.append(self_reflection(name, REFLECTION_STEPS, _seeds(seed)))
+        seeds = range(seed, seed + REFLECTION_SEEDS)
+        reflections.append(self_reflection(name, REFLECTION_STEPS, seeds))
     tell("report")
     parts = [
         organisms.part(results),
         organisms.part_of_use(cells),
-        cliff_world_part(cliff),
-        Part(sections=(lake_section, logged_section(logs))),
+        _cliff_part(cliff),
+        Part(sections=(lake_section, _logged_section(logs))),
         mouse.part(mice),
         reflection_part(reflections),
     ]
     findings = all_findings(parts)
     # The terminal shows the findings; every table is in the report.
-    summary = [TITLE, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
+    title, lede = say("page").values()
+    summary = [title, *(f"- {finding.plain}" for finding in findings), "All of it, with tables:"]
+    wrapped = [
+        textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False) for line in summary
+    ]
     return write_outcome(
         out,
-        TITLE,
+        title,
         all_sections(parts),
         {
             "organisms": results.to_json(),
@@ -282,11 +215,11 @@ def demo(
             "reflection": [_reflection(measured) for measured in reflections],
         },
         command=f"goalmeter demo --seed {seed}",
-        lede=LEDE,
+        lede=lede,
         findings=findings,
         glossary=all_terms(parts),
         tables=(),
-        text="\n".join(map(_wrapped, summary)),
+        text="\n".join(wrapped),
         figures=False,
     )
 
@@ -294,11 +227,13 @@ def demo(
 def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
     """Estimate the cost of `demo`, without what takes seconds."""
     require_report_extra()
-    walks, used = _folders(Path(out), seed)
-    played = [
-        reflection_forecast(name, steps=REFLECTION_STEPS, seeds=_seeds(seed), environments=BATTERY)
-        for name in REFLECTING
-    ]
+    # Walks and answers with another seed are other runs.
+    walks, used = (Path(out) / name / f"seed-{seed}" for name in ("organisms", "use"))
+    options: dict[str, Any] = {
+        "steps": REFLECTION_STEPS,
+        "seeds": range(seed, seed + REFLECTION_SEEDS),
+    }
+    played = [reflection_forecast(name, environments=BATTERY, **options) for name in REFLECTING]
     _, plans = organisms.plans_of(seed)
     folders = [(plan, run_folder(plan, walks)) for plan in plans]
     cost = [
@@ -324,20 +259,6 @@ def dry_run(out: str | Path, *, seed: int = 0, on: str = HERE) -> Outcome:
             ),
         ]
     )
-
-
-def _folders(out: Path, seed: int) -> tuple[Path, Path]:
-    # Walks and answers with another seed are other runs.
-    return out / "organisms" / f"seed-{seed}", out / "use" / f"seed-{seed}"
-
-
-def _seeds(seed: int) -> range:
-    return range(seed, seed + REFLECTION_SEEDS)
-
-
-def _wrapped(line: str) -> str:
-    """A line of the summary, in lines that fit a terminal."""
-    return textwrap.fill(line, 100, subsequent_indent="  ", break_long_words=False)
 
 
 def _reflection(measured: Reflection) -> dict[str, Any]:

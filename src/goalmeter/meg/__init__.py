@@ -1,36 +1,43 @@
 """Maximum entropy goal-directedness (MEG): one file a measure."""
 
-from goalmeter.meg.behaviour import mce_plug_in
-from goalmeter.meg.causal import (
-    CausalMeg,
-    TableMeg,
-    causal_class,
-    causal_utility,
-    from_table,
-    sensitivity,
-    targets,
-    under_interventions,
-)
-from goalmeter.meg.known import known_utility, known_utility_many
-from goalmeter.meg.neural import neural_utility, neural_values
-from goalmeter.meg.result import FitInterrupted, MegResult, Progress, TrajectoryMeg
-from goalmeter.meg.simulator import (
-    GaussianAnswer,
-    LearntUtility,
-    SimulatorInterrupted,
-    SimulatorProgress,
-    SimulatorResult,
-    from_simulator,
-)
-from goalmeter.meg.sweeps.sweep import sweep
-from goalmeter.meg.sweeps.table import Sweep, SweepRow
-from goalmeter.meg.trajectories import from_trajectories
-from goalmeter.meg.unknown import (
-    SimplestUtility,
-    simplest_utility,
-    unknown_utility,
-    unknown_utility_many,
-)
+import typing
+
+from goalmeter._names import lazy_front as _lazy_front
+
+if typing.TYPE_CHECKING:
+    from goalmeter.meg.behaviour import mce_plug_in
+    from goalmeter.meg.causal import (
+        CausalMeg,
+        TableMeg,
+        causal_class,
+        causal_utility,
+        from_table,
+        sensitivity,
+        targets,
+        under_interventions,
+    )
+    from goalmeter.meg.known import known_utility, known_utility_many
+    from goalmeter.meg.neural import neural_utility, neural_values
+    from goalmeter.meg.result import FitInterrupted, MegResult, Progress, TrajectoryMeg
+    from goalmeter.meg.simulator import (
+        GaussianAnswer,
+        LearntUtility,
+        SimulatorInterrupted,
+        SimulatorProgress,
+        SimulatorResult,
+        from_simulator,
+    )
+    from goalmeter.meg.sweeps.sweep import sweep
+    from goalmeter.meg.sweeps.table import Sweep, SweepRow
+    from goalmeter.meg.trajectories import from_trajectories
+    from goalmeter.meg.unknown import (
+        SimplestUtility,
+        simplest_utility,
+        unknown_utility,
+        unknown_utility_many,
+    )
+
+__getattr__, __dir__ = _lazy_front(__name__, __file__)
 
 __all__ = [
     "CausalMeg",

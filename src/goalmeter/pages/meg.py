@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from goalmeter._names import listed
-from goalmeter.meg.causal import Interventions
-from goalmeter.meg.causal.result import CausalMeg, Goal, do_text
-from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow, set_text
 from goalmeter.meg.result import MegResult
 from goalmeter.pages import Texts
 from goalmeter.report import Table
 from goalmeter.report.numbers import nats, number, utility
 from goalmeter.report.tables import share_bar, summary_table
+
+if TYPE_CHECKING:
+    from goalmeter.meg.causal import Interventions
+    from goalmeter.meg.causal.result import CausalMeg, Goal
+    from goalmeter.meg.causal.sensitivity import Sensitivity, SensitivityRow
 
 say = Texts("meg")
 GLOSSARY: dict[str, str] = say("glossary")
@@ -52,7 +54,7 @@ def result_table(result: MegResult, baselines: dict[str, float] | None = None) -
     # In a causal model there is no episode, only decisions.
     explained = (
         "decisions the goal explains"
-        if isinstance(result, CausalMeg)
+        if hasattr(result, "by_decision")
         else "behaviour's decisions the goal explains, over an episode"
     )
     return summary_table(
@@ -120,6 +122,8 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
         caption: default names the decisions.
         most: rows to show, default 60.
     """
+    from goalmeter.meg.causal.result import do_text
+
     shown = table.rows[: most or SENSITIVITY_ROWS]
     left = len(table.rows) - len(shown)
     notes = [*say("theorem")["notes"]] if any(r.at_most or r.equal_to for r in shown) else []
@@ -135,6 +139,8 @@ def sensitivity_table(table: Sensitivity, *, caption: str = "", most: int | None
 
 def intervention_table(table: Interventions, *, caption: str = "") -> Table:
     """Return the table of MEG in each world and the evidence of the original goal there."""
+    from goalmeter.meg.causal.result import do_text
+
     about = f"{listed(table.decisions)} towards {table.target}"
     return say.table(
         "intervention",
@@ -155,6 +161,8 @@ def _best_goal(row: SensitivityRow) -> str:
 
 def _row_notes(rows: Sequence[SensitivityRow]) -> list[str]:
     """Each note of some row once, behind the sets that it is about."""
+    from goalmeter.meg.causal.sensitivity import set_text
+
     sets: dict[str, list[str]] = {}
     for row in rows:
         if row.note and row.equal_to is None:

@@ -10,7 +10,7 @@ from goalmeter.runs.backends.registry import (
 )
 from goalmeter.runs.engine import Results, carry_out, check, keys_in, stored_results
 from goalmeter.runs.forecast import Forecast, Span, forecast_of
-from goalmeter.runs.jobs import Backend, Batch, BatchResult, JobResult, Study, Working
+from goalmeter.runs.jobs import Backend, Batch, BatchResult, JobResult, Study
 from goalmeter.runs.reading import StoredRun, read_run
 from goalmeter.runs.status import RunStatus, Worker, runs_below, status_of
 from goalmeter.runs.store import RunStore, Stages, made_here
@@ -30,7 +30,6 @@ __all__ = [
     "StoredRun",
     "Study",
     "Worker",
-    "Working",
     "carry_out",
     "check",
     "check_place",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -20,18 +21,26 @@ from goalmeter._errors import (
 from goalmeter.runs.backends.registry import HERE, opened
 from goalmeter.runs.jobs import CRASH, KILLED, OK, REFUSED, Backend, Batch, JobResult, Study
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import TRIALS, StoredRun, keys_of, try_key, without_collections
-from goalmeter.runs.status import Watched
+from goalmeter.runs.reading import TRIALS, StoredRun, lines_of, try_key, without_collections
 from goalmeter.runs.store import RunStore, made_here
+
+_MOST = 1000  # trials of a batch
+_REMEMBERED = 15  # batches whose costs are remembered
+# So many batches are left for each worker, so that none works long after the others have ended.
+_ROUNDS_LEFT = 4
+# Repetitions of a trial whose process somebody else ended. Interruptions at random moments miss one
+# of these; a lack of memory misses none.
+_AGAIN = 5
+
+T = TypeVar("T")
+# Trials that are being made: by batch, since when, and their keys.
+Running = dict[str, tuple[float, list[str]]]
+
 
 # --- Results --------------------------------------------------------------------------------------
 # A stored result is final. One that failed and is to be made again is stored as a try, under
 # "KEY, failed 1", "KEY, failed 2", ..., so that nothing is overwritten. Where a trial has no result
 # yet, its last try counts.
-
-T = TypeVar("T")
-
-
 class Results(Generic[T]):
     """Results of a study while they are being made; only this process writes them.
 
@@ -40,10 +49,6 @@ class Results(Generic[T]):
         out: run directory, whose results are read first; None stores nothing.
         tell: progress callback.
         taken_over: results from elsewhere, stored first unless the directory has others.
-
-    Attributes:
-        ended: results by key, in the order in which they came.
-        watched: source of status.json.
     """
 
     def __init__(
@@ -54,48 +59,42 @@ class Results(Generic[T]):
         tell: Tell | None = None,
         taken_over: Mapping[str, T] | None = None,
     ) -> None:
-        self.ended: dict[str, T] = {}
+        self.ended: dict[str, T] = {}  # in the order in which they came
         self._failed: dict[str, T] = {}
         self._study = study
         self._tell = tell
         self._taken_over = taken_over or {}
-        self._progress = Progress(study.name, study.noun, 0, 0, 0, None)
-        self.watched = Watched(self._progress)
+        self.progress = Progress(study.name, study.noun, 0, 0, 0, None)
         self._store = None
         if out is not None:
             self._store = RunStore(out, study.what, grows=study.grows, made_by=made_here())
 
     def __enter__(self) -> Self:
-        if self._store is not None:
-            self._store.__enter__()
+        study, store = self._study, self._store
+        if store is not None:
+            store.__enter__()
         try:
-            self._begin()
+            if store is not None:
+                stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
+                self.ended, self._failed = _ended_and_failed(stored, study)
+                store.forget()  # the JSON values of a million results take twice their memory
+            for key, result in self._taken_over.items():
+                self.keep(key, result)
+            failed = sum(map(study.is_failure, self.ended.values()))
+            self.progress = Progress(
+                study.name, study.noun, len(study.trials), len(self.ended), failed, self._tell
+            )
+            if store is not None:
+                store.progress = self.progress
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.watched.ended(*error)
+        self.progress.end(*error)
         if self._store is not None:
             self._store.__exit__(*error)
-
-    def _begin(self) -> None:
-        study, store = self._study, self._store
-        if store is not None:
-            stored = StoredRun(store.folder, dict(study.what), {}, store.values, store.lines)
-            self.ended, self._failed = ended_and_failed(stored, study)
-            store.forget()  # the JSON values of a million results take twice their memory
-        for key, result in self._taken_over.items():
-            self.keep(key, result)
-        failed = sum(map(study.is_failure, self.ended.values()))
-        done = len(self.ended)
-        self._progress = Progress(
-            study.name, study.noun, len(study.trials), done, failed, self._tell
-        )
-        self.watched = Watched(self._progress)
-        if store is not None:
-            store.status = self.watched.to_json
 
     @property
     def left(self) -> list[str]:
@@ -114,13 +113,9 @@ class Results(Generic[T]):
             self._store.add(try_key(key, number) if is_try else key, self._study.to_json(result))
         (self._failed if is_try else self.ended)[key] = result
         if is_failure:
-            self._progress.failed()
+            self.progress.failed()
         if not is_try:
-            self._progress.ended()
-
-    def step(self) -> None:
-        """Count a part of a trial, for progress where whole trials take long."""
-        self._progress.step()
+            self.progress.ended()
 
     def by_key(self) -> dict[str, T]:
         """Return all results in the order of the study; the last try where none is final."""
@@ -135,7 +130,7 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
         IncompleteRunError: some are missing.
         InvalidFileError: a line is not the result that its key names.
     """
-    ended, failed = ended_and_failed(run, study)
+    ended, failed = _ended_and_failed(run, study)
     every = failed | ended
     if missing := sum(key not in every for key in study.trials):
         total, trials = len(study.trials), f"{study.noun}s"
@@ -143,52 +138,38 @@ def stored_results(run: StoredRun, study: Study[T]) -> dict[str, T]:
     return {key: every[key] for key in study.trials}
 
 
-def ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dict[str, T]]:
+def keys_in(folder: str | Path) -> Collection[str]:
+    """Return the keys that a run directory holds; none where there is no run yet."""
+    return {line.key for line in lines_of(Path(folder) / TRIALS)}
+
+
+def _ended_and_failed(run: StoredRun, study: Study[T]) -> tuple[dict[str, T], dict[str, T]]:
     """Return the final results in a run directory, and the last tries of the other trials."""
     ended: dict[str, T] = {}
     failed: dict[str, T] = {}
     with without_collections():
         for key in study.trials:
-            if key in run.values:
-                ended[key] = _read(run, study, key, key)
-            elif study.tries_again and (tries := _number_of_tries(run.values, key)):
-                failed[key] = _read(run, study, key, try_key(key, tries))
+            results, stored_as = ended, key
+            if key not in run.values:
+                if not (study.tries_again and (tries := _number_of_tries(run.values, key))):
+                    continue
+                results, stored_as = failed, try_key(key, tries)
+            try:
+                results[key] = study.from_json(key, run.values[stored_as])
+            except GoalmeterError as cause:
+                line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
+                raise InvalidFileError(
+                    f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; remove "
+                    f"its line from {TRIALS} and it is made again"
+                ) from cause
     return ended, failed
 
 
-def keys_in(folder: str | Path) -> Collection[str]:
-    """Return the keys that a run directory holds; none where there is no run yet."""
-    return set(keys_of(Path(folder) / TRIALS))
-
-
-def _read(run: StoredRun, study: Study[T], key: str, stored_as: str) -> T:
-    try:
-        return study.from_json(key, run.values[stored_as])
-    except GoalmeterError as cause:
-        line = f", line {run.lines[stored_as]}" if stored_as in run.lines else ""
-        raise InvalidFileError(
-            f"{run.folder / TRIALS}{line}, the {study.noun} {stored_as!r}: {cause}; remove its "
-            f"line from {TRIALS} and it is made again"
-        ) from cause
-
-
 def _number_of_tries(stored: Collection[str], key: str) -> int:
-    number = 0
-    while try_key(key, number + 1) in stored:
-        number += 1
-    return number
+    return next(number for number in count() if try_key(key, number + 1) not in stored)
 
 
 # --- Engine ---------------------------------------------------------------------------------------
-_MOST = 1000  # trials of a batch
-_REMEMBERED = 15  # batches whose costs are remembered
-# So many batches are left for each worker, so that none works long after the others have ended.
-_ROUNDS_LEFT = 4
-# Repetitions of a trial whose process somebody else ended. Interruptions at random moments miss one
-# of these; a lack of memory misses none.
-_AGAIN = 5
-
-
 def carry_out(
     study: Study[T],
     *,
@@ -199,16 +180,14 @@ def carry_out(
 ) -> dict[str, T]:
     """Return the result of every trial of a study by its key, in its order.
 
-    The results do not depend on the backend, the order, the batches, or on how often this is
-    interrupted and called again, if the function depends on nothing but its arguments.
+    The results do not depend on the backend, the batches, or on how often this is interrupted and
+    called again, if the function depends on nothing but its arguments.
 
     Args:
         study: the study.
-        on: backend, as `backends.registry` spells it, or a backend itself.
-        timeout: seconds that a trial may take; None for no limit. A backend that is given itself
-            has to know it too.
-        out: run directory that stores each result as soon as it is there; what it holds is not made
-            again. None stores nothing.
+        on: backend, as `backends.registry` spells it, or a backend itself, which knows its timeout.
+        timeout: seconds that a trial may take; None for no limit.
+        out: run directory; what it holds is not made again. None stores nothing.
         progress: progress callback.
 
     Raises:
@@ -218,12 +197,10 @@ def carry_out(
     """
     with Results(study, out, tell=progress) as results:
         if left := results.left:
-            running: dict[int, list[str]] = {}
+            running: Running = {}
+            results.progress.working = running
+            results.progress.place = on if isinstance(on, str) else type(on).__name__
             with _place(study, on, len(left), timeout) as backend:
-                results.watched.place = on if isinstance(on, str) else type(on).__name__
-                results.watched.at_work = lambda: [
-                    (each.worker, running.get(each.batch, ())) for each in backend.working()
-                ]
                 check_first(study, backend)
                 for key, result in _results(left, study.batch, backend, running):
                     results.keep(key, result_in(study, key, result))
@@ -266,23 +243,21 @@ def check_first(study: Study[Any], backend: Backend) -> None:
         if result.outcome == REFUSED:
             raise result.cause or result.refusal()
         if result.outcome != OK:
+            advice = f"; {study.check_advice}" if study.check_advice else ""
             raise InvalidFileError(
-                f"{study.name} cannot be made: {result.outcome}, {result.detail}"
-                f"{'; ' * bool(study.check_advice)}{study.check_advice}"
+                f"{study.name} cannot be made: {result.outcome}, {result.detail}{advice}"
             )
 
 
 def _results(
-    keys: list[str],
-    batch_of: Callable[[list[str]], Batch],
-    backend: Backend,
-    running: dict[int, list[str]],
+    keys: list[str], batch_of: Callable[[list[str]], Batch], backend: Backend, running: Running
 ) -> Iterator[tuple[str, JobResult]]:
-    """Give what came of some trials; `running` holds the keys of batches that are being made.
+    """Give what came of some trials; `running` holds the batches that are being made.
 
     A trial whose process somebody else ended is made again, in a batch of its own.
     """
-    size = BatchSize(backend.slots, backend.worthwhile)
+    worthwhile = backend.worthwhile
+    costs: deque[float] = deque(maxlen=_REMEMBERED)
     kills: Counter[str] = Counter()
     waiting = keys[::-1]  # the next one last, where a list is short to pop
 
@@ -290,14 +265,16 @@ def _results(
         for number in count():
             if not waiting:
                 return
-            running[number] = [waiting.pop() for _ in range(size.next(len(waiting)))]
-            yield batch_of(running[number])
+            size = batch_size(costs, len(waiting), backend.slots, worthwhile)
+            batch = [waiting.pop() for _ in range(size)]
+            running[f"batch {number}"] = (time.monotonic(), batch)
+            yield batch_of(batch)
 
     while waiting:
         again: list[str] = []
         for number, made in backend.run(batches()):
-            batch = running.pop(number)
-            size.took(len(batch), made.seconds)
+            _, batch = running.pop(f"batch {number}")
+            costs.append(made.seconds / len(batch))
             for key, result in zip(batch, made.results, strict=True):
                 if result.outcome != KILLED:
                     yield key, result
@@ -308,42 +285,26 @@ def _results(
                 else:
                     detail = f"{result.detail}, each of {1 + _AGAIN} times that it was made"
                     yield key, JobResult(CRASH, detail=detail)
-        if missing := len(waiting) + sum(map(len, running.values())):
+        if missing := len(waiting) + sum(len(batch) for _, batch in running.values()):
             raise GoalmeterError(
                 f"{missing} trials have no result, since {type(backend).__name__} ended without "
                 f"one; the same command resumes the run"
             )
         waiting += reversed(again)
-        size = BatchSize(backend.slots, 0.0)
+        worthwhile = 0.0
 
 
-class BatchSize:
-    """Number of trials of the next batch, learnt from what trials cost.
+def batch_size(costs: Collection[float], left: int, slots: int, worthwhile: float) -> int:
+    """Return the number of trials of the next batch, where `left` remain.
 
-    A trial's result does not depend on its batch, so this clock can change no number.
-
-    Args:
-        slots: batches that are made at once.
-        worthwhile: seconds of work that make a batch worth sending; 0 for one trial at a time.
+    A trial's result does not depend on its batch, so the clock can change no number. `costs` are
+    the seconds of a trial in the last batches; their median leaves out the first batches, which pay
+    for imports.
     """
-
-    def __init__(self, slots: int, worthwhile: float) -> None:
-        self._slots = slots
-        self._worthwhile = worthwhile
-        self._costs: deque[float] = deque(maxlen=_REMEMBERED)
-
-    def took(self, trials: int, seconds: float) -> None:
-        """Learn from a batch that has ended."""
-        # The first batches of a worker pay for its imports; the median of batches leaves those out.
-        self._costs.append(seconds / trials)
-
-    def next(self, left: int) -> int:
-        """Return the number of trials of the next batch, at least 1, where `left` remain."""
-        if not self._costs or not self._worthwhile:
-            return 1
-        by_cost = self._worthwhile / max(median(self._costs), self._worthwhile / _MOST)
-        fair = left / (self._slots * _ROUNDS_LEFT)
-        return max(1, int(min(by_cost, fair)))
+    if not costs or not worthwhile:
+        return 1
+    by_cost = worthwhile / max(median(costs), worthwhile / _MOST)
+    return max(1, int(min(by_cost, left / (slots * _ROUNDS_LEFT))))
 
 
 def result_in(study: Study[T], key: str, result: JobResult) -> T:

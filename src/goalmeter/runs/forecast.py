@@ -1,11 +1,7 @@
 """Cost forecasts of studies for `--dry-run`, made without a run directory.
 
-    left         trials of the plan - trials in the run directory
-    hours        left * seconds of a trial / trials that are made at once / 3600
-    disk         left * bytes of a line
-
-Seconds and bytes are those of some trials that are made and not stored: the first one pays for
-imports and is left out of the time; those that follow are spread evenly over the plan.
+The time is measured on some trials that are made and not stored, spread evenly over the plan; the
+first one pays for imports and is left out of the mean.
 """
 
 from __future__ import annotations
@@ -48,42 +44,25 @@ class Span(JsonFields):
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast(JsonFields):
-    """The remaining trials of a plan and their estimated cost.
+    """The remaining trials of a plan and their estimated cost."""
 
-    Attributes:
-        name: whose trials they are.
-        noun: what one is called.
-        trials: number in the plan.
-        kept: number in the run directory.
-        left: number of the others.
-        slots: how many are made at once.
-        hours: of work, by the clock; None if unknown.
-        disk: bytes that are written; None if unknown.
-        place: execution backend; "" where the user does not choose one.
-        calls: calls of a model; None where there are none.
-        prompt_tokens, output_tokens: of these calls.
-        output_cap: output tokens that no run can exceed.
-        usd: price of the calls, where prices are known.
-        counted: further counts by name: worlds, decisions, fits.
-        assumed: assumptions of these numbers, in sentences.
-    """
-
-    name: str
-    noun: str
-    trials: int
-    kept: int
-    left: int
-    slots: int
-    hours: Span | None
-    disk: Span | None
-    place: str = ""
-    calls: Span | None = None
-    prompt_tokens: Span | None = None
+    name: str  # whose trials they are
+    noun: str  # what one is called
+    trials: int  # number in the plan
+    kept: int  # number in the run directory
+    left: int  # number of the others
+    slots: int  # how many are made at once
+    hours: Span | None  # of work, by the clock; None if unknown
+    disk: Span | None  # bytes that are written; None if unknown
+    place: str = ""  # execution backend; "" where the user does not choose one
+    calls: Span | None = None  # calls of a model; None where there are none
+    prompt_tokens: Span | None = None  # of these calls
     output_tokens: Span | None = None
-    output_cap: int | None = None
-    usd: Span | None = None
+    output_cap: int | None = None  # output tokens that no run can exceed
+    usd: Span | None = None  # price of the calls, where prices are known
+    # further counts by name: worlds, decisions, fits
     counted: Mapping[str, int] = field(default_factory=dict)
-    assumed: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()  # assumptions of these numbers, in sentences
 
 
 def forecast_of(
@@ -92,32 +71,43 @@ def forecast_of(
     on: str = HERE,
     timeout: float | None = None,
     out: str | Path | None = None,
-    is_kept: bool = True,
 ) -> Forecast:
     """Estimate the cost of a study from its first trials; the arguments are those of `carry_out`.
-
-    `is_kept` says whether results are stored; if not, they need not be JSON values.
 
     Raises:
         GoalmeterError: as `carry_out`, of the trials that are made to measure the rate.
     """
     forecast = unmeasured(study, "nothing is left to make", on=on, out=out, timeout=timeout)
-    left = left_of(study.trials, out)
-    if not left:
-        disk = Span.of(0.0) if is_kept else None
-        return replace(forecast, hours=Span.of(0.0), disk=disk, assumed=forecast.assumed[:1])
-    seconds, sizes = _examples(study, left, timeout, is_kept)
+    if not (left := left_of(study.trials, out)):
+        nothing = Span.of(0.0)
+        return replace(forecast, hours=nothing, disk=nothing, assumed=forecast.assumed[:1])
+    seconds: list[float] = []
+    sizes: list[int] = []
+    # A process of its own where trials run apart, as a user's code may have to; here where it can.
+    place = HERE if callable(study.function) else "processes:1"
+    with opened(place, trials=1, timeout=timeout) as backend:
+        check_first(study, backend)
+        count = min(1 + _EXAMPLES, len(left))
+        end = float("inf")
+        for key in (left[number * len(left) // count] for number in range(count)):
+            if len(sizes) > 1 and time.monotonic() > end:
+                break
+            ((_, made),) = backend.run(iter([study.batch([key])]))
+            value = study.to_json(result_in(study, key, made.results[0]))
+            sizes.append(len(json_text({"key": key, "value": value}).encode()) + 1)
+            seconds.append(made.seconds)
+            end = min(end, time.monotonic() + _SECONDS)
+    seconds = seconds[1:] or seconds
     each, size = fmean(seconds), fmean(sizes)
     spread = f", from {min(seconds):.3g} to {max(seconds):.3g} s" if len(seconds) > 1 else ""
     measured = (
-        f"a {study.noun} takes {each:.3g} s"
-        + (f" and {size:.0f} bytes" if is_kept else "")
-        + f", measured on {len(sizes)} of them{spread}, on this machine as busy as it is now"
+        f"a {study.noun} takes {each:.3g} s and {size:.0f} bytes, measured on {len(sizes)} of them"
+        f"{spread}, on this machine as busy as it is now"
     )
     return replace(
         forecast,
         hours=Span.of(len(left) * each / forecast.slots / 3600),
-        disk=Span.of(len(left) * size) if is_kept else None,
+        disk=Span.of(len(left) * size),
         assumed=(measured, *forecast.assumed[1:]),
     )
 
@@ -171,55 +161,18 @@ def together(name: str, forecasts: Sequence[Forecast], **changes: Any) -> Foreca
     A number that one of them does not know is unknown for all. `changes` are fields of the result.
     """
 
-    def added(values: Sequence[Span | None]) -> Span | None:
-        known = [value for value in values if value is not None]
-        return sum(known, Span(0, 0)) if len(known) == len(values) else None
+    def added(field: str, nothing: Any) -> Any:
+        values = [getattr(each, field) for each in forecasts]
+        return None if None in values else sum(values, nothing)
 
     spans = ("hours", "disk", "calls", "prompt_tokens", "output_tokens", "usd")
-    counts = ("trials", "kept", "left")
-    caps = [each.output_cap for each in forecasts]
-    joined: dict[str, Any] = {key: added([getattr(f, key) for f in forecasts]) for key in spans}
-    joined |= {key: sum(getattr(each, key) for each in forecasts) for key in counts}
-    joined["output_cap"] = None if None in caps else sum(cap or 0 for cap in caps)
+    joined: dict[str, Any] = {field: added(field, Span(0, 0)) for field in spans}
+    joined |= {field: added(field, 0) for field in ("trials", "kept", "left", "output_cap")}
     joined["assumed"] = tuple(dict.fromkeys(line for each in forecasts for line in each.assumed))
     return replace(forecasts[0], name=name, **(joined | changes))
 
 
 def left_of(trials: Mapping[str, Any], out: str | Path | None) -> list[str]:
     """Return the keys of the trials that a run directory does not hold yet."""
-    kept = set(keys_in(out)) if out is not None else set()
+    kept = keys_in(out) if out is not None else ()
     return [key for key in trials if key not in kept]
-
-
-def spread_over(keys: Sequence[str], count: int) -> list[str]:
-    """Return some keys at even distances, the first one among them.
-
-    >>> spread_over("abcdefgh", 3)
-    ['a', 'c', 'f']
-    """
-    count = min(count, len(keys))
-    return [keys[number * len(keys) // count] for number in range(count)]
-
-
-def _examples(
-    study: Study[Any], keys: Sequence[str], timeout: float | None, is_kept: bool
-) -> tuple[list[float], list[int]]:
-    """Make some trials; return the seconds and the bytes of each."""
-    # A process of its own where trials run apart, as a user's code may have to; here where it can.
-    place = HERE if callable(study.function) else "processes:1"
-    seconds: list[float] = []
-    sizes: list[int] = []
-    with opened(place, trials=1, timeout=timeout) as backend:
-        check_first(study, backend)
-        end = float("inf")
-        for key in spread_over(keys, 1 + _EXAMPLES):
-            if len(sizes) > 1 and time.monotonic() > end:
-                break
-            ((_, made),) = backend.run(iter([study.batch([key])]))
-            result = result_in(study, key, made.results[0])
-            line = json_text({"key": key, "value": study.to_json(result) if is_kept else None})
-            sizes.append(len(line.encode()) + 1)
-            seconds.append(made.seconds)
-            if len(sizes) == 1:
-                end = time.monotonic() + _SECONDS
-    return seconds[1:] or seconds, sizes

@@ -7,12 +7,12 @@ results; both are plain JSON, because they cross process boundaries.
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
@@ -44,45 +44,34 @@ _NOT_THE_USERS = (str(Path(__file__).resolve().parents[1]), str(Path(os.__file__
 
 @dataclass(frozen=True)
 class Batch:
-    """A function of goalmeter and the arguments of several calls, which one worker makes.
+    """A function of goalmeter and the arguments of several calls, which one worker makes."""
 
-    Attributes:
-        function: "goalmeter.package.module:function", whose result is a JSON value; or the function
-            itself, which only this process can call and which may return anything.
-        each: keyword arguments of each call.
-        common: keyword arguments that all calls share.
-        files: SHA-256 of each file that the calls read, by path; other machines receive the files.
-    """
-
+    # "goalmeter.package.module:function", whose result is a JSON value; or the function itself,
+    # which only this process can call and which may return anything
     function: str | Callable[..., Any]
-    each: Sequence[Mapping[str, Any]]
+    each: Sequence[Mapping[str, Any]]  # keyword arguments of each call
+    # keyword arguments that all calls share
     common: Mapping[str, Any] = field(default_factory=dict)
+    # SHA-256 of each file that the calls read, by path; other machines receive the files
     files: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values; the function must have a name."""
-        assert isinstance(self.function, str), "only a named function reaches another process"
-        return vars(self) | {"each": list(map(dict, self.each)), "common": dict(self.common)}
+    def to_text(self) -> str:
+        """Return the fields as JSON; the function must have a name."""
+        return json.dumps(vars(self), default=dict)
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """Result of one call.
+    """Result of one call."""
 
-    Attributes:
-        outcome: "ok"; "refused" for an error that the user can fix; "exception" for any other;
-            "timeout" or "crash" where the worker process was ended or ended by itself; "killed"
-            where somebody else ended it or its machine was lost: such a call is repeated.
-        value: return value, for "ok".
-        detail: error message in one line, for the others.
-        error: name of the error's class, for "refused" and "exception".
-        cause: the error itself, where it was raised in this process.
-    """
-
+    # "ok"; "refused" for an error that the user can fix; "exception" for any other; "timeout" or
+    # "crash" where the worker process was ended or ended by itself; "killed" where somebody else
+    # ended it or its machine was lost: such a call is repeated
     outcome: str
-    value: Any = None
-    detail: str = ""
-    error: str = ""
+    value: Any = None  # return value, for "ok"
+    detail: str = ""  # error message in one line, for the others
+    error: str = ""  # name of the error's class, for "refused" and "exception"
+    # the error itself, where it was raised in this process
     cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -103,14 +92,15 @@ class BatchResult:
     results: Sequence[JobResult]
     seconds: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as JSON values."""
-        return {"results": [each.to_json() for each in self.results], "seconds": self.seconds}
+    def to_text(self) -> str:
+        """Return the fields as JSON."""
+        return json.dumps([[each.to_json() for each in self.results], self.seconds])
 
     @classmethod
-    def from_json(cls, value: Any) -> BatchResult:
-        """Return the result that `to_json` was called on."""
-        return cls([JobResult(**result) for result in value["results"]], value["seconds"])
+    def from_text(cls, text: str) -> BatchResult:
+        """Return the result that `to_text` was called on."""
+        results, seconds = json.loads(text)
+        return cls([JobResult(**result) for result in results], seconds)
 
     @classmethod
     def killed(cls, batch: Batch, detail: str) -> BatchResult:
@@ -118,11 +108,14 @@ class BatchResult:
         return cls([JobResult(KILLED, detail=detail)] * len(batch.each))
 
 
-def prepare(batch: Batch) -> None:
-    """Import what a batch needs, so that no trial's time includes it."""
-    if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)):
-        with suppress(ImportError):
-            importlib.import_module(named[1])
+def function_of(batch: Batch) -> Callable[..., Any]:
+    """Return the function of a batch, imported."""
+    if callable(batch.function):
+        return batch.function
+    if (named := _FUNCTION.fullmatch(batch.function)) is None:
+        raise ValueError(f"a job asks for {batch.function!r}, expected goalmeter.module:function")
+    function: Callable[..., Any] = getattr(importlib.import_module(named[1]), named[2])
+    return function
 
 
 def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobResult, float]]:
@@ -131,27 +124,16 @@ def calls(batch: Batch, *, keep_interrupts: bool = False) -> Iterator[tuple[JobR
     `keep_interrupts` says whether KeyboardInterrupt is a result too: in a worker only the code that
     is called raises it, elsewhere the user ends the process.
     """
-    named = None
-    if isinstance(batch.function, str) and (named := _FUNCTION.fullmatch(batch.function)) is None:
-        raise ValueError(
-            f"a job asks for {batch.function!r}, expected a public function of goalmeter, spelled "
-            f"goalmeter.module:function"
-        )
     for arguments in batch.each:
         begun = time.perf_counter()
         try:
-            function: Any = batch.function
-            if named is not None:
-                function = getattr(importlib.import_module(named[1]), named[2])
-            result = JobResult(OK, function(**batch.common, **arguments))
+            result = JobResult(OK, function_of(batch)(**batch.common, **arguments))
         except (GoalmeterError, MissingExtraError) as error:
-            result = JobResult(REFUSED, detail=str(error), error=type(error).__name__, cause=error)
-        # The code that is called may raise anything.
-        except BaseException as error:
+            result = JobResult(REFUSED, None, str(error), type(error).__name__, error)
+        except BaseException as error:  # the code that is called may raise anything
             if not (keep_interrupts or isinstance(error, (Exception, SystemExit))):
                 raise
-            name = type(error).__name__
-            result = JobResult(FAILED, detail=in_a_line(error), error=name, cause=error)
+            result = JobResult(FAILED, None, in_a_line(error), type(error).__name__, error)
         yield result, time.perf_counter() - begun
 
 
@@ -179,43 +161,33 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Study(Generic[T]):
-    """A function and the trials that it is called for: plain data, made before anything runs.
+    """A function and the trials that it is called for: plain data, made before anything runs."""
 
-    Attributes:
-        name: whose trials they are, in progress messages and errors.
-        function: as in `Batch`; a named function returns JSON values, a function itself the result.
-        trials: keyword arguments of each trial by its key, in the order of the results.
-        common: keyword arguments that all trials share.
-        files: SHA-256 of each file that a trial reads, by path.
-        noun: what a trial is called, in the singular.
-        what: identity of the run, as JSON values; see `RunStore`.
-        grows: keys of `what` whose lists may become longer; see `RunStore`.
-        from_json: makes a result of a key and JSON values, which anybody may have edited; raises
-            GoalmeterError if they are not the result of that key.
-        to_json: makes JSON values of a result.
-        is_failure: whether a result counts as failed.
-        tries_again: whether failed results are stored as tries only and made again.
-        instead: makes the result of a trial that was refused, failed, timed out or crashed; None
-            ends the study with an error, and all earlier results are stored.
-        check: made before the first trial; what is wrong with it is wrong with all trials.
-        check_advice: how to fix what `check` fails at.
-    """
-
-    name: str
+    name: str  # whose trials they are, in progress messages and errors
+    # as in `Batch`; a named function returns JSON values, a function itself the result
     function: str | Callable[..., T]
+    # keyword arguments of each trial by its key, in the order of the results
     trials: Mapping[str, Mapping[str, Any]]
+    # keyword arguments that all trials share
     common: Mapping[str, Any] = field(default_factory=dict)
+    # SHA-256 of each file that a trial reads, by path
     files: Mapping[str, str] = field(default_factory=dict)
-    noun: str = "trial"
+    noun: str = "trial"  # what a trial is called, in the singular
+    # identity of the run, as JSON values; see `RunStore`
     what: Mapping[str, Any] = field(default_factory=dict)
-    grows: Collection[str] = ()
+    grows: Collection[str] = ()  # keys of `what` whose lists may become longer; see `RunStore`
+    # makes a result of a key and JSON values, which anybody may have edited; raises
+    # GoalmeterError if they are not the result of that key
     from_json: Callable[[str, Any], T] = lambda key, value: value
-    to_json: Callable[[T], Any] = lambda result: result
-    is_failure: Callable[[T], bool] = lambda result: False
-    tries_again: bool = False
+    to_json: Callable[[T], Any] = lambda result: result  # makes JSON values of a result
+    is_failure: Callable[[T], bool] = lambda result: False  # whether a result counts as failed
+    tries_again: bool = False  # whether failed results are stored as tries only and made again
+    # makes the result of a trial that was refused, failed, timed out or crashed; None ends the
+    # study with an error, and all earlier results are stored
     instead: Callable[[str, JobResult], T] | None = None
+    # made before the first trial; what is wrong with it is wrong with all trials
     check: Batch | None = None
-    check_advice: str = ""
+    check_advice: str = ""  # how to fix what `check` fails at
 
     def batch(self, keys: Collection[str]) -> Batch:
         """Return the batch of some trials."""
@@ -227,14 +199,6 @@ class Study(Generic[T]):
 
 
 # --- Backends -------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Working:
-    """A worker that has a batch now: its name, and the number of the batch."""
-
-    worker: str
-    batch: int
-
-
 class Backend(Protocol):
     """Where the trials of a study run, from entering the context to leaving it.
 
@@ -254,22 +218,15 @@ class Backend(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, *error: object) -> None:
-        """End everything that was started, including work that nobody waits for."""
+    def __exit__(self, *error: object) -> None: ...
 
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches, and give the number (from 0) and the result of each as it is ready.
 
         The iterating thread takes `batches` one by one as there is room for them: how large the
-        next one is depends on what the last ones took.
-
-        Raises:
-            GoalmeterError: this backend cannot make them, whatever they are.
+        next one is depends on what the last ones took. A `GoalmeterError` means that this backend
+        cannot make them, whatever they are. Leaving the context ends what still runs.
         """
-        ...
-
-    def working(self) -> Sequence[Working]:
-        """Return the workers that have a batch now; called at any time from another thread."""
         ...
 
 

@@ -12,8 +12,6 @@ from goalmeter._errors import InvalidFileError, InvalidParameterError
 LOCK, SOFT_LOCK = ".lock", ".soft-lock"
 # Errors of file systems without locks, where the existence of a file is the lock.
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
-# Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write it.
-_PATIENCE, _POLL = 0.2, 0.05  # seconds
 
 
 @contextmanager
@@ -26,20 +24,16 @@ def locked(folder: Path, elsewhere: str) -> Iterator[None]:
     """
     from filelock import BaseFileLock, FileLock, SoftFileLock, Timeout
 
-    def acquired(kind: type[BaseFileLock], path: Path) -> BaseFileLock:
-        lock = kind(path, timeout=_PATIENCE, poll_interval=_POLL, thread_local=False)
-        lock.acquire()
-        return lock
-
-    path = folder / LOCK
+    # Whoever looks at a run holds its lock for an instant, which is no reason to refuse to write.
+    lock: BaseFileLock = FileLock(folder / LOCK, timeout=0.2, thread_local=False)
     try:
         try:
-            lock = acquired(FileLock, path)
+            lock.acquire()
         except OSError as cause:
             if cause.errno not in _NO_LOCKS:
                 raise
-            path = folder / SOFT_LOCK
-            lock = acquired(SoftFileLock, path)
+            lock = SoftFileLock(folder / SOFT_LOCK, timeout=0.2, thread_local=False)
+            lock.acquire()
     except Timeout as cause:
         raise InvalidParameterError(
             f"another process writes to {folder}; wait for it or end it, or {elsewhere}"
@@ -51,19 +45,17 @@ def locked(folder: Path, elsewhere: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if isinstance(lock, FileLock):
-            with suppress(OSError):
-                path.unlink()  # while it is held: whoever waits for it then makes another file
+        with suppress(OSError):  # while it is held: whoever waits for it then makes another file
+            (folder / LOCK).unlink()
         lock.release()
 
 
 def is_locked(folder: Path) -> bool | None:
     """Return whether a process holds the lock of a directory; None where that is unknown."""
-    path = folder / LOCK
     try:
         import fcntl
 
-        with path.open("rb") as file:
+        with (folder / LOCK).open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

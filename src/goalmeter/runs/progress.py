@@ -1,15 +1,24 @@
-"""Progress messages of trials."""
+"""Progress of trials: messages while they run, and the content of status.json."""
 
 from __future__ import annotations
 
+import os
+import socket
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 Tell = Callable[[str], None]
+STATUS_FORMAT = 1
+RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
 # Trials that the time left is estimated from; the first ones may have waited for processes.
 _FEW = 5
 # Seconds between two messages at least, and between two messages about steps.
 _OFTEN, _STEPS_EVERY = 1.0, 10.0
+# What is written of a thousand batches has to be little.
+_MOST_BATCHES, _FEW_TRIALS = 100, 3
 
 
 class Progress:
@@ -20,45 +29,30 @@ class Progress:
         noun: what a trial is called, in the singular.
         trials: number of trials; None where unknown, and then there are no messages.
         done: trials that were stored already.
-        failed: how many of those failed.
+        failures: how many of those failed.
         tell: progress callback, or None.
-
-    Attributes:
-        done: trials that have ended.
-        failures: trials that failed.
-        steps: finished parts of trials.
     """
 
     def __init__(
-        self, name: str, noun: str, trials: int | None, done: int, failed: int, tell: Tell | None
+        self, name: str, noun: str, trials: int | None, done: int, failures: int, tell: Tell | None
     ) -> None:
         self._tell = None if trials is None else tell
         self.name, self.noun, self.trials = name, noun, trials
         self._before = self.done = done
-        self.failures, self.steps = failed, 0
+        self.failures, self.steps = failures, 0  # steps are finished parts of trials
+        self.state, self.place = RUNNING, "here"
+        # Trials that are being made: by batch, since when by a monotonic clock, and keys.
+        self.working: Mapping[str, tuple[float, Sequence[str]]] = {}
+        self._began = time.time()
         self._begun = self._told = time.monotonic()
         if tell is not None and done:
             tell(f"{name}: {done} of {trials} {noun}s were there already")
 
-    @property
-    def made(self) -> int:
-        """Trials that have ended since the start."""
-        return self.done - self._before
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start, by a monotonic clock."""
-        return time.monotonic() - self._begun
-
     def step(self) -> None:
         """Count a part of a trial; there are messages only while no trial has ended."""
         self.steps += 1
-        if self._tell is None or self.done > self._before:
-            return
-        now = time.monotonic()
-        if now - self._told > max(_STEPS_EVERY, (now - self._begun) / 10):
-            self._told = now
-            self._tell(f"{self._so_far()}, {self.steps} steps so far")
+        if self.done == self._before:
+            self._message(_STEPS_EVERY, f", {self.steps} steps so far")
 
     def failed(self) -> None:
         """Count a failed trial; `ended` says that it is not made again."""
@@ -67,20 +61,68 @@ class Progress:
     def ended(self) -> None:
         """Count a trial that has ended."""
         self.done += 1
-        if self._tell is None or self.trials is None:
-            return
+        left = self._seconds_left()
+        more = f", {in_words(left)} left" if left and self.done - self._before >= _FEW else ""
+        self._message(0.0 if self.done == self.trials else _OFTEN, more)
+
+    def end(self, *error: object) -> None:
+        """Set the state: finished if all trials are there, otherwise stopped."""
+        is_whole = self.trials is None or self.done >= self.trials
+        self.state = FINISHED if is_whole and not any(error) else STOPPED
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of status.json.
+
+        Wall times are shown and nothing else; `failed` trials are among those that are `done`;
+        `rate` is of the trials that this command has `made`, a second; null stands for unknown.
+        """
+        seconds, made = time.monotonic() - self._begun, self.done - self._before
+        working = dict(self.working) if self.state == RUNNING else {}
+        return {
+            "format": STATUS_FORMAT,
+            "version": sys.modules["goalmeter"].__version__,
+            "name": self.name,
+            "noun": self.noun,
+            "total": self.trials,
+            "done": self.done,
+            "failed": self.failures,
+            "steps": self.steps,
+            "made": made,
+            "seconds": round(seconds, 3),
+            "rate": made / seconds if made and seconds > 0 else None,
+            "left_seconds": self._seconds_left(),
+            "began": in_utc(self._began),
+            "updated": in_utc(time.time()),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "place": self.place,
+            "workers": len(working),
+            "working": [
+                {
+                    "worker": batch,
+                    "trials": list(keys[:_FEW_TRIALS]),
+                    "count": len(keys),
+                    "seconds": round(time.monotonic() - since, 1),
+                }
+                for batch, (since, keys) in list(working.items())[:_MOST_BATCHES]
+            ],
+            "state": self.state,
+        }
+
+    def _seconds_left(self) -> float | None:
+        made = self.done - self._before
+        if not made or self.trials is None:
+            return None
+        return (time.monotonic() - self._begun) / made * (self.trials - self.done)
+
+    def _message(self, often: float, more: str) -> None:
         now = time.monotonic()
-        too_soon = now - self._told < max(_OFTEN, (now - self._begun) / 10)
-        if too_soon and self.done < self.trials:
+        too_soon = now - self._told < max(often, (now - self._begun) / 10)
+        if self._tell is None or (often and too_soon):
             return
         self._told = now
-        left = (now - self._begun) / self.made * (self.trials - self.done)
-        is_known = self.done < self.trials and self.made >= _FEW
-        self._tell(self._so_far() + (f", {in_words(left)} left" if is_known else ""))
-
-    def _so_far(self) -> str:
         failed = f", {self.failures} failed" if self.failures else ""
-        return f"{self.name}: {self.done} of {self.trials} {self.noun}s{failed}"
+        self._tell(f"{self.name}: {self.done} of {self.trials} {self.noun}s{failed}{more}")
 
 
 def in_words(seconds: float) -> str:
@@ -92,3 +134,12 @@ def in_words(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def in_utc(seconds: float) -> str:
+    """Return a wall time in ISO 8601, in UTC and to the second.
+
+    >>> in_utc(0.0)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goalmeter._errors import InvalidFileError, json_text, shown, visible
+from goalmeter._errors import InvalidFileError, shown
 from goalmeter._files import read_bytes, reading
 from goalmeter._names import did_you_mean
 
@@ -89,12 +89,7 @@ def true_or_false() -> Field:
 
 
 def listed(
-    what: str,
-    accepts: Callable[[Any], bool],
-    *,
-    least: int = 0,
-    most: int,
-    required: bool = True,
+    what: str, accepts: Callable[[Any], bool], *, least: int = 0, most: int, required: bool = True
 ) -> Field:
     """Return a field for a list of different hashable values, which `what` names in words."""
 
@@ -114,52 +109,49 @@ RUN, TRIALS, STATUS = "run.json", "trials.jsonl", "status.json"
 FORMAT = 1
 # Of run.json; one of a million grids and a hundred thousand seeds has ten.
 MOST_BYTES = 2**26
-_AT_ONCE = 500  # lines that are read together
-_SHOWN = 60  # characters of a line or a value in a message
-_FEW = 4  # differences that a message names
+_AT_ONCE = 500  # lines that are read together, in half the time
+_SHOWN = 60  # characters of a line in a message
+_TRY = re.compile(r"(.+), failed [1-9]\d*", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run directory.
+    """A run directory."""
 
-    Attributes:
-        folder: path.
-        what: identity of the run.
-        made_by: version of goalmeter that made it.
-        values: value of every finished trial by key, in the order of trials.jsonl.
-        lines: number of its line by key, from 1.
-    """
-
-    folder: Path
-    what: dict[str, Any]
-    made_by: dict[str, Any]
-    values: dict[str, Any]
-    lines: Mapping[str, int] = field(default_factory=dict)
+    folder: Path  # path
+    what: dict[str, Any]  # identity of the run
+    made_by: dict[str, Any]  # version of goalmeter that made it
+    values: dict[str, Any]  # value of every finished trial by key, in the order of trials.jsonl
+    lines: Mapping[str, int] = field(default_factory=dict)  # number of its line by key, from 1
 
 
-class Trials(NamedTuple):
-    """Content of trials.jsonl: values and line numbers by key, and the whole lines.
+class Line(NamedTuple):
+    """A whole line of trials.jsonl: its bytes, its key and its value."""
 
-    Attributes:
-        values: by key.
-        lines: line numbers by key, from 1.
-        whole: bytes of whole lines.
-        number: number of whole lines.
-    """
+    text: bytes
+    key: str
+    value: Any
 
-    values: dict[str, Any]
-    lines: dict[str, int]
-    whole: int
-    number: int
+
+class Counted(NamedTuple):
+    """Number of finished trials of a run, and of unfinished trials with failed tries."""
+
+    done: int
+    tries: int
 
 
 def read_run(folder: str | Path) -> StoredRun:
     """Read a run, also while another process writes to it."""
     folder = Path(folder)
     about = read_about(folder / RUN)
-    trials = read_trials(folder / TRIALS)
-    return StoredRun(folder, about["what"], about["made_by"], trials.values, trials.lines)
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    with without_collections():
+        for number, line in enumerate(lines_of(folder / TRIALS), start=1):
+            # The first one counts: what somebody has read of a run stays true.
+            if line.key not in values:
+                values[line.key], lines[line.key] = line.value, number
+    return StoredRun(folder, about["what"], about["made_by"], values, lines)
 
 
 def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFileError:
@@ -172,72 +164,69 @@ def another_kind(folder: str | Path, there: object, expected: str) -> InvalidFil
 def read_about(path: Path) -> dict[str, Any]:
     """Read run.json."""
     try:
-        text = read_bytes(path, MOST_BYTES).decode("utf-8")
+        about = json.loads(read_bytes(path, MOST_BYTES).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidFileError(
             f"{path.parent} is no run: it has no {RUN}; expected a folder that --out made"
         ) from None
-    except (OSError, UnicodeDecodeError) as cause:
+    except OSError as cause:
         raise InvalidFileError(f"{path} cannot be read: {cause}") from cause
-    try:
-        about = json.loads(text)
+    except InvalidFileError:
+        raise
     except (ValueError, RecursionError) as cause:  # no JSON, too large a number, or too deep
         raise InvalidFileError(
             f"{path} is no JSON: {cause}; restore it, or begin again in another folder"
         ) from cause
     if not (isinstance(about, dict) and isinstance(about.get("what"), dict)):
         raise InvalidFileError(f"{path} does not say what the run is: its 'what' is missing")
+    made_by = about.setdefault("made_by", {})
     if about.get("format") != FORMAT:
         raise InvalidFileError(
             f"{path} has the format {shown(about.get('format'))}, expected {FORMAT}; read it with "
-            f"the version of goalmeter that made it: {shown(about.get('made_by'))}"
+            f"the version of goalmeter that made it: {shown(made_by)}"
         )
-    made_by = about.get("made_by", {})
     if not isinstance(made_by, dict):
-        raise InvalidFileError(
-            f"{path}: made_by is {shown(made_by)}, expected an object such as "
-            f'{{"goalmeter": "0.1.0"}}'
-        )
-    return about | {"made_by": made_by}
+        raise InvalidFileError(f"{path}: made_by is {shown(made_by)}, expected an object")
+    return about
 
 
-def read_trials(path: Path) -> Trials:
-    """Read the trials of a run; half a line at the end is left out."""
-    values: dict[str, Any] = {}
-    lines: dict[str, int] = {}
-    whole = number = 0
-    texts = whole_lines(path)
-    with without_collections():
-        while some := list(islice(texts, _AT_ONCE)):
-            whole += sum(map(len, some))
-            for trial in _trials(some, path, number):
-                number += 1
-                key = trial["key"]
-                # The first one counts: what somebody has read of a run stays true.
-                if key not in values:
-                    values[key], lines[key] = trial["value"], number
-    return Trials(values, lines, whole, number)
+def lines_of(path: Path) -> Iterator[Line]:
+    """Give the whole lines of trials.jsonl; half a line at the end is left out.
+
+    Raises:
+        InvalidFileError: a line is no trial, or the file cannot be read.
+    """
+    number = 0
+    try:
+        with reading(path) as file:
+            while texts := [text for text in islice(file, _AT_ONCE) if text.endswith(b"\n")]:
+                for text, trial in zip(texts, _trials(texts, path, number), strict=True):
+                    yield Line(text, trial["key"], trial["value"])
+                number += len(texts)
+    except FileNotFoundError:
+        return
+    except OSError as cause:
+        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
 
 
 def _trials(texts: list[bytes], path: Path, before: int) -> list[dict[str, Any]]:
     """Return the trials of some lines, which follow `before` others."""
-    # As one array they are read in half the time. A line that is no trial is looked for line by
-    # line, and so is one that only the next line makes whole.
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
+    with suppress(ValueError, RecursionError):
         trials = json.loads(b"[" + b",".join(texts) + b"]")
         if len(trials) == len(texts) and all(map(_is_trial, trials)):
             return list(trials)
-    return [_trial(text, path, number) for number, text in enumerate(texts, start=before + 1)]
-
-
-def _trial(text: bytes, path: Path, number: int) -> dict[str, Any]:
-    try:
-        trial = json.loads(text)
-        if not _is_trial(trial):
-            raise TypeError("it has no key or no value")
-    except (ValueError, TypeError, RecursionError) as cause:
-        raise no_trial(path, number, text) from cause
-    return dict(trial)
+    trials = []
+    for number, text in enumerate(texts, start=before + 1):
+        try:
+            trials.append(json.loads(text))
+        except (ValueError, RecursionError):
+            trials.append(None)
+        if not _is_trial(trials[-1]):
+            raise InvalidFileError(
+                f"{path}, line {number}: expected a trial, an object with key and value, got "
+                f"{text.rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
+            )
+    return trials
 
 
 def _is_trial(trial: Any) -> bool:
@@ -256,85 +245,9 @@ def without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """Give the whole lines of a file; none where it does not exist."""
-    try:
-        with reading(path) as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield line
-    except FileNotFoundError:
-        return
-    except OSError as cause:
-        raise InvalidFileError(f"{path} cannot be read: {cause.strerror or cause}") from cause
-
-
-def no_trial(path: Path, number: int, line: bytes) -> InvalidFileError:
-    """Return the error for a whole line that is no trial."""
-    return InvalidFileError(
-        f"{path}, line {number}: expected a trial, an object with key and value, got "
-        f"{line.rstrip()[:_SHOWN]!r}; remove that line and its trial is played again"
-    )
-
-
-def differences(there: Mapping[str, Any], here: Mapping[str, Any], keys: list[str]) -> str:
-    """Return in words what two runs differ in."""
-    listed = [
-        f"{visible(key)} is {_short(there.get(key))} there, and {_short(here.get(key))} here"
-        for key in keys[:_FEW]
-    ]
-    more = [f"{len(keys) - _FEW} more differ"] if len(keys) > _FEW else []
-    return "; ".join(listed + more)
-
-
-def _short(value: Any) -> str:
-    if value is None:
-        return "not given"
-    try:
-        text = json_text(value)
-    except (ValueError, RecursionError):
-        text = shown(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
-
-
-# --- Keys -----------------------------------------------------------------------------------------
-# How the store writes a line. A quote inside a key has a backslash before it, so that the first of
-# these ends the key.
-_BEFORE, _BEHIND = b'{"key": "', b'", "value": '
-_TRY = re.compile(r"(.+), failed [1-9]\d*", re.DOTALL)
-
-
-class Counted(NamedTuple):
-    """Number of finished trials of a run, and of unfinished trials with failed tries."""
-
-    done: int
-    tries: int
-
-
-def keys_of(path: Path) -> Iterator[str]:
-    """Give the keys of the lines of trials.jsonl, without reading values where possible."""
-    for number, line in enumerate(whole_lines(path), start=1):
-        end = line.find(_BEHIND)
-        if line.startswith(_BEFORE) and end > 0 and line.endswith(b"}\n"):
-            key = line[len(_BEFORE) : end]
-            if b"\\" not in key:  # most keys are spelled as they are
-                try:
-                    yield key.decode()
-                except UnicodeDecodeError as cause:
-                    raise no_trial(path, number, line) from cause
-                continue
-        try:
-            trial = json.loads(line)
-            if not isinstance(trial["key"], str) or "value" not in trial:
-                raise TypeError("it has no key or no value")
-        except (ValueError, TypeError, KeyError, RecursionError) as cause:
-            raise no_trial(path, number, line) from cause
-        yield trial["key"]
-
-
 def counted(path: Path) -> Counted:
     """Count the trials in trials.jsonl."""
-    keys = set(keys_of(path))
+    keys = {line.key for line in lines_of(path)}
     # Most runs have none: to look for the word takes no time beside the expression.
     tried = [match for key in keys if ", failed " in key and (match := _TRY.fullmatch(key))]
     without = {match[1] for match in tried if match[1] not in keys}

@@ -22,18 +22,25 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown
+from goalmeter._errors import InvalidFileError, InvalidParameterError, json_text, shown, visible
 from goalmeter._files import write_text
 from goalmeter.runs.lock import LOCK, SOFT_LOCK, locked
 from goalmeter.runs.progress import Progress, Tell
-from goalmeter.runs.reading import FORMAT, RUN, STATUS, TRIALS, differences, read_about, read_trials
-from goalmeter.runs.status import Heartbeat, Watched, write_status
+from goalmeter.runs.reading import (
+    FORMAT,
+    RUN,
+    STATUS,
+    TRIALS,
+    lines_of,
+    read_about,
+    without_collections,
+)
+from goalmeter.runs.status import heartbeat, write_status
 
-# Seconds after which `add` itself writes to disk what the heartbeat has not.
-_SYNC_LATEST = 3.0
 ELSEWHERE = "choose another folder (--out)"
 # Versions before 0.2 named the process that writes there.
 _OLD_OWNER = "owner.json"
+_FEW, _SHOWN = 4, 60  # differences that a message names, and characters of each value
 
 
 def made_here() -> dict[str, str]:
@@ -56,11 +63,6 @@ class RunStore:
         made_by: recorded when the run is made, and not compared.
         elsewhere: what errors advise to use another directory.
 
-    Attributes:
-        values: value of every finished trial by key, unless `forget` was called.
-        lines: number of its line by key.
-        status: gives the content of status.json, in another thread; None writes none.
-
     Raises:
         InvalidFileError: the directory holds something else, or cannot be written.
         InvalidParameterError: it holds another run, or another process writes to it.
@@ -76,19 +78,17 @@ class RunStore:
         elsewhere: str = ELSEWHERE,
     ) -> None:
         self.folder = Path(folder)
-        self._elsewhere = elsewhere
-        self.values: dict[str, Any] = {}
-        self.lines: dict[str, int] = {}
+        self.values: dict[str, Any] = {}  # of every finished trial, unless `forget` was called
+        self.lines: dict[str, int] = {}  # number of the line of each
+        self.progress: Progress | None = None  # source of status.json; None writes none
+        self._elsewhere, self._grows = elsewhere, grows
         self._what: dict[str, Any] = json.loads(json.dumps(dict(what)))  # as it will be read
-        self._grows = grows
         self._made_by = dict(made_by or {})
-        self.status: Callable[[], Mapping[str, Any]] | None = None
         self._file = -1
         self._number = self._size = 0  # of the last line, and bytes up to its end
         self._keeps_values = True
-        self._unsynced: float | None = None  # since when there is a line that may not be on disk
-        self._broken: Exception | None = None  # error of the heartbeat
-        self._heart = Heartbeat(self._beat)
+        self._unsynced = False  # whether there is a line that may not be on disk
+        self._broken: OSError | None = None  # error of the heartbeat
         self._open = ExitStack()
 
     def __enter__(self) -> RunStore:
@@ -100,19 +100,19 @@ class RunStore:
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
                 self._file = os.open(self.folder / TRIALS, flags, 0o644)
                 opening.callback(os.close, self._file)
-                self.values, self.lines, whole, self._number = read_trials(self.folder / TRIALS)
+                with without_collections():
+                    for line in lines_of(self.folder / TRIALS):
+                        self._count(*line)
                 self._agree()
-                if os.fstat(self._file).st_size != whole:
-                    os.ftruncate(self._file, whole)
+                if os.fstat(self._file).st_size != self._size:
+                    os.ftruncate(self._file, self._size)
             except OSError as cause:
                 raise self._unwritable(cause) from cause
-            self._size = whole
+            opening.enter_context(heartbeat(self._beat))
             self._open = opening.pop_all()
-        self._heart.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._heart.stop()
         with self._open:
             try:
                 self._sync()
@@ -126,57 +126,53 @@ class RunStore:
         """Store a finished trial; a stored one stays as it is."""
         if key in self.lines:
             return
-        line = json_text({"key": key, "value": value}) + "\n"
-        broken, self._broken = self._broken, None
-        if broken is not None:
-            raise broken
+        text = json_text({"key": key, "value": value}).encode() + b"\n"
         try:
-            # A disk that is nearly full takes a part of the line only.
-            text = unwritten = line.encode()
-            while unwritten:
+            broken, self._broken = self._broken, None
+            if broken is not None:
+                raise broken
+            unwritten = text
+            while unwritten:  # a disk that is nearly full takes a part of the line only
                 unwritten = unwritten[os.write(self._file, unwritten) :]
-            now = time.monotonic()
-            if self._unsynced is None:
-                self._unsynced = now
-            elif now - self._unsynced > _SYNC_LATEST:
-                self._sync()
         except OSError as cause:
             # Half a line would make one line of itself and the next trial.
             with suppress(OSError):
                 os.ftruncate(self._file, min(self._size, os.fstat(self._file).st_size))
             raise self._unwritable(cause) from cause
-        self._size += len(text)
-        self._number += 1
-        self.lines[key] = self._number
-        if self._keeps_values:
-            self.values[key] = json.loads(line)["value"]
+        self._unsynced = True
+        self._count(text, key, json.loads(text)["value"] if self._keeps_values else None)
 
     def forget(self) -> None:
         """Hold no values in memory any more, neither those that are there nor those to come."""
         self.values, self._keeps_values = {}, False
 
+    def _count(self, text: bytes, key: str, value: Any) -> None:
+        self._size += len(text)
+        self._number += 1
+        if self._keeps_values:
+            self.values.setdefault(key, value)
+        self.lines.setdefault(key, self._number)
+
     def _beat(self) -> None:
         try:
             self._sync()
         except OSError as cause:
-            self._broken = self._unwritable(cause)
+            self._broken = cause
         self._write_status()
 
     def _sync(self) -> None:
-        if self._unsynced is None:
-            return
-        # Before, so that a line that is written meanwhile counts as not yet on disk.
-        since, self._unsynced = self._unsynced, None
-        try:
-            os.fsync(self._file)
-        except OSError:
-            self._unsynced = since
-            raise
+        if self._unsynced:
+            # Before, so that a line that is written meanwhile counts as not yet on disk.
+            self._unsynced = False
+            try:
+                os.fsync(self._file)
+            except OSError:
+                self._unsynced = True
+                raise
 
     def _write_status(self) -> None:
-        if self.status is not None:
-            with suppress(Exception):  # nothing depends on it
-                write_status(self.folder, self.status())
+        if self.progress is not None:
+            write_status(self.folder, self.progress.to_json())
 
     def _unwritable(self, cause: OSError) -> InvalidFileError:
         return InvalidFileError(
@@ -190,24 +186,28 @@ class RunStore:
         made_by = self._made_by
         about = read_about(path) if path.exists() else None
         if about is not None and self.values:
-            stored, made_by = about["what"], about["made_by"]
-            if stored.get("kind") != self._what.get("kind"):
+            stored, asked, made_by = about["what"], dict(self._what), about["made_by"]
+            if stored.get("kind") != asked.get("kind"):
                 raise InvalidParameterError(
                     f"{self.folder} holds a run of {shown(stored.get('kind'))}, and this is one of "
-                    f"{shown(self._what.get('kind'))}; {self._elsewhere}"
+                    f"{shown(asked.get('kind'))}; {self._elsewhere}"
                 )
-            grown = [key for key in self._grows if key in stored and key in self._what]
-            for key in grown:
-                if not isinstance(stored[key], list):
-                    raise InvalidFileError(
-                        f"{path}: {key} is {shown(stored[key])}, expected a list; restore it, or "
-                        f"begin again in another folder"
-                    )
-            asked = self._what | {key: _joined(stored[key], self._what[key]) for key in grown}
-            keys = [key for key in {**stored, **asked} if stored.get(key) != asked.get(key)]
-            if differ := [key for key in keys if key not in self._grows]:
+            for key in self._grows:
+                if isinstance(stored.get(key), list) and key in asked:
+                    known = set(map(json_text, stored[key]))
+                    new = [item for item in asked[key] if json_text(item) not in known]
+                    asked[key] = stored[key] + new
+            differ = [
+                f"{visible(key)} is {_short(stored.get(key))} there, and {_short(asked.get(key))} "
+                f"here"
+                for key in {**stored, **asked}
+                if stored.get(key) != asked.get(key)
+                and (key not in self._grows or not isinstance(stored.get(key, []), list))
+            ]
+            if differ:
+                more = [f"{len(differ) - _FEW} more differ"] if len(differ) > _FEW else []
                 raise InvalidParameterError(
-                    f"{self.folder} holds another run: {differences(stored, asked, differ)}; "
+                    f"{self.folder} holds another run: {'; '.join(differ[:_FEW] + more)}; "
                     f"{self._elsewhere}, or use the same options"
                 )
             self._what = asked
@@ -217,10 +217,12 @@ class RunStore:
             write_text(path, json_text(about_now, indent=1) + "\n")
 
 
-def _joined(stored: list[Any], asked: list[Any]) -> list[Any]:
-    """Return what either list has, the stored items first."""
-    known = set(map(json_text, stored))
-    return [*stored, *(item for item in asked if json_text(item) not in known)]
+def _short(value: Any) -> str:
+    try:
+        text = "not given" if value is None else json_text(value)
+    except (ValueError, RecursionError):
+        text = shown(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
 def _refuse_foreign(folder: Path, elsewhere: str) -> None:
@@ -247,12 +249,7 @@ def _refuse_foreign(folder: Path, elsewhere: str) -> None:
 class Stages:
     """A run of stages: which of them are needed is known only when those before are finished.
 
-    Args:
-        folder: run directory.
-        what: identity of the run, as JSON values; `what["kind"]` names the kind of run.
-        grows: keys of `what` whose lists may become longer; see `RunStore`.
-        tell: progress callback.
-        elsewhere: what errors advise to use another directory.
+    `tell` is a progress callback; the other arguments are those of `RunStore`.
     """
 
     def __init__(
@@ -268,33 +265,30 @@ class Stages:
         self.tell: Tell = tell or (lambda line: None)
         self._kind = str(what["kind"])
         self._store = RunStore(folder, what, grows=grows, made_by=made_here(), elsewhere=elsewhere)
-        self._making: list[str] = []  # a stage may need those before it
         self._progress = Progress(self._kind, "stage", None, 0, 0, None)
-        self._watched = Watched(self._progress)
 
     def __enter__(self) -> Stages:
         self._store.__enter__()
         # How many there will be is known when the last one is made.
         done = len(self._store.lines)
         self._progress = Progress(self._kind, "stage", None, done, 0, None)
-        self._watched = Watched(self._progress)
-        self._watched.at_work = lambda: [(f"process {os.getpid()}", self._making[-1:])]
-        self._store.status = self._watched.to_json
+        self._store.progress = self._progress
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._watched.ended(*error)
+        self._progress.end(*error)
         self._store.__exit__(*error)
 
     def value(self, key: str, make: Callable[[], Any]) -> Any:
         """Return the JSON value of a stage; make and store it if need be."""
         if key not in self._store.values:
             self.tell(f"{self._kind}: {key}")
-            self._making.append(key)
+            outer = self._progress.working
+            self._progress.working = {"stage": (time.monotonic(), [key])}
             try:
                 made = make()
             finally:
-                self._making.pop()
+                self._progress.working = outer
             self.keep(key, made)
         return self._store.values[key]
 

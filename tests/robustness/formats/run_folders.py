@@ -55,48 +55,30 @@ def _damage(*command: str) -> Callable[[Path, Random], list[str]]:
 
 WALKING_AND_REFLECTING = ("goalmeter.commands.navigate", "goalmeter.commands.reflect")
 _PAGES = ("goalmeter.commands.runs", "matplotlib.figure", "jinja2")
+_KINDS = {"reflection": REFLECT, "navigation": NAVIGATE, "keys": KEYS}
 FORMATS = (
-    Format(
-        "reflection-continued",
-        _prepare(*REFLECT),
-        _damage(*REFLECT, "--out", "run"),
-        valid=(*REFLECT, "--out", "run"),
-        cases=60,
-        imports=WALKING_AND_REFLECTING,
+    *(
+        Format(
+            f"{name}-continued",
+            _prepare(*command),
+            _damage(*command, "--out", "run"),
+            valid=(*command, "--out", "run"),
+            cases=60,
+            imports=WALKING_AND_REFLECTING,
+        )
+        for name, command in _KINDS.items()
+        if name != "keys"
     ),
-    Format(
-        "reflection-reported",
-        _prepare(*REFLECT),
-        _damage("report", "run"),
-        valid=("report", "run"),
-        cases=25,
-        imports=_PAGES,
-        needs=("jinja2", "matplotlib"),
-    ),
-    Format(
-        "navigation-continued",
-        _prepare(*NAVIGATE),
-        _damage(*NAVIGATE, "--out", "run"),
-        valid=(*NAVIGATE, "--out", "run"),
-        cases=60,
-        imports=WALKING_AND_REFLECTING,
-    ),
-    Format(
-        "navigation-reported",
-        _prepare(*NAVIGATE),
-        _damage("report", "run"),
-        valid=("report", "run"),
-        cases=25,
-        imports=_PAGES,
-        needs=("jinja2", "matplotlib"),
-    ),
-    Format(
-        "keys-reported",
-        _prepare(*KEYS),
-        _damage("report", "run"),
-        valid=("report", "run"),
-        cases=20,
-        imports=_PAGES,
-        needs=("jinja2", "matplotlib"),
+    *(
+        Format(
+            f"{name}-reported",
+            _prepare(*command),
+            _damage("report", "run"),
+            valid=("report", "run"),
+            cases=25,
+            imports=_PAGES,
+            needs=("jinja2", "matplotlib"),
+        )
+        for name, command in _KINDS.items()
     ),
 )

@@ -57,10 +57,6 @@ def leaves(history, *_):
 def interrupts(history, *_):
     raise KeyboardInterrupt
 
-def closes(history, *_):
-    os.closerange(3, 256)
-    time.sleep(60)
-
 def forks_and_exits(history, *_):
     if os.fork() == 0:
         time.sleep(20)

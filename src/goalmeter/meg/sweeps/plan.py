@@ -559,7 +559,8 @@ def _paths(entry: _Entry) -> tuple[str, ...]:
             found = [path for path in archives if may_be_world(path)]
             missing = f"the folder {from_here(pattern)} holds no .npz file"
             if archives:
-                missing += f" of an MDP: none of its {len(archives)} has an array 'reward'"
+                skipped = ", ".join(map(from_here, archives[:5]))
+                missing += f" of an MDP: there is no array 'reward' in {skipped}"
         elif Path(pattern).exists():
             found = [pattern]
         else:

@@ -59,8 +59,8 @@ class Keeper:
         self.reached = False
         self.broken: GoalmeterError | None = None
         self._results = results
-        self._under_way: dict[str, None] = {}  # in the order in which they began
-        results.watched.at_work = lambda: [(f"process {os.getpid()}", list(self._under_way))]
+        self._under_way: list[str] = []  # in the order in which they began
+        results.progress.working = {f"process {os.getpid()}": (time.monotonic(), self._under_way)}
         self.next_round()
 
     def next_round(self) -> None:
@@ -71,7 +71,7 @@ class Keeper:
 
     def begins(self, name: str) -> None:
         """End a walk at once if the budget is reached or the server given up."""
-        self._under_way[name] = None
+        self._under_way.append(name)
         self._end_if_broken()
         if self.reached:
             raise GivenUpError(BUDGET)
@@ -81,7 +81,7 @@ class Keeper:
     def step(self) -> None:
         """Report progress; end a walk that could not be stored."""
         self._end_if_broken()
-        self._results.step()
+        self._results.progress.step()
 
     def failed(self, error: Exception) -> None:
         """Remember why a query failed."""
@@ -95,7 +95,8 @@ class Keeper:
         if self.broken is not None:
             return
         name = made_of(trajectory).name
-        self._under_way.pop(name, None)
+        if name in self._under_way:
+            self._under_way.remove(name)
         if trajectory.outcome in (BUDGET, *BUDGET_LIMITS):
             self.reached = True
             return

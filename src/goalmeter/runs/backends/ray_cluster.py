@@ -8,12 +8,10 @@ ray:ADDRESS,cpus=8      at most eight tasks at once
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
@@ -21,32 +19,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
-from goalmeter._errors import (
-    MOST_WORKERS,
-    GoalmeterError,
-    InvalidParameterError,
-    require,
-    shown,
-    whole_in_text,
-)
+from goalmeter._errors import MOST_WORKERS, GoalmeterError, require, shown, whole_in_text
 from goalmeter.runs.backends.processes import WorkerProcess
-from goalmeter.runs.backends.remote import Setup, make_as_text, result_of, worker_here
-from goalmeter.runs.jobs import (
-    Batch,
-    BatchResult,
-    Working,
-    check_timeout,
-    in_flight,
-    options_of,
-)
+from goalmeter.runs.backends.remote import make_as_text, setup_of, worker_here
+from goalmeter.runs.jobs import Batch, BatchResult, check_timeout, in_flight, options_of
 
-# --- Cluster --------------------------------------------------------------------------------------
-_AUTO, _LOCAL = "auto", "local"
-_REACHED_WITHIN = 5.0  # seconds
-_OBJECTS = 2**27  # bytes of Ray's store in a cluster that is started here; batches are text
-# Of such a cluster: on a busy machine its first process takes longer than Ray would wait, and its
-# workers would stand back behind every other process.
-_ENVIRONMENT = {"RAY_gcs_server_port_wait_time_s": "120", "RAY_worker_niceness": "0"}
 # Standard output and logging are left to this process.
 _QUIET: dict[str, Any] = {
     "log_to_driver": False,
@@ -63,42 +40,25 @@ def join(ray: ModuleType, address: str) -> None:
     """
     if ray.is_initialized():
         return
-    wanted = address or os.environ.get("RAY_ADDRESS") or _AUTO
-    if wanted not in (_AUTO, _LOCAL):
-        _reach(wanted)
+    wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
     try:
-        if wanted != _LOCAL:
+        if wanted != "local":
             try:
                 ray.init(address=wanted, **_QUIET)
                 return
             except ConnectionError:
-                if wanted != _AUTO:
+                if wanted != "auto":
                     raise
-        for name, value in _ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
-        options = {"include_dashboard": False, "object_store_memory": _OBJECTS}
-        ray.init(address=_LOCAL, **options, **_QUIET)
+        # On a busy machine the first process of a cluster takes longer than Ray would wait, and its
+        # workers would stand back behind every other process.
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "120")
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        ray.init(address="local", include_dashboard=False, object_store_memory=2**27, **_QUIET)
     except (ConnectionError, RuntimeError, ValueError) as cause:
         words = " ".join(str(cause).split()) or type(cause).__name__
         raise GoalmeterError(
             f"the Ray cluster {shown(wanted)} cannot be joined or started: {words}; look whether "
-            f"it has this version of Ray and Python, or use --on processes"
-        ) from cause
-
-
-def _reach(address: str) -> None:
-    """Raise at once if nobody answers at an address, which Ray finds out after a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdecimal()):
-        raise InvalidParameterError(
-            f"{shown(address)} is no address of a Ray cluster, expected HOST:PORT, auto or local"
-        )
-    try:
-        socket.create_connection((host, int(port)), timeout=_REACHED_WITHIN).close()
-    except (OSError, OverflowError) as cause:
-        raise GoalmeterError(
-            f"nobody answers at {address}: {cause}; look whether the Ray cluster runs, and which "
-            f"address ray start has printed"
+            f"it runs, with this version of Ray and Python, or use --on processes"
         ) from cause
 
 
@@ -106,9 +66,7 @@ def _reach(address: str) -> None:
 def opened_cluster(argument: str, *, trials: int, timeout: float | None) -> RayCluster:
     """Open "ray:ADDRESS,cpus=N"."""
     options = options_of(argument, "ray", ("address", "cpus"), first="address")
-    most = MOST_WORKERS
-    if "cpus" in options:
-        most = whole_in_text(options["cpus"], "cpus", least=1, most=MOST_WORKERS)
+    most = whole_in_text(options.get("cpus", "512"), "cpus", least=1, most=MOST_WORKERS)
     check_timeout(timeout)
     require("ray", extra="ray", feature="Running trials on a Ray cluster")
     return RayCluster(options.get("address", ""), min(most, max(trials, 1)), timeout)
@@ -130,13 +88,7 @@ def make_batch(setup: str, batch: str) -> str:
 
 
 class RayCluster:
-    """Tasks on a Ray cluster, of one CPU each.
-
-    Args:
-        address: of the cluster; "" for whichever there is.
-        most: tasks at once.
-        timeout: seconds that a trial may take; None for no limit.
-    """
+    """Tasks on a Ray cluster, of one CPU each, `most` at once."""
 
     worthwhile = 0.3  # seconds; a batch and its results cross in some milliseconds
 
@@ -166,38 +118,31 @@ class RayCluster:
 
     def _submit(self, number: int, batch: Batch) -> Future[BatchResult]:
         if self._setup is None:
-            self._setup = self._ray.put(Setup.of(batch.files, self._timeout).to_text())
-        task = self._tasks[number] = self._make.remote(self._setup, json.dumps(batch.to_json()))
+            self._setup = self._ray.put(setup_of(batch.files, self._timeout))
+        task = self._tasks[number] = self._make.remote(self._setup, batch.to_text())
         result: Future[BatchResult] = Future()
-        task.future().add_done_callback(lambda done: self._done(number, batch, done, result))
+
+        def done(text: Future[str]) -> None:
+            self._tasks.pop(number, None)
+            try:
+                result.set_result(BatchResult.from_text(text.result()))
+            except self._ray.exceptions.RayTaskError as error:
+                result.set_exception(_task_error(error))
+            except self._ray.exceptions.RayError as error:
+                detail = f"Ray lost the process ({type(error).__name__})"
+                result.set_result(BatchResult.killed(batch, detail))
+            except BaseException as error:  # the callback of a future must raise nothing
+                result.set_exception(error)
+
+        task.future().add_done_callback(done)
         return result
-
-    def _done(
-        self, number: int, batch: Batch, done: Future[str], result: Future[BatchResult]
-    ) -> None:
-        self._tasks.pop(number, None)
-        errors = self._ray.exceptions
-        try:
-            result.set_result(result_of(done.result()))
-        except errors.RayTaskError as error:
-            result.set_exception(_task_error(error))
-        except errors.RayError as error:
-            detail = f"Ray lost the process ({type(error).__name__})"
-            result.set_result(BatchResult.killed(batch, detail))
-        except BaseException as error:  # the callback of a future must raise nothing
-            result.set_exception(error)
-
-    def working(self) -> Sequence[Working]:
-        """Return the tasks that have been sent."""
-        return [Working(f"ray task {number}", number) for number in tuple(self._tasks)]
 
 
 def _task_error(error: Any) -> GoalmeterError:
     """Return what to say of a task that raised an error: nothing that a trial does is one."""
-    if "No module named 'goalmeter" in (text := str(error)):
-        return GoalmeterError(
-            "a node of the Ray cluster has no goalmeter; install the same version there"
-        )
     if isinstance(error.cause, GoalmeterError):
         return GoalmeterError(f"a node of the Ray cluster cannot be used: {error.cause}")
-    return GoalmeterError(f"a task on the Ray cluster fails: {text.strip().splitlines()[-1]}")
+    return GoalmeterError(
+        f"a task on the Ray cluster fails: {str(error).strip().splitlines()[-1]}; look whether "
+        f"every node has the same version of goalmeter"
+    )

@@ -12,18 +12,24 @@ spelling, and it loads a function (argument, *, trials, timeout) -> `Backend`, l
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Protocol, Self
+from importlib import import_module
+from typing import Self
 
 from goalmeter._errors import InvalidParameterError, json_text, shown
 from goalmeter._names import BACKENDS as PLUGINS
 from goalmeter._names import did_you_mean, loaded, plugins, refuse_taken
-from goalmeter.runs.backends.processes import processes
-from goalmeter.runs.jobs import Backend, Batch, BatchResult, Working, calls
+from goalmeter.runs.jobs import Backend, Batch, BatchResult, calls
 
 HERE, PROCESSES = "here", "processes"
+# Where the function is that opens each.
+BACKENDS = {
+    HERE: "goalmeter.runs.backends.registry:here",
+    PROCESSES: "goalmeter.runs.backends.processes:processes",
+    "ray": "goalmeter.runs.backends.ray_cluster:opened_cluster",
+    "slurm": "goalmeter.runs.backends.slurm:opened_jobs",
+}
 
 
 class Here:
@@ -31,9 +37,6 @@ class Here:
 
     slots = 1
     worthwhile = 0.0  # each trial is stored as soon as it has ended
-
-    def __init__(self) -> None:
-        self._batch: int | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -43,19 +46,12 @@ class Here:
     def run(self, batches: Iterator[Batch]) -> Iterator[tuple[int, BatchResult]]:
         """Make batches in order; an interrupt of this process is raised."""
         for number, batch in enumerate(batches):
-            self._batch = number
             made = list(calls(batch))
             results = [result for result, _ in made]
             if not callable(batch.function):
                 # As if they had come from another process, where a tuple arrives as a list.
                 results = [replace(r, value=json.loads(json_text(r.value))) for r in results]
-            self._batch = None
             yield number, BatchResult(results, sum(seconds for _, seconds in made))
-
-    def working(self) -> Sequence[Working]:
-        """Return this process, while it makes a batch."""
-        batch = self._batch  # read once, since the other thread goes on
-        return [] if batch is None else [Working(f"process {os.getpid()}", batch)]
 
 
 def here(argument: str, *, trials: int, timeout: float | None) -> Here:
@@ -70,31 +66,6 @@ def here(argument: str, *, trials: int, timeout: float | None) -> Here:
     return Here()
 
 
-class Opener(Protocol):
-    """Makes a backend of what stands behind the colon of its spelling."""
-
-    def __call__(self, argument: str, *, trials: int, timeout: float | None) -> Backend:
-        """Return the backend; see `opened`."""
-        ...
-
-
-def ray(argument: str, *, trials: int, timeout: float | None) -> Backend:
-    """Open "ray:ADDRESS,cpus=N"; see `ray_cluster`."""
-    from goalmeter.runs.backends.ray_cluster import opened_cluster
-
-    return opened_cluster(argument, trials=trials, timeout=timeout)
-
-
-def slurm(argument: str, *, trials: int, timeout: float | None) -> Backend:
-    """Open "slurm:NAME=VALUE,..."; see `slurm`."""
-    from goalmeter.runs.backends.slurm import opened_jobs
-
-    return opened_jobs(argument, trials=trials, timeout=timeout)
-
-
-BACKENDS: dict[str, Opener] = {HERE: here, PROCESSES: processes, "ray": ray, "slurm": slurm}
-
-
 def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
     """Return the backend that a spelling stands for; nothing starts before its context is entered.
 
@@ -103,23 +74,21 @@ def opened(on: str, *, trials: int, timeout: float | None) -> Backend:
         trials: number of trials to make; no more workers than that are started.
         timeout: seconds that a trial may take; None for no limit.
     """
-    if not isinstance(on, str):
-        raise InvalidParameterError(
-            f"{shown(on)} is no execution backend, expected {', '.join(place_names())}, such as "
-            f"'processes:2'"
-        )
-    name, _, argument = on.partition(":")
+    name, _, argument = str(on).partition(":")
+    opener: Callable[..., Backend]
     if name in BACKENDS:
-        return BACKENDS[name](argument, trials=trials, timeout=timeout)
-    refuse_taken(PLUGINS, BACKENDS)
-    if name in plugins(PLUGINS):
-        opener: Opener = loaded(plugins(PLUGINS)[name])
-        return opener(argument, trials=trials, timeout=timeout)
-    known = place_names()
-    raise InvalidParameterError(
-        f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} expected "
-        f"{', '.join(known)}, such as processes:2"
-    )
+        module, _, function = BACKENDS[name].partition(":")
+        opener = getattr(import_module(module), function)
+    else:
+        refuse_taken(PLUGINS, BACKENDS)
+        if name not in plugins(PLUGINS):
+            known = place_names()
+            raise InvalidParameterError(
+                f"there is no execution backend {shown(name)}{did_you_mean(name, known) or ';'} "
+                f"expected {', '.join(known)}, such as processes:2"
+            )
+        opener = loaded(plugins(PLUGINS)[name])
+    return opener(argument, trials=trials, timeout=timeout)
 
 
 def check_place(on: str) -> None:

@@ -9,59 +9,40 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from goalmeter._errors import GoalmeterError, InvalidFileError
 from goalmeter._files import digest
-from goalmeter.runs.backends.processes import Surroundings, WorkerProcess
-from goalmeter.runs.jobs import Batch, BatchResult
+from goalmeter.runs.backends.processes import WorkerProcess, worker_environment
+from goalmeter.runs.jobs import Batch
 from goalmeter.runs.store import made_here
 
 MOST_BYTES = 2**29  # of files that are sent along
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What a remote worker needs before its first batch.
+def setup_of(files: Mapping[str, str], timeout: float | None) -> str:
+    """Return what a remote worker needs before its first batch, as JSON.
 
-    Attributes:
-        version: of goalmeter and of Python, see `version`.
-        folder: working folder of this process, where relative paths begin.
-        environment: environment variables that the numbers depend on.
+    Args:
+        files: SHA-256 of each file that trials read, by path; the files travel along.
         timeout: seconds that a trial may take; None for no limit.
-        files: SHA-256 and content, in base 64, of each file by path.
     """
-
-    version: str
-    folder: str
-    environment: Mapping[str, str]
-    timeout: float | None
-    files: Mapping[str, tuple[str, str]]
-
-    @classmethod
-    def of(cls, files: Mapping[str, str], timeout: float | None) -> Setup:
-        """Return the setup of this process."""
-        for path, known in files.items():
-            if digest(path) != known:
-                raise InvalidFileError(f"{path} has changed since this began; start the run again")
-        if (size := sum(Path(path).stat().st_size for path in files)) > MOST_BYTES:
-            raise InvalidFileError(
-                f"the agent's files have {size >> 20} MiB, expected at most {MOST_BYTES >> 20} to "
-                f"be sent to other machines; run it with --on processes"
-            )
-        contents = {
-            path: (known, base64.b64encode(Path(path).read_bytes()).decode())
-            for path, known in files.items()
-        }
-        environment = Surroundings.of_this_process().environment
-        return cls(version(), str(Path.cwd()), environment, timeout, contents)
-
-    def to_text(self) -> str:
-        """Return the fields as JSON."""
-        return json.dumps(asdict(self))
+    for path, known in files.items():
+        if digest(path) != known:
+            raise InvalidFileError(f"{path} has changed since this began; start the run again")
+    if (size := sum(Path(path).stat().st_size for path in files)) > MOST_BYTES:
+        raise InvalidFileError(
+            f"the agent's files have {size >> 20} MiB, expected at most {MOST_BYTES >> 20} to "
+            f"be sent to other machines; run it with --on processes"
+        )
+    contents = {
+        path: (known, base64.b64encode(Path(path).read_bytes()).decode())
+        for path, known in files.items()
+    }
+    # Relative paths begin in the working folder.
+    return json.dumps([version(), str(Path.cwd()), worker_environment(), timeout, contents])
 
 
 def worker_here(setup: str, path: Sequence[str] | None = None) -> WorkerProcess:
@@ -69,21 +50,19 @@ def worker_here(setup: str, path: Sequence[str] | None = None) -> WorkerProcess:
 
     `path` is where Python looks for modules; None for where this process looks.
     """
-    fields = Setup(**json.loads(setup))
-    check_version(fields.version)
-    move_to(fields.folder, fields.files)
-    around = Surroundings(fields.environment, tuple(sys.path if path is None else path))
-    return WorkerProcess(fields.timeout, around)
+    wanted, folder, environment, timeout, files = json.loads(setup)
+    if version() != wanted:
+        raise GoalmeterError(
+            f"{socket.gethostname()} has goalmeter {version()}, expected {wanted} as on the "
+            f"machine that started the run; install the same there"
+        )
+    move_to(folder, files)
+    return WorkerProcess(timeout, environment, path)
 
 
 def make_as_text(worker: WorkerProcess, batch: str) -> str:
     """Make a batch; both it and its result are JSON text."""
-    return json.dumps(worker.make(Batch(**json.loads(batch))).to_json())
-
-
-def result_of(text: str) -> BatchResult:
-    """Return the result that `make_as_text` gave."""
-    return BatchResult.from_json(json.loads(text))
+    return worker.make(Batch(**json.loads(batch))).to_text()
 
 
 @lru_cache(maxsize=1)
@@ -100,17 +79,11 @@ def version() -> str:
     return f"{made_here()['goalmeter']} (source {source.hexdigest()[:8]}), Python {python}"
 
 
-def check_version(wanted: str) -> None:
-    """Raise an error if this machine has another goalmeter or Python than the driver."""
-    if version() != wanted:
-        raise GoalmeterError(
-            f"{socket.gethostname()} has goalmeter {version()}, expected {wanted} as on the "
-            f"machine that started the run; install the same there"
-        )
+def move_to(folder: str, files: Mapping[str, Sequence[str]]) -> None:
+    """Change to the working folder, or to one with copies of the files where it is not shared.
 
-
-def move_to(folder: str, files: Mapping[str, tuple[str, str]]) -> None:
-    """Change to the working folder, or to one with copies of the files where it is not shared."""
+    `files` are the SHA-256 and the content, in base 64, of each file by path.
+    """
     if Path(folder).is_dir():
         os.chdir(folder)
     missing = [path for path, (known, _) in files.items() if _digest_here(path) != known]
