@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import goalmeter as gm
 from goalmeter.causal import CausalBayesianNetwork
 from goalmeter.meg.causal import Interventions, Sensitivity
-from goalmeter.pages import prose
+from goalmeter.pages import Texts
 from goalmeter.pages.meg import intervention_table, sensitivity_table
 from goalmeter.pages.part import Part
 from goalmeter.report import Figure, Finding, Link, Section
@@ -17,7 +16,7 @@ from goalmeter.report.numbers import nats
 
 SIDES = ("left", "right")
 OUTCOMES = ("cheese", "none")
-say = partial(prose, "demo")
+say = Texts("demo")
 OFTEN = 0.8  # how often a mouse takes the side that it goes for
 GOALS = {"cheese": "T", "bell": "R"}
 # The bell moved; the cheese moved, and the bell with it.

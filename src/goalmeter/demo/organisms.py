@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from goalmeter.navigation.rollouts import Walked
 from goalmeter.navigation.suites import KEY_NO_DOOR, MAZE
 from goalmeter.navigation.trajectories import Trajectory, suite
 from goalmeter.organisms.kinds import ORGANISMS, Organism, is_unseen, organism, organism_names
-from goalmeter.pages import navigation, navigation_goals, navigation_tables, prose
+from goalmeter.pages import Texts, navigation, navigation_goals, navigation_tables
 from goalmeter.pages.navigation import Group, cut
 from goalmeter.pages.navigation_goals import Want
 from goalmeter.pages.part import Part
@@ -35,7 +34,7 @@ from goalmeter.runs import Study, carry_out
 from goalmeter.runs.progress import Tell
 from goalmeter.statistics.clusters import Estimate
 
-say = partial(prose, "demo")
+say = Texts("demo")
 
 # --- Measures -------------------------------------------------------------------------------------
 # As many walks as two cores make in about a minute. Many mazes rather than many walks through

@@ -9,7 +9,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ from goalmeter.commands.walks import run_folder
 from goalmeter.demo import mouse, organisms
 from goalmeter.meg import TrajectoryMeg, from_trajectories
 from goalmeter.navigation.plan import forecast as model_forecast
-from goalmeter.pages import prose
+from goalmeter.pages import Texts
 from goalmeter.pages.meg import GLOSSARY, PolicyRow, policy_table
 from goalmeter.pages.part import Part, all_findings, all_sections, all_terms
 from goalmeter.pages.reflection import part_of as reflection_part
@@ -39,7 +38,7 @@ from goalmeter.runs.forecast import together, unmeasured
 from goalmeter.runs.progress import Tell
 from goalmeter.tabular.trajectories import sample_trajectories
 
-say = partial(prose, "demo")
+say = Texts("demo")
 LAKE_NAME, LAKE_EPSILON = "FrozenLake-v1", 0.2
 LOG_EPSILON, LOG_EPISODES = 0.1, 100
 # Agents whose self-reflection is measured, each beside its reality check; few steps and seeds, so
