@@ -18,7 +18,7 @@ from goalmeter.commands.options import ModelOptions, bounds, numbers, words
 from goalmeter.commands.outcome import Outcome, json_text
 from goalmeter.navigation import SUITES, suite, suite_named, walks
 from goalmeter.navigation.behaviour import behaviour
-from goalmeter.navigation.frames import Comparison
+from goalmeter.navigation.frames import FrameComparison
 from goalmeter.navigation.keys import keys
 from goalmeter.navigation.rollouts import load
 from goalmeter.navigation.suite_definition import KeyUse
@@ -89,7 +89,7 @@ def test_a_frame_is_told_apart_by_both_tests(
     interval: tuple[float, float] | None, wilcoxon: float, equal: float, expected: str
 ) -> None:
     value = 0.0 if interval is None else sum(interval) / 2
-    comparison = Comparison(
+    comparison = FrameComparison(
         "accuracy",
         0.9,
         0.9 + value,

@@ -14,8 +14,8 @@ from goalmeter.meg.behaviour import reconciled, yardstick
 from goalmeter.meg.likelihood import (
     LARGE_WEIGHTS,
     Fit,
-    Group,
     TrajectoriesLike,
+    TrajectoryGroup,
     evidence_by_trajectory,
     fit_class,
     fit_known,
@@ -80,7 +80,7 @@ MAX_WEIGHTS = 4_000
 # Eigenvalues of the information below this share of the largest count as unidentified.
 _NULL_SHARE = 1e-8
 
-Fitter = Callable[[Sequence[Group]], Fit]
+Fitter = Callable[[Sequence[TrajectoryGroup]], Fit]
 
 
 class Inference(TypedDict):
@@ -97,7 +97,7 @@ class Inference(TypedDict):
 
 
 def infer(
-    groups: Sequence[Group],
+    groups: Sequence[TrajectoryGroup],
     fit: Fit,
     *,
     confidence: float,
@@ -165,7 +165,7 @@ def infer(
 
 
 def held_out(
-    groups: Sequence[Group], fitter: Fitter, *, folds: int, rng: np.random.Generator
+    groups: Sequence[TrajectoryGroup], fitter: Fitter, *, folds: int, rng: np.random.Generator
 ) -> float:
     """Cross-fitted evidence, nats a trajectory; NaN if there are too few to split."""
     sizes = [len(g.trajectories) for g in groups]
@@ -191,7 +191,7 @@ def held_out(
 
 
 def _information(
-    groups: Sequence[Group],
+    groups: Sequence[TrajectoryGroup],
     models: Sequence[SoftModel],
     *,
     power: int = 1,
@@ -269,7 +269,7 @@ def from_trajectories(
 
 
 def estimate(
-    groups: Sequence[Group],
+    groups: Sequence[TrajectoryGroup],
     *,
     known: bool,
     confidence: float,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from goalmeter.report.canvas import (
     to_svg,
 )
 from goalmeter.report.maps import PALETTES, colour_map, ink_on
-from goalmeter.report.numbers import general, number
+from goalmeter.report.numbers import HasInterval, general, number
 from goalmeter.report.tables import printable
 
 _DASHED = (0, (4, 3))
@@ -39,18 +39,6 @@ def short(name: str, longest: int = 30) -> str:
     if len(name) <= longest:
         return name
     return f"{name[: longest // 2 - 1]}…{name[-longest // 2 :]}"
-
-
-class HasInterval(Protocol):
-    """An estimate: a value, NaN where it is not known, and an interval, None where unknown."""
-
-    @property
-    def value(self) -> float:
-        """The number."""
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Its lower and its upper end."""
 
 
 def _with_ends(

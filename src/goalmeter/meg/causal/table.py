@@ -19,7 +19,7 @@ from goalmeter.causal.network import CausalBayesianNetwork
 from goalmeter.meg.behaviour import LinearClass
 from goalmeter.meg.causal.result import DecisionQuery, Do, Goal, Model, TableMeg, ask, in_model
 from goalmeter.meg.causal.utilities import goal_of, payments, span_of
-from goalmeter.meg.likelihood import Group
+from goalmeter.meg.likelihood import TrajectoryGroup
 from goalmeter.meg.result import FLOORED, TrajectoryMeg
 from goalmeter.meg.trajectories import check_options, estimate
 from goalmeter.statistics import percentile_interval, resample_weights, widened_for_few
@@ -107,7 +107,7 @@ def from_table(
         goals = span.utilities
     # Decisions of parallel branches are made at the same step.
     levels = tuple(d.level for d in process.decisions)
-    group = Group(process.mdp, rows, goals, process.log_uniform, levels)
+    group = TrajectoryGroup(process.mdp, rows, goals, process.log_uniform, levels)
     estimated, weights = estimate([group], known=span is None, **options)
     best: Goal | None = None
     method = estimated.method
