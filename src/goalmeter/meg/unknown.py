@@ -199,8 +199,7 @@ def unknown_utility(
         over=over,
         reference=reference,
         tolerance=tolerance,
-        progress=hear,
-        timeout=timeout,
+        watch=Watch(hear, timeout),
     )
 
 
@@ -277,7 +276,7 @@ def _alone(case: PolicyCase, *, over: Over, tolerance: float, watch: Watch[Reach
         over=over,
         reference=case.reference,
         tolerance=tolerance,
-        timeout=None if watch.left is None else max(watch.left, _NO_TIME),
+        watch=Watch(timeout=None if watch.left is None else max(watch.left, _NO_TIME)),
     )
 
 

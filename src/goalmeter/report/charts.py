@@ -120,16 +120,14 @@ def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
     label: str,
-    limit: float,
-    signed: bool = True,
-    least: float = 0.0,
+    scale: tuple[float, float],
     means: bool = True,
 ) -> str:
     """Panels of one colour scale below each other as SVG, each cell with its number.
 
-    The scale, named `label`, is pale at 0 and runs to `limit`, both ways if numbers are `signed`,
-    else from `least`; what lies beyond has the colour of the end. With `means` a last column has
-    the mean of each row. Names of columns are shown once, above the first panel.
+    The ends of the scale, named `label`, are equally far from 0, where it is pale, or the lower one
+    is at least 0 and pale; what lies beyond has the colour of the end. With `means` a last column
+    has the mean of each row. Names of columns are shown once, above the first panel.
     """
     arrays = [np.asarray(panel.values, dtype=np.float64) for panel in panels]
     for panel, array in zip(panels, arrays, strict=True):
@@ -145,8 +143,7 @@ def heat_map(
     with canvas(width, height) as figure:
         grid = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for axes, panel, array in zip(grid, panels, arrays, strict=True):
-            limits = (-limit if signed else least, limit)
-            mesh = _cells(axes, array, limits, panel.hatched, means=means)
+            mesh = _cells(axes, array, scale, panel.hatched, means=means)
             # In the column of the rows' names: the first panel has the columns' names above it.
             place = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
             style = {"size": 8, "weight": "bold", "parse_math": False}

@@ -85,7 +85,7 @@ def _heat(
     options: dict[str, Any] = {"rows": names[0], "columns": names[1], "means": False}
     if texts == "gain_map":
         most = max(float(np.nanmax(np.abs(panel.values))) for panel in shown_panels)
-        options["limit"] = most or 1.0
+        options["scale"] = (-(most or 1.0), most or 1.0)
     return say.draw(
         texts,
         heat_map,
