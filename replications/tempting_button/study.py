@@ -23,7 +23,16 @@ from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
-from goalmeter.report import Curve, Figure, Section, Table, curve_chart, plus, require_report_extra
+from goalmeter.report import (
+    Curve,
+    CurveAxes,
+    Figure,
+    Section,
+    Table,
+    curve_chart,
+    plus,
+    require_report_extra,
+)
 from goalmeter.runs import HERE, Study, carry_out, own_process
 from goalmeter.statistics import Verdict, bounded_ends
 from replications import ledger
@@ -374,7 +383,7 @@ def _recent(traces: Sequence[Trace]) -> tuple[list[float], FloatArray, int]:
 
 def _chart(name: str, drawn: Sequence[Curve], window: int) -> str:
     label = f"reward per turn, last {window} turns"
-    return curve_chart(name, drawn, x_label="turn", y_label=label, levels=_LEVELS)
+    return curve_chart(name, drawn, CurveAxes(x_label="turn", y_label=label, levels=_LEVELS))
 
 
 def _figures(name: str, players: Sequence[Player], traces: Traces) -> tuple[Figure, ...]:

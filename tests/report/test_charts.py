@@ -30,6 +30,7 @@ from goalmeter.report.canvas import (
 )
 from goalmeter.report.charts import (
     Curve,
+    CurveAxes,
     DotPanel,
     Dots,
     Panel,
@@ -79,9 +80,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "curves": lambda name: curve_chart(
         name,
         [Curve(label="a", x=[1, 2, 3], y=[1, 2, 1], error=[0.1] * 3, marker="o")],
-        x_label="x",
-        y_label="y",
-        levels=[(2, "max")],
+        CurveAxes(x_label="x", y_label="y", levels=[(2, "max")]),
     ),
     "bars": lambda name: range_bars(name, [RangeBar("<b>", 1, 0.5, 2, 3)], x_label="x"),
     "grid": lambda name: grid_map(name, [[0, 1]], label="l", palette="utility"),
@@ -261,7 +260,7 @@ def curves(**changes: object) -> str:
         Curve(label="", x=[1, 2, 3], y=[0, 0, 0], thin=True),
     ]
     options = {"x_label": "turn", "y_label": "reward", "levels": [(0.5, "most")]} | changes
-    return curve_chart("c", lines, **options)  # type: ignore[arg-type]
+    return curve_chart("c", lines, CurveAxes(**options))  # type: ignore[arg-type]
 
 
 def test_axes_curves_levels_and_ticks() -> None:
@@ -274,7 +273,7 @@ def test_axes_curves_levels_and_ticks() -> None:
     estimates = [Estimate(0.5, (0.4, 0.6), 9, 3), None, Estimate(0.7, (0.6, 0.8), 9, 3)]
     curve = Curve.of("a", [1, 2, 3], estimates)
     assert np.array_equal(curve.y, [0.5, NAN, 0.7], equal_nan=True) and curve.low is not None
-    svg = curve_chart("c", [curve], x_label="x", y_label="y", log=True)
+    svg = curve_chart("c", [curve], CurveAxes(x_label="x", y_label="y", log=True))
     assert svg.count("PolyCollection") == 1 and curves(levels=()).count("most") == 0
 
 

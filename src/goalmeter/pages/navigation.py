@@ -24,7 +24,7 @@ from goalmeter.pages.navigation_tables import condition_in_words, say
 from goalmeter.pages.part import Part, without
 from goalmeter.report import Figure, Finding, Link, Section, Table
 from goalmeter.report.canvas import MUTED
-from goalmeter.report.charts import STROKES, Curve, Panel, curve_chart, heat_map, short
+from goalmeter.report.charts import STROKES, Curve, Panel, heat_map, short
 from goalmeter.report.maps import Move, walk_map
 from goalmeter.report.numbers import percent
 from goalmeter.runs.progress import Tell
@@ -99,12 +99,10 @@ def by_distance(results: Sequence[Navigation], name: str) -> Figure:
     if len(conditions) > 1:
         first = condition_in_words(conditions[0]).removeprefix(", ")
         condition = f" Of {len(conditions)} conditions the first: {first}."
-    return say.draw(
+    return say.curves(
         "by_distance",
-        curve_chart,
         name,
         curves,
-        None,
         values="; ".join(values),
         steps=LEAST_STEPS,
         grids=LEAST_GRIDS,
