@@ -17,22 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError
+from goalmeter import InvalidParameterError, report
 from goalmeter.agents import agent as named
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.commands.outcome import Outcome
 from goalmeter.commands.replicate import StudyOptions
 from goalmeter.reflection.environments import find
-from goalmeter.report import (
-    Curve,
-    CurveAxes,
-    Figure,
-    Section,
-    Table,
-    curve_chart,
-    plus,
-    require_report_extra,
-)
+from goalmeter.report import Curve, CurveAxes, Figure, Section, Table, curve_chart, plus
 from goalmeter.runs import HERE, Study, carry_out, own_process
 from goalmeter.statistics import Verdict, bounded_ends
 from replications import ledger
@@ -364,9 +355,8 @@ def every_seed(name: str, caption: str, player: Player, traces: Traces) -> Figur
     """Plot a thin curve for each seed of a player, and their mean."""
     turns, recent, window = _recent(traces[player.key])
     drawn = [Curve(label="", x=turns, y=row.tolist(), thin=True) for row in recent]
-    drawn.append(
-        Curve(label="mean of all seeds", x=turns, y=recent.mean(axis=0).tolist(), colour=VERMILION)
-    )
+    mean = recent.mean(axis=0).tolist()
+    drawn.append(Curve(label="mean of all seeds", x=turns, y=mean, colour=VERMILION))
     ends = ", ".join(reward(row[-1]) for row in recent)
     texts = say("every_seed_figure", ends=ends, caption=caption, window=window)
     return Figure(svg=_chart(name, drawn, window), **texts)
@@ -485,7 +475,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
     steps, seeds = _scale(options)
-    require_report_extra()
+    report.require_report_extra()
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     traces = play(out, PLAYERS, steps=steps, seeds=seeds, **place)
     findings = page_findings(traces)

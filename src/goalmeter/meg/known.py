@@ -15,7 +15,7 @@ from goalmeter._types import ArrayLike, BoolArray, FloatArray, IntArray
 from goalmeter.meg.behaviour import (
     MOST_STEPS,
     Behaviour,
-    EvidenceAtRationality,
+    EvidencePoint,
     PolicyBehaviour,
     behaviour_of,
     best_rationality,
@@ -327,7 +327,7 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
     regret: FloatArray | None = None
     passes, began = 0, time.monotonic()
 
-    def evaluate(b: FloatArray) -> EvidenceAtRationality:
+    def evaluate(b: FloatArray) -> EvidencePoint:
         nonlocal regret, passes
         if progress is not None and passes:
             gone = time.monotonic() - began
@@ -396,8 +396,8 @@ def _measure(batch: _Batch, progress: Listener | None = None) -> list[MegResult]
 def _upper_bound(
     best: FloatArray,
     value: FloatArray,
-    at_best: EvidenceAtRationality,
-    evaluate: Callable[[FloatArray], EvidenceAtRationality],
+    at_best: EvidencePoint,
+    evaluate: Callable[[FloatArray], EvidencePoint],
 ) -> FloatArray:
     """Bound on the evidence over all rationalities, from concavity: [B]."""
     # Where the slope is positive just below the optimum and negative just above it, every other

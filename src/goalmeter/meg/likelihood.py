@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from goalmeter._errors import InvalidParameterError
 from goalmeter._types import AnyArray, ArrayLike, FloatArray
 from goalmeter.meg.behaviour import (
-    EvidenceAtRationality,
+    EvidencePoint,
     LinearClass,
     Over,
     best_rationality,
@@ -293,7 +293,7 @@ class Fit:
 def fit_known(groups: Sequence[TrajectoryGroup]) -> Fit:
     """The rationality that predicts trajectories best, for classes of one weight."""
 
-    def evaluate(b: FloatArray) -> EvidenceAtRationality:
+    def evaluate(b: FloatArray) -> EvidencePoint:
         tasks = [problem(g.mdp, g.utility, b, g.log_reference) for g in groups]
         return reduce(add, map(evidence, tasks, groups))
 
@@ -358,7 +358,7 @@ def _diverges(models: list[SoftModel], visits: list[FloatArray], step: FloatArra
 
 
 def _highest(
-    evaluate: Callable[[FloatArray], EvidenceAtRationality],
+    evaluate: Callable[[FloatArray], EvidencePoint],
     best: FloatArray,
     value: float,
     grid: FloatArray,

@@ -158,17 +158,11 @@ class Texts:
         return self.figure(name, chart(picture, series, **given), **values)
 
     def curves(
-        self,
-        name: str,
-        picture: str,
-        curves: Sequence[Curve],
-        options: Mapping[str, Any] | None = None,
-        /,
-        **values: object,
+        self, name: str, picture: str, curves: Sequence[Curve], more: Any = None, /, **values: Any
     ) -> Figure:
         """Return a chart of curves with the axes that the entry and the caller give."""
-        given = self.declared(name)["chart"] | (options or {})
-        return self.figure(name, curve_chart(picture, curves, CurveAxes(**given)), **values)
+        axes = CurveAxes(**self.declared(name)["chart"] | (more or {}))
+        return self.figure(name, curve_chart(picture, curves, axes), **values)
 
     def figure(self, name: str, svg: str, /, **values: object) -> Figure:
         """Return a picture with the texts of an entry."""

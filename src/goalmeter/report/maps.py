@@ -123,20 +123,19 @@ def grid_map(
     array = np.asarray(values, dtype=np.float64)
     rows, columns = array.shape
     marks = marks or Marks()
-    beside = marks.beside
-    wide = columns + (_BESIDE if beside is not None else 0)
+    wide = columns + (_BESIDE if marks.beside is not None else 0)
     with canvas(max(_CELL * wide, 2.6), _CELL * rows + 0.75) as figure:
         axes: Any = figure.subplots()
         shown = _scaled(array) if log else array
         image = axes.pcolormesh(*_edges(array.shape), shown, **_colours(shown, palette, limit))
         axes.set_aspect("equal")
         _squares(axes, image, array, marks)
-        if beside is not None:
-            _one_more(axes, image, *beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
+        if marks.beside is not None:
+            _one_more(axes, image, *marks.beside, place=((rows - 1) / 2, columns + _BESIDE - 1.5))
             # Not around the square beside: the map's own border.
             axes.add_patch(_border(rows, columns))
         _limits(axes, rows, wide)
-        axes.spines[:].set_visible(beside is None)
+        axes.spines[:].set_visible(marks.beside is None)
         bar = figure.colorbar(image, ax=axes, orientation="horizontal", aspect=40, pad=0.03)
         bar.set_label(label)
         bar.outline.set_linewidth(0.5)
