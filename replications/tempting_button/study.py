@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from goalmeter import InvalidParameterError, report
+import goalmeter as gm
 from goalmeter.agents import agent as named
 from goalmeter.agents.recurrent_dqn import RecurrentDQN
 from goalmeter.commands.outcome import Outcome
@@ -475,7 +475,7 @@ def replicate(out: Path, options: StudyOptions) -> Outcome:
     3.2, and the authors' TemptingButtonExperiment at e4dd0d0.
     """
     steps, seeds = _scale(options)
-    report.require_report_extra()
+    gm.report.require_report_extra()
     place: dict[str, Any] = {"on": options.on, "progress": options.progress}
     traces = play(out, PLAYERS, steps=steps, seeds=seeds, **place)
     findings = page_findings(traces)
@@ -513,6 +513,6 @@ def _scale(options: StudyOptions) -> tuple[int, range]:
     """The steps of a trial, and the seeds."""
     steps = STEPS if options.steps is None else options.steps
     if steps < 2:
-        raise InvalidParameterError(f"steps is {steps}, expected at least 2")
+        raise gm.InvalidParameterError(f"steps is {steps}, expected at least 2")
     count = options.count(SEEDS, least=1)
     return steps, range(options.seed, options.seed + count)
